@@ -47,6 +47,7 @@ PARTS: Final = {
     "K": "over HTTP: the client of the TypeScript SDK, and our server",
     "L": "over HTTP: our client, and FastMCP",
     "M": "over HTTP: the client of FastMCP, and our server",
+    "N": "over HTTP+SSE of 2024-11-05: our client and the official MCPServer, and the other way",
 }
 # Revisions with sessions over HTTP.
 SESSIONS: Final = (V2025_03_26, V2025_06_18, V2025_11_25)
@@ -121,6 +122,11 @@ class Exchange(NamedTuple):
     listener: Literal["", "python", "node"] = ""
 
     @property
+    def is_old_sse(self) -> bool:
+        """Whether it is over HTTP+SSE of 2024-11-05."""
+        return "sse" in self.server
+
+    @property
     def name(self) -> str:
         """What it is called in what is printed."""
         return f"{self.part} {self.title}"
@@ -191,6 +197,9 @@ def _over_http() -> list[Exchange]:
     found.append(ours("busy", V2025_11_25, V2025_11_25, checks=busy))
     found.append(ours("busy auto", None, V2026_07_28, checks=busy))
     found.append(ours("mute auto", None, V2026_07_28, checks=mute, answers=False))
+    for way in ("json", "stateless"):
+        exchange = ours(way, V2025_11_25, V2025_11_25, checks=our_client_short.PLAIN_CHECKS)
+        found.append(exchange._replace(server=("interop.official_server", way)))
     ours = partial(_ours, "I", "low-level HTTP", ("interop.official_low_server",))
     found.append(ours("auto", None, V2026_07_28))
     found.append(ours(V2025_11_25, V2025_11_25, V2025_11_25))
@@ -200,6 +209,9 @@ def _over_http() -> list[Exchange]:
     for title, pinned in (("auto", None), *((each, each) for each in SESSIONS)):
         exchange = ours(title, pinned, pinned or V2026_07_28, checks=checks)
         found.append(exchange._replace(listener="node"))
+    plain = our_client_short.PLAIN_CHECKS
+    alone = ours("stateless", V2025_11_25, V2025_11_25, checks=plain)
+    found.append(alone._replace(server=("server.mjs", "stateless"), listener="node"))
     found += [
         _typescript("legacy", "legacy", V2025_11_25),
         _typescript("auto", "auto", V2026_07_28),
@@ -210,6 +222,10 @@ def _over_http() -> list[Exchange]:
     for title, pinned in (("auto", None), (V2025_11_25, V2025_11_25)):
         exchange = ours(title, pinned, pinned or V2026_07_28)
         found.append(exchange._replace(listener="python"))
+    old = _ours("N", "MCPServer", ("interop.official_server", "sse"), "ours", None, V2025_11_25)
+    found.append(old._replace(listener="python"))
+    old = _theirs("theirs", "legacy", V2025_11_25, "sse")
+    found.append(old._replace(part="N", listener="python"))
     return [*found, _fastmcp("legacy", V2025_11_25), _fastmcp("auto", V2026_07_28)]
 
 

@@ -18,6 +18,7 @@ import anyio
 import mcp_types as types
 from mcp import Client
 from mcp.client.session import ClientSession
+from mcp.client.sse import sse_client
 from mcp.client.stdio import StdioServerParameters, stdio_client
 from mcp.client.streamable_http import streamable_http_client
 from mcp.shared.exceptions import MCPDeprecationWarning, MCPError
@@ -214,6 +215,8 @@ async def _opened(
 
 
 def _transport(place: Place, log: TextIO) -> Any:
+    if place.url.endswith("/sse"):
+        return sse_client(place.url)
     if place.url:
         return streamable_http_client(place.url)
     command, *arguments = place.command

@@ -112,13 +112,15 @@ async def _talk_by_http(
 ) -> None:
     port, printed = free_port(), path.with_suffix(".server.log")
     if exchange.listener == "node":
-        command, environment = node.command(*exchange.server, str(port)), node.environment()
+        script, *rest = exchange.server
+        command, environment = node.command(script, str(port), *rest), node.environment()
     else:
         command = [sys.executable, "-m", "interop.http.serve", str(port), *exchange.server]
         environment = None
     async with served(command, port, printed, environment) as process:
-        async with Relay(port, path) as relay:
-            place = Place(path, url=relay.url, begin_recording=relay.begin_recording)
+        async with Relay(port, path, is_old_sse=exchange.is_old_sse) as relay:
+            url = f"{relay.url}{'/sse' if exchange.is_old_sse else '/mcp'}"
+            place = Place(path, url=url, begin_recording=relay.begin_recording)
             await _talk(exchange, place, log, outcomes)
         # Ours logs no traceback; theirs log what a check provokes.
         stopped = ended(process, printed, is_quiet=exchange.ours == "server")

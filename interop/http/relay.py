@@ -22,10 +22,15 @@ EVENTS: Final = "text/event-stream"
 
 
 class Relay:
-    """A listener on a free port that forwards to the port of a server."""
+    """A listener on a free port that forwards to the port of a server.
 
-    def __init__(self, port: int, path: Path) -> None:
+    Of HTTP+SSE, `is_old_sse`, only the messages are recorded: the judge knows Streamable HTTP. What
+    a client posts to the address of the stream is how it finds out which of the two it is.
+    """
+
+    def __init__(self, port: int, path: Path, *, is_old_sse: bool = False) -> None:
         self._port = port
+        self._is_old_sse = is_old_sse
         self._path = path
         self._recordings = 0
         self._streams = 0
@@ -49,9 +54,9 @@ class Relay:
 
     @property
     def url(self) -> str:
-        """Where clients find the server."""
+        """Where clients find the server, without a path."""
         assert self._listener is not None
-        return f"http://127.0.0.1:{self._listener.sockets[0].getsockname()[1]}/mcp"
+        return f"http://127.0.0.1:{self._listener.sockets[0].getsockname()[1]}"
 
     async def __aexit__(self, *_: object) -> None:
         assert self._listener is not None
@@ -69,6 +74,12 @@ class Relay:
     def record(self, sender: str, stream: int, **members: Any) -> None:
         """Write one entry."""
         at = round(time.monotonic() - self._began, 4)
+        if self._is_old_sse:
+            is_probe = members.get("http", {}).get("path") == "/sse"
+            is_message = sender == "client" or "event" in members
+            if "raw" in members and is_message and not is_probe:
+                self._put({"at": at, "from": sender, "transport": "sse", "raw": members["raw"]})
+            return
         self._put({"at": at, "from": sender, "transport": "http", "stream": stream, **members})
 
     def next_stream(self) -> int:
@@ -194,7 +205,8 @@ class _Responses(_Message):
         if "retry" in fields:
             event["retry"] = int(fields["retry"][-1])
         data = "\n".join(fields.get("data", []))
-        raw = {"raw": data} if data else {}
+        # The first event of HTTP+SSE is an address.
+        raw = {"raw": data} if data and event.get("event", "message") == "message" else {}
         self.relay.record("server", self.asked[0], event=event, **self._http, **raw)
 
     def on_message_complete(self) -> None:

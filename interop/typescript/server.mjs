@@ -1,7 +1,7 @@
-// The short menu, as a user of the TypeScript SDK would write it: node server.mjs PORT
+// The short menu, as a user of the TypeScript SDK would write it: node server.mjs PORT [stateless]
 //
 // Requests of 2026-07-28 are served one by one, and older ones in sessions whose streams can be
-// resumed. Handlers are written once: the SDK turns what they ask into requests where it must.
+// resumed, or one by one as well. Handlers are written once: the SDK turns what they ask into requests where it must.
 
 import { randomUUID } from 'node:crypto';
 import { createServer } from 'node:http';
@@ -218,8 +218,11 @@ async function inSession(request, options) {
 }
 
 const alone = createMcpHandler(menu);
+const hasSessions = process.argv[3] !== 'stateless';
 const handler = toNodeHandler({
     fetch: async (request, options) =>
-        (await isLegacyRequest(request.clone(), options?.parsedBody)) ? inSession(request, options) : alone.fetch(request, options)
+        hasSessions && (await isLegacyRequest(request.clone(), options?.parsedBody))
+            ? inSession(request, options)
+            : alone.fetch(request, options)
 });
 createServer(handler).listen(Number(process.argv[2]), '127.0.0.1');

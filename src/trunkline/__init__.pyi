@@ -47,6 +47,7 @@ from .transports import Tcp as Tcp
 from .transports import Tls as Tls
 from .transports import Transport as Transport
 from .transports import Unix as Unix
+from .transports import Ws as Ws
 from .transports import memory_pair as memory_pair
 
 __version__: str
@@ -96,6 +97,7 @@ __all__ = [
     "TransportError",
     "TrunklineError",
     "Unix",
+    "Ws",
     "__version__",
     "jsonrpc",
     "judge",

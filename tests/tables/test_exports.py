@@ -15,7 +15,7 @@ EXPORTS = {
         RemoteProtocolError RequestAborted RequestError RequestTimeout Server ServerChange
         ServerLimits SocketLimits Stdio Subscription SyncClient TaskHandle TaskSettings Tcp Tls
         TooManyRoundTrips ToolError ToolFailed ToolOutput ToolResult Transport TransportError
-        TrunklineError Unix __version__ jsonrpc judge mcp memory_pair spec
+        TrunklineError Unix Ws __version__ jsonrpc judge mcp memory_pair spec
     """,
     "trunkline.client": """
         Client ClientExtension PendingCall ServerChange Subscription SubscriptionTopics SyncClient
@@ -43,7 +43,7 @@ EXPORTS = {
     """,
     "trunkline.transports": """
         Address Frame Http HttpLimits HttpRequest HttpSettings MemoryTransport Relay Stdio
-        StdioServer Tapped TappedTransport Tcp Tls Transport Unix memory_pair parse_address
+        StdioServer Tapped TappedTransport Tcp Tls Transport Unix Ws memory_pair parse_address
     """,
     "trunkline.errors": """
         Cancelled ConnectionLost IdsExhausted InputRequestFailed InvalidMessage LocalProtocolError

@@ -4,13 +4,15 @@ from __future__ import annotations
 
 import asyncio
 import json
-from collections.abc import AsyncIterator, Callable
-from contextlib import asynccontextmanager
+from collections.abc import AsyncIterator, Awaitable, Callable
+from contextlib import asynccontextmanager, suppress
 from typing import Any
 
 import pytest
 
 from trunkline import Client, RemoteProtocolError
+from trunkline.transports.addresses import Http
+from trunkline.transports.http.client.pool import IDLE_TIMEOUT_S, ConnectionPool
 
 INITIALIZED = {
     "protocolVersion": "2025-11-25",
@@ -20,6 +22,35 @@ INITIALIZED = {
 # Status, headers and body of a response.
 Response = tuple[int, dict[str, str], Any]
 Answer = Callable[[str, dict[str, Any]], Response]
+
+
+Serve = Callable[[asyncio.StreamReader, asyncio.StreamWriter], Awaitable[None]]
+
+
+@asynccontextmanager
+async def listening(serve: Serve) -> AsyncIterator[int]:
+    """Serve connections on a port, and leave none of them behind."""
+    running: set[asyncio.Task[Any]] = set()
+
+    async def connected(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        task = asyncio.current_task()
+        assert task is not None
+        running.add(task)
+        try:
+            await serve(reader, writer)
+        except (asyncio.IncompleteReadError, ConnectionError):
+            pass  # the client closed a connection that it did not need
+        finally:
+            writer.close()
+            with suppress(ConnectionError):
+                await writer.wait_closed()
+            running.discard(task)
+
+    async with await asyncio.start_server(connected, "127.0.0.1", 0) as listener:
+        yield listener.sockets[0].getsockname()[1]
+        async with asyncio.timeout(10):
+            while running:
+                await asyncio.wait(running)
 
 
 class Scripted:
@@ -41,15 +72,14 @@ class Scripted:
         lines += [f"{name}: {value}" for name, value in headers.items()]
         writer.write("".join(f"{line}\r\n" for line in [*lines, ""]).encode() + text)
         await writer.drain()
-        writer.close()
 
 
 @asynccontextmanager
 async def scripted(answer: Answer) -> AsyncIterator[tuple[str, Scripted]]:
     """Serve; yield the URL, without a path, and the server."""
     server = Scripted(answer)
-    async with await asyncio.start_server(server.serve, "127.0.0.1", 0) as listener:
-        yield f"http://127.0.0.1:{listener.sockets[0].getsockname()[1]}", server
+    async with listening(server.serve) as port:
+        yield f"http://127.0.0.1:{port}", server
 
 
 def reply(message: dict[str, Any], result: Any) -> dict[str, Any]:
@@ -96,4 +126,31 @@ def test_an_error_that_is_not_of_json_rpc_is_told_by_its_status(error: Any) -> N
             with pytest.raises(RemoteProtocolError, match="401"):
                 await Client(url, revision="2026-07-28").connect()
 
+    asyncio.run(main())
+
+
+def test_a_connection_that_was_idle_for_too_long_is_not_used_though_no_timer_has_run() -> None:
+    async def main() -> None:
+        closed = asyncio.Event()
+
+        async def serve(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+            await reader.read()
+            closed.set()
+
+        async with listening(serve) as port:
+            pool = ConnectionPool(
+                Http("127.0.0.1", port), connections=2, connect_timeout=10, context=None, proxy=None
+            )
+            old, fresh = await pool.open(), await pool.open()
+            pool._freed(old)
+            pool._freed(fresh)
+            # As if the event loop had been blocked since.
+            old.idle_since -= IDLE_TIMEOUT_S
+            assert pool.take() is fresh
+            assert pool.take() is None
+            await asyncio.wait_for(closed.wait(), 10)
+            await pool.close()
+
+    # uvicorn, hypercorn and Node close a connection that is idle for 5 s.
+    assert IDLE_TIMEOUT_S < 5
     asyncio.run(main())

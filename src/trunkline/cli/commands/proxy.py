@@ -184,7 +184,7 @@ def _ends(options: argparse.Namespace) -> _Ends:
 
 
 def _source(text: str, options: argparse.Namespace) -> Http | Tcp | Unix:
-    from ...transports.addresses import Tls, parse_address
+    from ...transports.addresses import Tls, Ws, parse_address
 
     if not text.startswith(ADDRESSES):
         raise UsageError(
@@ -200,9 +200,14 @@ def _source(text: str, options: argparse.Namespace) -> Http | Tcp | Unix:
     if options.source_framing != "newline" and is_http(text):
         raise UsageError("--source-framing is for streams: HTTP frames messages itself")
     try:
-        return parse_address(text, tls=Tls(**given) if given else None)
+        address = parse_address(text, tls=Tls(**given) if given else None)
     except ValueError as error:
         raise UsageError(f"SOURCE: {error}; or use stdio") from None
+    if isinstance(address, Ws):
+        raise UsageError(
+            "SOURCE: the proxy does not listen on WebSocket; use http://HOST:PORT/PATH"
+        )
+    return address
 
 
 def _source_tls(options: argparse.Namespace) -> dict[str, Any]:

@@ -51,6 +51,7 @@ _HTTP_OPTIONS: Final = {
     "public_url": "public_url",
     "trusted_proxy": "trusted_proxies",
     "sse": "old_sse",
+    "ws": "websocket",
     "rate": "rate",
     "access_log": "access_log",
     "metrics": "metrics",
@@ -160,6 +161,9 @@ def _configure_http(parser: argparse._ArgumentGroup) -> None:
         "--sse",
         action="store_true",
         help="also serve HTTP+SSE of 2024-11-05, at /sse and /messages",
+    )
+    parser.add_argument(
+        "--ws", action="store_true", help="also serve WebSocket, at the path of the endpoint"
     )
     several: tuple[tuple[str, str, str], ...] = (
         ("--allowed-host", "HOST[:PORT]", "name by which clients may reach this server"),

@@ -2,7 +2,8 @@
 
 The rules that live here, and only here:
 
-* The values of headers from the command line are hidden, whatever their names are.
+* Only headers whose meaning is known are shown; the value of any other may be a secret. So may an
+  argument that a header repeats: it is hidden if something in the message is.
 * A request that is sent again is recorded once. A response without a message is an entry with an
   empty text.
 * The head of a response is part of its first entry. All entries of one request share a stream.
@@ -14,29 +15,40 @@ import asyncio
 from collections.abc import Iterable
 from typing import TYPE_CHECKING, Any, Final
 
+from msgspec.structs import replace
+
 from ...redaction import HIDDEN, conceal
 
 if TYPE_CHECKING:
     from ...jsonrpc.sse import Event
-    from ...judge.trace import TraceHttp
+    from ...judge.trace import TraceEntry, TraceHttp
     from ...transports.base import Frame
     from ...transports.http.request import HttpRequest
     from .observer import ConnectionObserver
 
-__all__ = ["HttpRecorder", "request_facts"]
+__all__ = ["HttpRecorder", "hide_params", "request_facts"]
 
+# Headers whose values are shown, unless they look like a secret.
+_SHOWN: Final = frozenset(
+    (
+        *("accept", "accept-encoding", "access-control-allow-origin", "allow", "cache-control"),
+        *("connection", "content-encoding", "content-length", "content-type", "date", "host"),
+        *("last-event-id", "mcp-method", "mcp-name", "mcp-protocol-version", "mcp-session-id"),
+        *("origin", "retry-after", "server", "transfer-encoding", "user-agent", "vary"),
+        *("www-authenticate", "x-accel-buffering"),
+    )
+)
+_PARAM: Final = "mcp-param-"
 _HEAD_END: Final = b"\r\n\r\n"
 
 
-def _facts(
-    headers: Iterable[tuple[bytes, bytes]], secret: frozenset[str] = frozenset(), **more: Any
-) -> TraceHttp:
+def _facts(headers: Iterable[tuple[bytes, bytes]], **more: Any) -> TraceHttp:
     from ...judge.trace import TraceHttp
 
     found: dict[str, str] = {}
     for raw, value in headers:
         name, text = raw.decode("latin-1").lower(), value.decode("latin-1")
-        if name in secret:
+        if name not in _SHOWN and not name.startswith(_PARAM):
             text = HIDDEN
         found[name] = f"{found[name]}, {text}" if name in found else text
     if "path" in more:
@@ -44,6 +56,15 @@ def _facts(
     # Hidden here, because the judge reads the entry before it is written.
     shown: Any = conceal(found)
     return TraceHttp(headers=shown, **more)
+
+
+def hide_params(entry: TraceEntry) -> TraceEntry:
+    """Return an entry without the headers that repeat arguments, if something in it is hidden."""
+    http = entry.http
+    if not entry.hidden or http is None or not http.headers:
+        return entry
+    hidden = {name: HIDDEN for name in http.headers if name.startswith(_PARAM)}
+    return replace(entry, http=replace(http, headers={**http.headers, **hidden}))
 
 
 def request_facts(request: HttpRequest) -> TraceHttp:
@@ -70,12 +91,10 @@ class HttpRecorder:
     def __init__(
         self,
         observer: ConnectionObserver,
-        headers: Iterable[str],
         *,
         records_requests: bool,
     ) -> None:
         self._observer = observer
-        self._secret = frozenset(each.lower() for each in headers)
         self._records_requests = records_requests
         self._streams: dict[object, _Stream] = {}
         # Streams of frames that are about to be sent, by the identity of the frame.
@@ -103,9 +122,7 @@ class HttpRecorder:
         first, *lines = head.split(b"\r\n")
         method, path, _ = first.decode("latin-1").split(" ")
         pairs = (line.partition(b": ") for line in lines)
-        facts = _facts(
-            ((name, value) for name, _, value in pairs), self._secret, method=method, path=path
-        )
+        facts = _facts(((name, value) for name, _, value in pairs), method=method, path=path)
         if self._records_requests or frame is None:
             self._observer.receive("client", body, http=facts, stream=number)
 

@@ -185,7 +185,12 @@ class ConnectionObserver:
     def _entry(self, frame: Frame, entry: TraceEntry) -> TraceEntry:
         from ...judge.trace_writer import frame_entry
 
-        return frame_entry(frame, entry)
+        kept = frame_entry(frame, entry)
+        if kept.http is not None:
+            from .http_record import hide_params
+
+            kept = hide_params(kept)
+        return kept
 
     def end(self) -> None:
         """Report what only the end of the connection shows, after its last frames."""

@@ -231,10 +231,8 @@ class _ProxyRun:
         from .http_record import HttpRecorder, request_facts
 
         recorder: HttpRecorder | None = None
-        if isinstance(self._target, Http):
-            options = self._target.options
-            headers = () if options is None else options.headers
-            recorder = HttpRecorder(observer, headers, records_requests=not from_http)
+        if to_http:
+            recorder = HttpRecorder(observer, records_requests=not from_http)
             target.recorder = recorder  # type: ignore[attr-defined]  # an HttpTarget
 
         def observe(frame: Frame, request: HttpRequest | None) -> None:

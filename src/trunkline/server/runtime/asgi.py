@@ -62,6 +62,8 @@ class AsgiApp:
             raise ValueError(f"the path of an ASGI application is plain, not {show(path)}")
         if settings.metrics is not None:
             raise ValueError("HttpSettings.metrics needs a socket, which an ASGI app does not have")
+        if settings.websocket:
+            raise ValueError("HttpSettings.websocket needs a socket, as HttpSettings.metrics does")
         self.core = core
         self.path = path.rstrip("/") or "/"
         self.settings = settings

@@ -50,7 +50,7 @@ def listen(
     """Return the listener for an address; see `Server.listen`.
 
     Raises:
-        ImportError: HTTP needs the extra `http`.
+        ImportError: HTTP needs the extra `http`, WebSocket the extra `ws`.
     """
     address = address_of(given)
     if isinstance(address, Http):
@@ -64,6 +64,8 @@ def listen(
                 raise
             raise ImportError("HTTP needs httptools: pip install trunkline[http]") from None
 
+        if http is not None and http.websocket:
+            _check_websockets()
         if limits is not None and not isinstance(limits, HttpLimits):
             raise TypeError("the limits of an HTTP listener are HttpLimits")
         return HttpListener(core, address, http or HttpSettings(), limits or HttpLimits(), sock)
@@ -74,3 +76,12 @@ def listen(
     from .listener import ServerListener
 
     return ServerListener(core, address, limits or SocketLimits(), sock)
+
+
+def _check_websockets() -> None:
+    try:
+        import websockets.protocol  # noqa: F401  # used by the listener
+    except ModuleNotFoundError as error:
+        if error.name != "websockets":
+            raise
+        raise ImportError("WebSocket needs websockets: pip install trunkline[ws]") from None

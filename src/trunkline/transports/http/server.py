@@ -175,7 +175,7 @@ class HttpServer:
         self.is_upgrade: Callable[[HttpRequest], bool] = lambda _: False
         self.connections: dict[ServedConnection, None] = {}
         # Those between two requests, the longest idle first.
-        self.idle: dict[ServedConnection, None] = {}
+        self.idle: dict[HttpProtocol, None] = {}
         self.is_stopping = False
         # A connection has one request at a time: more of them than connections do not exist.
         self.is_limited = limits.requests < limits.connections
@@ -218,7 +218,9 @@ class HttpServer:
         """Return connections that have been sending one request for long, the longest first."""
         since = self.loop.time() - _SLOW_REQUEST_S
         found = [
-            each for each in self.connections if each.is_reading_request and each.began() <= since
+            each
+            for each in self.connections
+            if isinstance(each, HttpProtocol) and each.is_reading_request and each.began() <= since
         ]
         return sorted(found, key=HttpProtocol.began)[:most]
 
@@ -240,7 +242,8 @@ class HttpServer:
     def forget(self, connection: ServedConnection) -> None:
         """Forget a closed connection."""
         self.connections.pop(connection, None)
-        self.idle.pop(connection, None)
+        if isinstance(connection, HttpProtocol):
+            self.idle.pop(connection, None)
         if not self.connections and self._closed is not None and not self._closed.done():
             self._closed.set_result(None)
 
@@ -962,6 +965,7 @@ class HttpProtocol(asyncio.BufferedProtocol):
         else:
             try:
                 transport.write_eof()  # `tick` closes what the client does not
+                transport.resume_reading()  # of its end
             except OSError:  # the client has reset the connection
                 transport.abort()
 

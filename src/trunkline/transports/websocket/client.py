@@ -158,6 +158,7 @@ class DialledWebSocket(WebSocketTransport):
         opening = self._opening = _ClientFrames(
             uri, subprotocols=[Subprotocol(SUBPROTOCOL)], max_size=self._limit
         )
+        opening.on_failure = self._on_failure
         self._answered = self._loop.create_future()
         request = opening.connect()
         for name, value in self._options.headers.items():
@@ -170,12 +171,15 @@ class DialledWebSocket(WebSocketTransport):
 
     def buffer_updated(self, nbytes: int) -> None:
         """Process what was read: the answer of the handshake, then frames."""
-        opening = self._opening
-        if opening is None:
-            super().buffer_updated(nbytes)
-            return
-        opening.receive_data(bytes(self._buffer[:nbytes]))
-        self._check_answer(opening)
+        frames = self._opening or self._frames
+        if frames is not None:
+            self._feed(frames, bytes(self._buffer[:nbytes]))
+
+    def _process_events(self) -> None:
+        # Frames may follow the answer in the same data.
+        if self._opening is not None:
+            self._check_answer(self._opening)
+        super()._process_events()
 
     def _check_answer(self, opening: _ClientFrames) -> None:
         answered = self._answered
@@ -192,8 +196,6 @@ class DialledWebSocket(WebSocketTransport):
             self._opening = None
             self._begin(opening)
             self._timer = self._loop.call_later(_CHECK_INTERVAL_S, self._check)
-            # Frames may follow in the same data.
-            super().buffer_updated(0)
 
     def _refused(self, error: Exception) -> TransportError:
         if isinstance(error, InvalidStatus):

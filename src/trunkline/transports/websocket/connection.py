@@ -238,17 +238,18 @@ class WebSocketTransport(asyncio.BufferedProtocol):
 
     def buffer_updated(self, nbytes: int) -> None:
         """Process what was read."""
-        frames = self._frames
-        if frames is None:
-            return
+        if self._frames is not None:
+            self._feed(self._frames, bytes(self._buffer[:nbytes]))
+
+    def _feed(self, frames: WebSocketFrames, data: bytes) -> None:
         self._silent_since, self._has_pinged = self._loop.time(), False
         self._is_receiving = True
         try:
-            frames.receive_data(bytes(self._buffer[:nbytes]))
+            frames.receive_data(data)
             self._process_events()
         except Exception as error:  # noqa: BLE001  # a defect; other connections go on
             _log.error("internal error of a WebSocket connection\n%s", as_redacted(error))
-            frames.fail(CloseCode.INTERNAL_ERROR)
+            self._fail(CloseCode.INTERNAL_ERROR, "internal error")
         finally:
             self._is_receiving = False
         self._flush()

@@ -2,8 +2,8 @@
 
 The rules that live here, and only here:
 
-* A connection that was idle for `IDLE_TIMEOUT_S` is closed: servers close theirs after 60 s or
-  so, and a request on one that is being closed is lost.
+* A connection that was idle for `IDLE_TIMEOUT_S` is closed and not used again: a request on one
+  that the server is closing is lost. Many servers close theirs after 5 s (uvicorn, Node).
 * The latest used connection is used next, so that the others become idle and close.
 * At most `connections` are open; requests beyond that wait for one, in order.
 * The addresses of a host are tried in parallel, 0.25 s apart.           [RFC 8305]
@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 
 __all__ = ["ConnectionPool"]
 
-IDLE_TIMEOUT_S: Final = 30.0
+IDLE_TIMEOUT_S: Final = 4.0
 _READ_BYTES: Final = 256 * 1024
 _HAPPY_EYEBALLS_DELAY_S: Final = 0.25
 
@@ -70,8 +70,12 @@ class ConnectionPool:
         """Return an idle connection, or None."""
         while self._idle:
             connection = self._idle.pop()
-            if connection.is_usable:
+            if not connection.is_usable:
+                continue
+            # The timer is late if the event loop was blocked, or the machine asleep.
+            if self._loop.time() - connection.idle_since < IDLE_TIMEOUT_S:
                 return connection
+            connection.close()
         return None
 
     async def open(self) -> HttpClientConnection:
