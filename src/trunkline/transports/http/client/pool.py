@@ -97,7 +97,7 @@ class ConnectionPool:
 
     async def _wait(self) -> HttpClientConnection | None:
         """Wait for a connection that becomes idle, or for None: one more may be opened."""
-        future = self._loop.create_future()
+        future: asyncio.Future[HttpClientConnection | None] = self._loop.create_future()
         self._waiting.append(future)
         try:
             return await future
