@@ -60,6 +60,8 @@ TYPESCRIPT: Final = "TypeScript"
 
 _ROOT: Final = Path(__file__).parent.parent
 _TYPESCRIPT: Final = Path(__file__).parent / "servers" / "typescript"
+# `http_client` calls both.
+_TOOLS: Final = ("echo", "progress")
 _BOTH: Final = "application/json, text/event-stream"
 _SESSIONS: Final = 1000
 _WARM_SESSIONS: Final = 50
@@ -91,7 +93,7 @@ class Row(NamedTuple):
         if self.server == TYPESCRIPT:
             return ["node", str(_TYPESCRIPT / "server.mjs"), self.revision, self.form]
         kind = {OWN: "own", ASGI: "asgi", MCP: "mcp"}[self.server]
-        return [sys.executable, "-m", "bench.servers.over_http", kind, self.form, "echo"]
+        return [sys.executable, "-m", "bench.servers.over_http", kind, self.form, *_TOOLS]
 
 
 class Process:

@@ -4,7 +4,8 @@
 
 `own` is the HTTP server of Trunkline, `asgi` its ASGI application under uvicorn, `mcp` the
 application of mcp under uvicorn. uvicorn finds httptools and uses it; the event loop is that of
-asyncio for all. The form decides what mcp answers with; Trunkline decides by the Accept header.
+asyncio for all. The form decides what mcp and `own` answer with; `asgi` decides by the Accept
+header.
 """
 
 from __future__ import annotations
@@ -18,10 +19,14 @@ PATH: Final = "/mcp"
 _IDLE_S: Final = 600
 
 
-async def _own(tools: list[str]) -> None:
+async def _own(tools: list[str], form: str) -> None:
     from bench.servers import ours
     from trunkline import HttpLimits
+    from trunkline.transports.http import exchange
 
+    if form == "sse":
+        # Clients accept both forms, and a single answer would be JSON.
+        exchange._accepted = lambda _accept: (False, True)
     limits = HttpLimits(idle_timeout=_IDLE_S)
     async with ours.make(*tools).listen(f"http://127.0.0.1:0{PATH}", limits=limits) as listening:
         print(listening.address, flush=True)
@@ -65,7 +70,7 @@ def main() -> None:
     """Serve until the process is ended."""
     server, form, *tools = sys.argv[1:]
     if server == "own":
-        asyncio.run(_own(tools))
+        asyncio.run(_own(tools, form))
     else:
         asyncio.run(_under_uvicorn(_asgi(tools) if server == "asgi" else _mcp(tools, form)))
 

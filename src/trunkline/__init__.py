@@ -25,7 +25,9 @@ __all__, __getattr__, __dir__ = lazy_exports(
             "ParamHeader Server ServerLimits SocketLimits TaskSettings ToolOutput"
         ),
         "spec.error_kinds": "ErrorKind",
-        "transports": "Http HttpLimits HttpSettings Stdio Tcp Tls Transport Unix Ws memory_pair",
+        "transports": (
+            "Http HttpLimits HttpOptions HttpSettings Stdio Tcp Tls Transport Unix Ws memory_pair"
+        ),
     },
     "__version__",
 )

@@ -41,6 +41,7 @@ from .server import ToolOutput as ToolOutput
 from .spec.error_kinds import ErrorKind as ErrorKind
 from .transports import Http as Http
 from .transports import HttpLimits as HttpLimits
+from .transports import HttpOptions as HttpOptions
 from .transports import HttpSettings as HttpSettings
 from .transports import Stdio as Stdio
 from .transports import Tcp as Tcp
@@ -65,6 +66,7 @@ __all__ = [
     "Extension",
     "Http",
     "HttpLimits",
+    "HttpOptions",
     "HttpSettings",
     "InputRequestFailed",
     "LocalProtocolError",

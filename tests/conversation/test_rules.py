@@ -22,13 +22,6 @@ ELSEWHERE: Final[dict[str, list[tuple[int, int]]]] = {
         (118, 118),
         (125, 125),
     ],
-    "of a client over HTTP, which is not ours yet": [
-        (64, 64),
-        (94, 94),
-        (97, 98),
-        (117, 117),
-        (126, 127),
-    ],
     "of what a client keeps, or of what it makes of a server that breaks the rules: tests of "
     "the client have a server that does": [
         (16, 16),

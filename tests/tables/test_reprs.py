@@ -93,6 +93,8 @@ OURS: Final = {
     "testing.side_effects._Size": "counts of a test",
     "transports.addresses.Http": "an address of the author",
     "transports.addresses.Tcp": "an address of the author",
+    "transports.addresses.Ws": "an address of the author",
+    "transports.http.client.proxy.ProxyAddress": "an address of the user",
     "transports.addresses.Tls": "file names of the author",
     "transports.addresses.Unix": "an address of the author",
     "transports.http.admission.Refusal": "fixed sentences",
@@ -152,6 +154,8 @@ TYPED: Final = {
     "transports.http.client.pool.ConnectionPool": "counts",
     "transports.http.client.settings.HttpOptions": "numbers, and how many headers there are",
     "transports.http.client.transport.HttpTransport": "its address and counts",
+    "transports.websocket.client.DialledWebSocket": "its address",
+    "transports.websocket.server.AcceptedWebSocket": "its peer",
     "transports.http.exchange.Exchange": "its request, redacted, and a constant",
     "transports.tap.Tapped": "an address, redacted",
 }

@@ -25,6 +25,10 @@ CANARY = "CANARY-7d20"
 SERVER = str(Path(__file__).parent / "server.py")
 TRUNKLINE = [sys.executable, "-m", "trunkline"]
 COMMAND = [sys.executable, SERVER]
+WAYS = (
+    *("stdio to http", "http to stdio", "http to http"),
+    *("stdio to websocket", "websocket to stdio"),
+)
 ERAS = ("2025-11-25", "2026-07-28")
 
 Start = Callable[..., "Running"]
@@ -42,6 +46,10 @@ class Running:
             bufsize=0,
         )
         self.log: Any = self.run.stderr
+        self.address = ""
+
+    def wait(self) -> None:
+        """Wait until it listens."""
         line = self._line()
         assert "listening on " in line, line
         self.address = line.split()[-1]
@@ -70,6 +78,7 @@ def start() -> Iterator[Start]:
 
     def begin(*words: str, **environment: str) -> Running:
         opened.append(Running(*words, **environment))
+        opened[-1].wait()
         return opened[-1]
 
     yield begin
@@ -120,6 +129,12 @@ def test_a_server_of_http_and_sse_is_reached_by_the_same_verbs(start: Start) -> 
     assert (done.returncode, done.stdout) == (0, "3\n")
 
 
+def test_a_websocket_is_reached_by_the_same_verbs(start: Start) -> None:
+    address = serve(start, "--ws").address.replace("http://", "ws://")
+    done = verb("call", address, "add", "a=1", "b=2")
+    assert (done.returncode, done.stdout) == (0, "3\n")
+
+
 def test_a_header_from_the_environment_reaches_the_server_and_no_output(
     start: Start, tmp_path: Path
 ) -> None:
@@ -163,6 +178,12 @@ def ways(start: Start, way: str, record: Path | None = None) -> Any:
     proxy = ["proxy", *recorded]
     if way == "stdio to http":
         return Stdio([*TRUNKLINE, *proxy, serve(start).address])
+    if way == "websocket to stdio":
+        running = start(*proxy, "--ws", "http://127.0.0.1:0/mcp", "--", *COMMAND)
+        return running.address.replace("http://", "ws://")
+    if way == "stdio to websocket":
+        address = serve(start, "--ws").address.replace("http://", "ws://")
+        return Stdio([*TRUNKLINE, *proxy, address])
     if way == "http to stdio":
         return start(*proxy, "http://127.0.0.1:0/mcp", "--", *COMMAND).address
     return start(*proxy, "http://127.0.0.1:0/mcp", serve(start).address).address
@@ -209,7 +230,7 @@ def without_a_proxy(revision: str) -> dict[str, Any]:
 
 
 @pytest.mark.parametrize("revision", ERAS)
-@pytest.mark.parametrize("way", ["stdio to http", "http to stdio", "http to http"])
+@pytest.mark.parametrize("way", WAYS)
 def test_a_conversation_through_the_proxy_is_that_without_it(
     start: Start, way: str, revision: str, tmp_path: Path
 ) -> None:
@@ -220,13 +241,16 @@ def test_a_conversation_through_the_proxy_is_that_without_it(
     assert plain["order"] == "Ada small 2 False"
     assert plain["steps"] == [1, 2, 3]
     kept = entries(record)
+    if "websocket" in way:
+        assert "websocket" in {each["transport"] for each in kept}
+        return
     posts = [each for each in kept if each.get("http", {}).get("method") == "POST"]
     assert len(posts) > 20
     assert all(each["http"]["headers"]["host"] for each in posts)
-    statuses = {
-        each["http"].get("status") for each in kept if each["from"] == "server" and "http" in each
-    }
-    assert statuses >= ({200} if way.endswith("http") else set())
+    if way.endswith("http"):
+        answers = [each for each in kept if each["from"] == "server"]
+        assert {each["stream"] for each in answers} >= {each["stream"] for each in posts[:-2]}
+        assert {200} <= {each["http"]["status"] for each in answers if "http" in each}
 
 
 def test_every_session_has_a_process_of_its_own_and_ends_it(start: Start, tmp_path: Path) -> None:

@@ -162,8 +162,8 @@ def test_a_connection_that_was_idle_for_too_long_is_not_used_though_no_timer_has
                 Http("127.0.0.1", port), connections=2, connect_timeout=10, context=None, proxy=None
             )
             old, fresh = await pool.open(), await pool.open()
-            pool._freed(old)
-            pool._freed(fresh)
+            pool.release(old)
+            pool.release(fresh)
             # As if the event loop had been blocked since.
             old.idle_since -= IDLE_TIMEOUT_S
             assert pool.take() is fresh

@@ -13,6 +13,7 @@ __all__, __getattr__, __dir__ = lazy_exports(
         "addresses": "Http Tcp Tls Unix Ws parse_address",
         "base": "Address Frame Transport",
         "http.request": "HttpRequest",
+        "http.client.settings": "HttpOptions",
         "http.settings": "HttpLimits HttpSettings",
         "memory": "MemoryTransport memory_pair",
         "relay": "Relay",

@@ -8,6 +8,7 @@ from .addresses import parse_address as parse_address
 from .base import Address as Address
 from .base import Frame as Frame
 from .base import Transport as Transport
+from .http.client.settings import HttpOptions as HttpOptions
 from .http.request import HttpRequest as HttpRequest
 from .http.settings import HttpLimits as HttpLimits
 from .http.settings import HttpSettings as HttpSettings
@@ -25,6 +26,7 @@ __all__ = [
     "Frame",
     "Http",
     "HttpLimits",
+    "HttpOptions",
     "HttpRequest",
     "HttpSettings",
     "MemoryTransport",

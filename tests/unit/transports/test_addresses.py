@@ -64,7 +64,7 @@ def test_a_query_is_kept_for_clients_and_shown_nowhere() -> None:
     assert parse_address("http://h:1?a") == Http("h", 1, "/", query="a")
     assert "hunter2" not in f"{address} {address!r}"
     for text in ("http://h:x/mcp?hunter2", "http://h/../mcp?hunter2", "http://h/mcp?hunter2 "):
-        with pytest.raises(ValueError, match="port|Http") as caught:
+        with pytest.raises(ValueError, match=r"port|Http") as caught:
             parse_address(text)
         assert "hunter2" not in str(caught.value)
     for given in ("http://h:1/mcp?a", Http("h", 1, query="a")):

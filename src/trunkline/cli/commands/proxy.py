@@ -25,6 +25,7 @@ from ..connect.target import (
     add_env,
     add_headers,
     check_options,
+    check_websocket,
     is_http,
     parse_target,
 )
@@ -120,6 +121,11 @@ def configure(parser: argparse.ArgumentParser) -> None:
         action="store_true",
         help="also serve HTTP+SSE of 2024-11-05 at a SOURCE of http://, at /sse and /messages",
     )
+    parser.add_argument(
+        "--ws",
+        action="store_true",
+        help="also serve WebSocket at a SOURCE of http://; needs trunkline[ws]",
+    )
 
 
 def _size(text: str) -> int:
@@ -173,7 +179,7 @@ def _ends(options: argparse.Namespace) -> _Ends:
     if source is None and _source_tls(options):
         raise UsageError(_NEEDS_TLS)
     if not (words and is_http(words[0])):
-        for name in ("allowed_host", "allowed_origin", "sse"):
+        for name in ("allowed_host", "allowed_origin", "sse", "ws"):
             if getattr(options, name):
                 option = name.replace("_", "-")
                 raise UsageError(f"--{option} needs a SOURCE of the form http:// or https://")
@@ -199,13 +205,15 @@ def _source(text: str, options: argparse.Namespace) -> Http | Tcp | Unix:
         raise UsageError(f"a SOURCE of {scheme}:// needs --source-tls-cert and --source-tls-key")
     if options.source_framing != "newline" and is_http(text):
         raise UsageError("--source-framing is for streams: HTTP frames messages itself")
+    if options.ws:
+        check_websocket()
     try:
-        address = parse_address(text, tls=Tls(**given) if given else None)
+        address = parse_address(text, tls=Tls(**given) if given else None, listening=True)
     except ValueError as error:
         raise UsageError(f"SOURCE: {error}; or use stdio") from None
     if isinstance(address, Ws):
         raise UsageError(
-            "SOURCE: the proxy does not listen on WebSocket; use http://HOST:PORT/PATH"
+            "SOURCE: to listen for WebSocket use http://HOST:PORT/PATH and the option --ws"
         )
     return address
 

@@ -163,7 +163,9 @@ def _configure_http(parser: argparse._ArgumentGroup) -> None:
         help="also serve HTTP+SSE of 2024-11-05, at /sse and /messages",
     )
     parser.add_argument(
-        "--ws", action="store_true", help="also serve WebSocket, at the path of the endpoint"
+        "--ws",
+        action="store_true",
+        help="also serve WebSocket, at the path of the endpoint; needs trunkline[ws]",
     )
     several: tuple[tuple[str, str, str], ...] = (
         ("--allowed-host", "HOST[:PORT]", "name by which clients may reach this server"),
@@ -289,6 +291,11 @@ def http_settings_of(options: argparse.Namespace) -> HttpSettings | None:
         return None
     from ...transports.http.settings import HttpSettings
 
+    if options.ws:
+        # Imported here: `serve` connects to nothing.
+        from ..connect.target import check_websocket
+
+        check_websocket()
     given = {setting: getattr(options, name) for name, setting in _HTTP_OPTIONS.items()}
     try:
         return HttpSettings(**{name: value for name, value in given.items() if value})

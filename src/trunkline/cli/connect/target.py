@@ -63,6 +63,7 @@ __all__ = [
     "add_headers",
     "add_target",
     "check_options",
+    "check_websocket",
     "is_http",
     "parse_server_address",
     "parse_target",
@@ -302,6 +303,18 @@ def check_options(options: argparse.Namespace, *targets: str | None) -> None:
         raise UsageError("--framing is for streams: HTTP frames messages itself")
 
 
+def check_websocket() -> None:
+    """Reject WebSocket if its library is not installed.
+
+    Raises:
+        UsageError: it is not; the text says how to install it.
+    """
+    from importlib.util import find_spec
+
+    if find_spec("websockets") is None:
+        raise UsageError("WebSocket needs websockets: pip install trunkline[ws]")
+
+
 def _tls_of(options: argparse.Namespace) -> dict[str, str]:
     given = {name: getattr(options, f"tls_{name}", None) for name in ("ca", "cert", "key")}
     return {name: value for name, value in given.items() if value is not None}
@@ -330,6 +343,8 @@ def parse_server_address(text: str, options: argparse.Namespace) -> Address:
     _check_target([text], getattr(options, "prog", "trunkline proxy"))
     if getattr(options, "env", None):
         raise UsageError("--env needs a command after --")
+    if text.startswith(("ws://", "wss://")):
+        check_websocket()
     given = _tls_of(options)
     try:
         address = parse_address(text, tls=Tls(**given) if given else None)

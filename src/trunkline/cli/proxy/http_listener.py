@@ -83,6 +83,19 @@ class HttpSourceListener:
             self._policy.limits.message_size("http"),
             is_secure=bool(self.address.tls),
         )
+        if self._settings.websocket:
+            self._serve_websocket(endpoint, self._http)
+
+    def _serve_websocket(self, endpoint: Endpoint, http: HttpServer) -> None:
+        # Imported here: most proxies do not offer it.
+        from ...transports.websocket.connection import READ_BYTES
+        from ...transports.websocket.server import WebSocketRoute
+
+        limit = self._policy.limits.message_size("websocket")
+        buffer = memoryview(bytearray(READ_BYTES))
+        opened = self._source.open_websocket
+        endpoint.upgrade_route = WebSocketRoute(endpoint, http, limit, buffer, opened)
+        http.is_upgrade = endpoint.is_upgrade
 
     def stop(self) -> None:
         """Stop accepting connections and requests."""

@@ -26,7 +26,7 @@ from typing import TYPE_CHECKING, Any, Final
 from msgspec import UNSET, DecodeError, Raw, Struct
 from msgspec.json import Decoder, encode
 
-from ...jsonrpc.messages import ErrorObject
+from ...jsonrpc.messages import ErrorObject, Shown
 from ...server.runtime.http_service import status_of_error
 from ...spec.error_kinds import ErrorKind
 from ...spec.mcp.capabilities import HANDSHAKE
@@ -50,8 +50,16 @@ if TYPE_CHECKING:
     from ...transports.http.request import HttpRequest
     from ...transports.http.sessions import HttpSession
     from ...transports.http.settings import HttpLimits
+    from ...transports.websocket.server import AcceptedWebSocket
 
-__all__ = ["HttpSource", "OldSseSource", "SessionSource", "SharedSource", "SourceConnection"]
+__all__ = [
+    "HttpSource",
+    "OldSseSource",
+    "SessionSource",
+    "SharedSource",
+    "SourceConnection",
+    "WebSocketSource",
+]
 
 INVALID_REQUEST: Final = -32600
 _UNREADABLE: Final = (DecodeError, UnicodeDecodeError, RecursionError)
@@ -60,7 +68,7 @@ _CHANGES: Final = ("/list_changed", "notifications/resources/updated")
 _BAD_GATEWAY: Final = 502
 
 
-class _Message(Struct, frozen=True):
+class _Message(Shown, Struct, frozen=True):
     """A message, of which the proxy reads little."""
 
     method: Any = UNSET
@@ -129,6 +137,9 @@ class SourceConnection:
         self.on_closed: Callable[[], object] = ignore
         self.is_connected = False
         self._sent = 0
+        # How it has ended, perhaps before the relay was there.
+        self._is_over = False
+        self._error: TransportError | None = None
         # What arrived before the relay was there; None afterwards.
         self._early: list[tuple[bytes, HttpRequest | None]] | None = []
 
@@ -148,6 +159,8 @@ class SourceConnection:
         early, self._early = self._early or [], None
         for frame, request in early:
             self._forward(frame, request)
+        if self._is_over:
+            self._ended(self._error)
 
     def _forward(self, frame: bytes, request: HttpRequest | None) -> None:
         if self._early is not None:
@@ -157,9 +170,11 @@ class SourceConnection:
         self.observe(frame, request)
         self.on_message(frame, None)
 
-    def _ended(self) -> None:
-        self.is_connected = False
-        self.on_error(None)
+    def _ended(self, error: TransportError | None = None) -> None:
+        self._is_over, self._error = True, error
+        if self._early is None:
+            self.is_connected = False
+            self.on_error(error)
 
 
 class SessionSource(SourceConnection):
@@ -307,7 +322,43 @@ class OldSseSource(SourceConnection):
         self.on_closed()
 
 
-class _Shared(Struct):
+class WebSocketSource(SourceConnection):
+    """The client of one WebSocket, which is connected already."""
+
+    def __init__(self, inner: AcceptedWebSocket) -> None:
+        super().__init__()
+        self.name = "websocket"
+        self._inner = inner
+        inner.on_message = self._receive
+        inner.on_error = self._ended
+        inner.on_drained = lambda: self.on_drained()
+        inner.on_end = self._ended
+        self.pause, self.resume = inner.pause, inner.resume
+
+    @property
+    def backlog(self) -> int:
+        """The number of bytes that the client has not taken."""
+        return self._inner.backlog
+
+    def _receive(self, frame: Frame, route: Any) -> None:
+        if isinstance(frame, bytes):
+            self._forward(frame, None)
+        else:
+            self.on_message(frame, None)  # it ends the relay
+
+    def send(self, frame: bytes, route: Any = None) -> None:
+        """Send a message."""
+        self._sent += len(frame)
+        self._inner.send(frame)
+
+    async def close(self) -> None:
+        """Close the connection, after what was sent."""
+        self.is_connected = False
+        await self._inner.close()
+        self.on_closed()
+
+
+class _Shared(Shown, Struct):
     """A single request that waits for its answer."""
 
     carrier: SingleRequest
@@ -487,6 +538,10 @@ class HttpSource:
     def open_old_sse(self, session: OldSseSession) -> None:
         """Connect a new session of HTTP+SSE to a server of its own."""
         self._serve(OldSseSource(session))
+
+    def open_websocket(self, connection: AcceptedWebSocket) -> None:
+        """Connect a WebSocket to a server of its own."""
+        self._serve(WebSocketSource(connection))
 
     def single(self, client: str, principal: str | None) -> SingleRequest | None:
         """Return a transport for one request to the server that all single requests share."""

@@ -27,6 +27,7 @@ from msgspec import UNSET, DecodeError, Raw, Struct, UnsetType, field
 from msgspec.json import Decoder, encode
 
 from ...errors import TransportError
+from ...jsonrpc.messages import Shown
 from ...mcp.param_headers import InvalidParamHeader, ParamPath, param_headers
 from ...transports.base import HIGH_WATER, LOW_WATER, ignore
 from ...transports.http.client.message import UNREADABLE, SentMessage, read_messages
@@ -54,18 +55,18 @@ _POLL_INTERVAL_S: Final = 0.05
 _MAX_TOOLS: Final = 10_000
 
 
-class _Hints(Struct, frozen=True):
+class _Hints(Shown, Struct, frozen=True):
     idempotent: Any = field(default=None, name="idempotentHint")
     read_only: Any = field(default=None, name="readOnlyHint")
 
 
-class _ListedTool(Struct, frozen=True):
+class _ListedTool(Shown, Struct, frozen=True):
     name: str
     schema: dict[str, Any] = field(name="inputSchema")
     annotations: _Hints | UnsetType = UNSET
 
 
-class _ListedTools(Struct, frozen=True):
+class _ListedTools(Shown, Struct, frozen=True):
     tools: list[Raw] = []
 
 

@@ -236,9 +236,11 @@ class _ProxyRun:
             target.recorder = recorder  # type: ignore[attr-defined]  # an HttpTarget
 
         def observe(frame: Frame, request: HttpRequest | None) -> None:
+            if request is None:  # it has none of its own
+                observer.receive("client", frame)
+                return
             stream = observer.new_stream()
-            facts = None if request is None else request_facts(request)
-            observer.receive("client", frame, http=facts, stream=stream)
+            observer.receive("client", frame, http=request_facts(request), stream=stream)
             if recorder is not None:
                 recorder.expect(frame, stream)
 
@@ -333,7 +335,10 @@ class _ProxyRun:
         limits = HttpLimits(sessions=_MAX_CLIENTS)
         try:
             settings = HttpSettings(
-                hosts=options.allowed_host, origins=options.allowed_origin, old_sse=options.sse
+                hosts=options.allowed_host,
+                origins=options.allowed_origin,
+                old_sse=options.sse,
+                websocket=options.ws,
             )
             policy = self._policy("newline")
             source = HttpSource(limits, self._accept_http)

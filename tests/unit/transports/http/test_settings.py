@@ -15,6 +15,7 @@ def test_the_defaults_admit_the_least() -> None:
     assert (plain.hosts, plain.origins, plain.cors, plain.trusted_proxies) == ((), (), (), ())
     assert (plain.public_url, plain.principal, plain.rate, plain.metrics) == (None,) * 4
     assert (plain.require_origin, plain.old_sse, plain.access_log) == (False,) * 3
+    assert plain.websocket is False
     assert plain.burst == 20
 
 
@@ -93,6 +94,7 @@ def test_what_an_operator_writes_is_accepted(right: dict[str, Any]) -> None:
         ({"trusted_proxies": ["10.0.0.1/8"]}, "has host bits set"),
         ({"require_origin": 1}, "require_origin is a bool"),
         ({"old_sse": "yes"}, "old_sse is a bool"),
+        ({"websocket": 1}, "websocket is a bool"),
         ({"access_log": None}, "access_log is a bool"),
         ({"principal": "alice"}, "principal is a function"),
         ({"rate": 0}, "rate is requests per second"),

@@ -31,6 +31,9 @@ _WAITING: Final = 1  # nothing of the response has come
 _HEAD: Final = 2
 _BODY: Final = 3
 _CLOSED: Final = 4
+# Complete, until all that was read with it is parsed; and not to be used again.
+_COMPLETE: Final = 5
+_COMPLETE_LAST: Final = 6
 
 
 class ResponseHandler(Protocol):
@@ -87,7 +90,7 @@ class HttpClientConnection(asyncio.BufferedProtocol):
         self._on_free = on_free
         self._on_lost = on_lost
         self._transport: Any = None
-        self._parser: Any = None
+        self._parser: Any = httptools.HttpResponseParser(self)
         self._handler: ResponseHandler | None = None
         self._headers: list[tuple[bytes, bytes]] = []
         self._head_bytes = 0
@@ -113,7 +116,6 @@ class HttpClientConnection(asyncio.BufferedProtocol):
         self._headers = []
         self._head_bytes = 0
         self._has_length = False
-        self._parser = httptools.HttpResponseParser(self)
         self._uses += 1
         self._transport.write(request)
 
@@ -137,6 +139,7 @@ class HttpClientConnection(asyncio.BufferedProtocol):
         """End the response, or report that it is lost."""
         state, self._state = self._state, _CLOSED
         handler, self._handler = self._handler, None
+        self._parser = None  # it refers to this connection
         self._on_lost(self)
         if handler is None:
             return
@@ -170,10 +173,28 @@ class HttpClientConnection(asyncio.BufferedProtocol):
         except httptools.HttpParserUpgrade:
             self._fail(None)
         else:
-            if self._state == _HEAD and self._head_bytes > _MAX_HEAD_BYTES:
+            if self._state >= _COMPLETE:
+                self._end()
+            elif self._state == _HEAD and self._head_bytes > _MAX_HEAD_BYTES:
                 self._fail(None)
 
+    def _end(self) -> None:
+        """Report the end of a response, and be free for another request if nothing followed."""
+        handler, self._handler = self._handler, None
+        if self._state == _COMPLETE and not self._transport.is_closing():
+            self._state = _IDLE
+            self._on_free(self)
+        else:
+            self._state = _CLOSED
+            self._transport.close()
+        if handler is not None:
+            handler.on_complete()
+
     def _fail(self, error: Exception | None) -> None:
+        if self._state >= _COMPLETE:  # what followed is not HTTP
+            self._state = _COMPLETE_LAST
+            self._end()
+            return
         handler, self._handler = self._handler, None
         self.close()
         if handler is not None:
@@ -183,6 +204,11 @@ class HttpClientConnection(asyncio.BufferedProtocol):
 
     # -- httptools ---------------------------------------------------------------------------
 
+    def on_message_begin(self) -> None:
+        """Close if this response follows the one that was asked for."""
+        if self._state != _HEAD:
+            self.close()
+
     def on_header(self, name: bytes, value: bytes) -> None:
         """Take a header."""
         if self._state == _HEAD:
@@ -190,9 +216,14 @@ class HttpClientConnection(asyncio.BufferedProtocol):
             self._headers.append((name, value.rstrip(b" \t")))
             if name == b"content-length" or name == b"transfer-encoding":
                 self._has_length = True
+        elif self._state == _COMPLETE:
+            self._state = _COMPLETE_LAST
 
     def on_headers_complete(self) -> None:
         """Report the head, unless it is an interim one."""
+        if self._state != _HEAD:
+            self._state = _COMPLETE_LAST
+            return
         status = self._parser.get_status_code()
         if status >= 200 and self._handler is not None:
             self._state = _BODY
@@ -200,21 +231,13 @@ class HttpClientConnection(asyncio.BufferedProtocol):
 
     def on_body(self, data: bytes) -> None:
         """Report a part of the body."""
-        if self._handler is not None:
+        if self._state == _BODY and self._handler is not None:
             self._handler.on_data(data)
 
     def on_message_complete(self) -> None:
-        """Report the end, and be free for another request."""
-        if self._state != _BODY:
-            self._headers = []  # of an interim response
-            return
-        handler, self._handler = self._handler, None
-        is_kept = self._parser.should_keep_alive() and not self._transport.is_closing()
-        if is_kept:
-            self._state = _IDLE
-            self._on_free(self)
+        """Note the end; more may follow in what was read."""
+        if self._state == _BODY:
+            is_kept = self._parser.should_keep_alive()
+            self._state = _COMPLETE if is_kept else _COMPLETE_LAST
         else:
-            self._state = _CLOSED
-            self._transport.close()
-        if handler is not None:
-            handler.on_complete()
+            self._headers = []  # of an interim response

@@ -54,7 +54,8 @@ class ConnectionPool:
         self._idle: list[HttpClientConnection] = []
         self._open: set[HttpClientConnection] = set()
         self._opening = 0
-        self._waiting: deque[asyncio.Future[None]] = deque()
+        # Each gets a connection that became idle, or None to open one.
+        self._waiting: deque[asyncio.Future[HttpClientConnection | None]] = deque()
         self._timer: asyncio.TimerHandle | None = None
         self._is_closed = False
 
@@ -89,10 +90,26 @@ class ConnectionPool:
                 raise TransportError("the client was closed")
             if len(self._open) + self._opening < self._most:
                 return await self._connect()
-            future = self._loop.create_future()
-            self._waiting.append(future)
-            await future
+            connection = await self._wait()
+            if connection is not None and connection.is_usable:
+                return connection
         return connection
+
+    async def _wait(self) -> HttpClientConnection | None:
+        """Wait for a connection that becomes idle, or for None: one more may be opened."""
+        future: asyncio.Future[HttpClientConnection | None] = self._loop.create_future()
+        self._waiting.append(future)
+        try:
+            return await future
+        except asyncio.CancelledError:
+            # What it was given is for the next that waits.
+            if future.done() and not future.cancelled():
+                given = future.result()
+                if given is None:
+                    self._wake(None)
+                elif given.is_usable:
+                    self.release(given)
+            raise
 
     async def _connect(self) -> HttpClientConnection:
         self._opening += 1
@@ -110,7 +127,7 @@ class ConnectionPool:
             raise TransportError(f"{self._address} cannot be reached: {reason}") from None
         finally:
             self._opening -= 1
-            self._wake()
+            self._wake(None)
         if self._is_closed:
             connection.close()
             raise TransportError("the client was closed")
@@ -141,27 +158,31 @@ class ConnectionPool:
         return made
 
     def _make(self) -> HttpClientConnection:
-        return HttpClientConnection(self._buffer, self._freed, self._lost)
+        return HttpClientConnection(self._buffer, self.release, self._lost)
 
-    def _freed(self, connection: HttpClientConnection) -> None:
+    def release(self, connection: HttpClientConnection) -> None:
+        """Take back a connection that is free for a request."""
+        if self._wake(connection):
+            return
         connection.idle_since = self._loop.time()
         self._idle.append(connection)
         if self._timer is None:
             self._timer = self._loop.call_later(IDLE_TIMEOUT_S, self._reap)
-        self._wake()
 
     def _lost(self, connection: HttpClientConnection) -> None:
         self._open.discard(connection)
         if connection in self._idle:
             self._idle.remove(connection)
-        self._wake()
+        self._wake(None)
 
-    def _wake(self) -> None:
+    def _wake(self, connection: HttpClientConnection | None) -> bool:
+        """Give a connection, or leave to open one, to the first that waits."""
         while self._waiting:
             future = self._waiting.popleft()
             if not future.done():
-                future.set_result(None)
-                return
+                future.set_result(connection)
+                return True
+        return False
 
     def _reap(self) -> None:
         """Close connections that were idle for too long."""
@@ -181,6 +202,6 @@ class ConnectionPool:
         for each in list(self._open):
             each.forget()
         while self._waiting:
-            self._wake()
+            self._wake(None)
         while self._open:
             await asyncio.sleep(0)  # `abort` closes in the next turn of the loop

@@ -133,7 +133,7 @@ class Post:
             self._lose(RequestLost(error.reason, was_sent=False))
             return
         if self._is_over:
-            self._transport.pool._freed(connection)
+            self._transport.pool.release(connection)
         else:
             self._send(connection)
 

@@ -151,7 +151,7 @@ class HttpTransport:
         )
         self._head = self._request_head()
         connection = await self._pool.open()
-        self._pool._freed(connection)
+        self._pool.release(connection)
         self.is_connected = True
 
     def send(self, frame: bytes, route: Any = None) -> None:
