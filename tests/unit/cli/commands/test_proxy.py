@@ -70,11 +70,11 @@ def test_each_side_has_certificates_of_its_own() -> None:
         ),
         (
             ["tcp://h:1", "--tls-ca", "a"],
-            "the --tls-… options need an address of the form tls://HOST:PORT",
+            "the --tls-… options need an address of the form tls:// or https://",
         ),
         (
             ["--tls-cert", "c", "--", "server"],
-            "the --tls-… options need an address of the form tls://HOST:PORT",
+            "the --tls-… options need an address of the form tls:// or https://",
         ),
         (["tcp://h:1", "--source-framing", "odd"], "--source-framing"),
         (["tcp://h:1", "--revision", "2020-01-01"], "--revision"),

@@ -24,10 +24,12 @@ from trunkline.transports import Stdio
 from trunkline.transports.addresses import (
     HTTP_SCHEMES,
     SCHEMES,
+    WS_SCHEMES,
     Http,
     Tcp,
     Tls,
     Unix,
+    Ws,
     parse_address,
 )
 
@@ -455,11 +457,9 @@ def test_help_loads_nothing_that_talks(verb: str) -> None:
 
 def test_the_framings_and_beginnings_of_addresses_are_those_there_are() -> None:
     assert get_args(FramingName) == target.FRAMINGS
-    known = (*SCHEMES, *HTTP_SCHEMES)
+    known = (*SCHEMES, *HTTP_SCHEMES, *WS_SCHEMES)
+    assert len(known) == len(target.ADDRESSES)
     assert all(each.startswith(target.ADDRESSES) for each in known)
-    # A WebSocket is a target as soon as it is an address.
-    others = [each for each in target.ADDRESSES if not any(it.startswith(each) for it in known)]
-    assert others in ([], ["ws://", "wss://"])
 
 
 # HTTP
@@ -491,6 +491,18 @@ def test_headers_come_from_words_and_from_the_environment(monkeypatch: Any) -> N
     assert found.options is not None
     assert found.options.headers == {"X-A": "b=c", "Authorization": f"Bearer {CANARY}"}
     assert CANARY not in repr(found)
+    found = parse_target(http(target="ws://h/mcp", header_env=["Authorization=TOKEN"]))
+    assert isinstance(found, Ws)
+    assert found.options is not None
+    assert found.options.headers == {"Authorization": f"Bearer {CANARY}"}
+
+
+def test_a_websocket_without_its_library_is_misuse(run: Any, monkeypatch: Any) -> None:
+    monkeypatch.setattr("importlib.util.find_spec", lambda name: None)
+    said = "WebSocket needs websockets: pip install trunkline[ws]\n"
+    assert run("ping", "ws://127.0.0.1:1/mcp") == (2, "", f"trunkline ping: {said}")
+    shown = run("proxy", "--ws", "http://127.0.0.1:0/mcp", "--", "x")
+    assert shown == (2, "", f"trunkline proxy: {said}")
 
 
 @pytest.mark.parametrize(
