@@ -74,6 +74,23 @@ class RequestLost(TransportError):
 class Post:
     """One POST, its response, and the streams that resume it."""
 
+    # What most POSTs never change is kept in the class.
+    _connection: HttpClientConnection | None = None
+    _attempts = 0
+    _retries = 0
+    _status = 0
+    _kind = b""
+    _retry_after: float | None = None
+    _location: bytes | None = None
+    # Where it goes: the endpoint, or where a redirect led.
+    _path: bytes | None = None
+    _redirects = 0
+    _session_id: bytes | None = None
+    _size = 0
+    _reader: EventReader | None = None
+    _is_over = False
+    _resumes = 0
+
     def __init__(
         self,
         transport: HttpTransport,
@@ -85,27 +102,13 @@ class Post:
         self._transport = transport
         self.frame = frame
         self.is_per_request = is_per_request
-        self.ids = tuple(
-            each.id for each in messages if each.method is not UNSET and type(each.id) in (int, str)
-        )
-        self._answered: set[Any] = set()
         self._first = messages[0] if messages else SentMessage()
-        self._connection: HttpClientConnection | None = None
-        self._attempts = 0
-        self._retries = 0
-        self._status = 0
-        self._kind = b""
-        self._retry_after: float | None = None
-        self._location: bytes | None = None
-        # Where it goes: the endpoint, or where a redirect led.
-        self._path: bytes | None = None
-        self._redirects = 0
-        self._session_id: bytes | None = None
+        if len(messages) == 1:
+            self.ids: tuple[int | str, ...] = _ids_of(messages[0])
+        else:
+            self.ids = tuple(id for each in messages for id in _ids_of(each))
+        self._answered: set[Any] = set()
         self._parts: list[bytes] = []
-        self._size = 0
-        self._reader: EventReader | None = None
-        self._is_over = False
-        self._resumes = 0
 
     @property
     def _what(self) -> str:
@@ -425,6 +428,12 @@ class Post:
         self._is_over = True
         self._leave()
         self._transport.forget(self)
+
+
+def _ids_of(message: SentMessage) -> tuple[int | str, ...]:
+    """Return the id of a request; nothing of any other message."""
+    id = message.id
+    return (id,) if message.method is not UNSET and isinstance(id, int | str) else ()
 
 
 def _seconds(value: bytes) -> float | None:
