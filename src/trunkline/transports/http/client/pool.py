@@ -15,8 +15,10 @@ from __future__ import annotations
 
 import asyncio
 import ssl
+import sys
 from collections import deque
 from typing import TYPE_CHECKING, Final
+from weakref import WeakKeyDictionary
 
 from ....errors import TransportError
 from .connection import HttpClientConnection
@@ -29,6 +31,8 @@ __all__ = ["ConnectionPool"]
 
 IDLE_TIMEOUT_S: Final = 4.0
 _READ_BYTES: Final = 256 * 1024
+# Of a connection that has memory of its own.
+_OWN_READ_BYTES: Final = 64 * 1024
 _HAPPY_EYEBALLS_DELAY_S: Final = 0.25
 
 
@@ -50,7 +54,6 @@ class ConnectionPool:
         self._context = context
         self._proxy = proxy
         self._loop = asyncio.get_running_loop()
-        self._buffer = memoryview(bytearray(_READ_BYTES))
         self._idle: list[HttpClientConnection] = []
         self._open: set[HttpClientConnection] = set()
         self._opening = 0
@@ -158,7 +161,7 @@ class ConnectionPool:
         return made
 
     def _make(self) -> HttpClientConnection:
-        return HttpClientConnection(self._buffer, self.release, self._lost)
+        return HttpClientConnection(_buffer_of(self._loop), self.release, self._lost)
 
     def release(self, connection: HttpClientConnection) -> None:
         """Take back a connection that is free for a request."""
@@ -205,3 +208,19 @@ class ConnectionPool:
             self._wake(None)
         while self._open:
             await asyncio.sleep(0)  # `abort` closes in the next turn of the loop
+
+
+# Memory to read into, by event loop: a loop reads and parses in one step, so that the clients on
+# it can share one.
+_buffers: Final[WeakKeyDictionary[asyncio.AbstractEventLoop, memoryview]] = WeakKeyDictionary()
+
+
+def _buffer_of(loop: asyncio.AbstractEventLoop) -> memoryview:
+    """Return the memory that a connection reads into."""
+    if sys.platform == "win32" and isinstance(loop, asyncio.ProactorEventLoop):
+        # This one reads in the background.
+        return memoryview(bytearray(_OWN_READ_BYTES))
+    buffer = _buffers.get(loop)
+    if buffer is None:
+        buffer = _buffers[loop] = memoryview(bytearray(_READ_BYTES))
+    return buffer

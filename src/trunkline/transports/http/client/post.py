@@ -16,6 +16,8 @@ The rules that live here, and only here:
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Iterable
+from functools import lru_cache
 from typing import TYPE_CHECKING, Any, Final
 
 from msgspec import UNSET
@@ -60,6 +62,8 @@ _REDIRECTS: Final = (307, 308)
 _MAX_REDIRECTS: Final = 3
 # Statuses with which a server of HTTP+SSE refuses `initialize`.  [MCP 2025-11-25, basic/transports]
 _OLD_SERVER: Final = (400, 404, 405)
+# Characters of a name whose headers are kept: they are few, and repeated in most requests.
+_MAX_CACHED_NAME: Final = 128
 _MEMBERS: Final = {"name": "name", "uri": "uri", "taskId": "task_id"}
 
 
@@ -74,6 +78,23 @@ class RequestLost(TransportError):
 class Post:
     """One POST, its response, and the streams that resume it."""
 
+    # What most POSTs never change is kept in the class.
+    _connection: HttpClientConnection | None = None
+    _attempts = 0
+    _retries = 0
+    _status = 0
+    _kind = b""
+    _retry_after: float | None = None
+    _location: bytes | None = None
+    # Where it goes: the endpoint, or where a redirect led.
+    _path: bytes | None = None
+    _redirects = 0
+    _session_id: bytes | None = None
+    _size = 0
+    _reader: EventReader | None = None
+    _is_over = False
+    _resumes = 0
+
     def __init__(
         self,
         transport: HttpTransport,
@@ -85,27 +106,13 @@ class Post:
         self._transport = transport
         self.frame = frame
         self.is_per_request = is_per_request
-        self.ids = tuple(
-            each.id for each in messages if each.method is not UNSET and type(each.id) in (int, str)
-        )
-        self._answered: set[Any] = set()
         self._first = messages[0] if messages else SentMessage()
-        self._connection: HttpClientConnection | None = None
-        self._attempts = 0
-        self._retries = 0
-        self._status = 0
-        self._kind = b""
-        self._retry_after: float | None = None
-        self._location: bytes | None = None
-        # Where it goes: the endpoint, or where a redirect led.
-        self._path: bytes | None = None
-        self._redirects = 0
-        self._session_id: bytes | None = None
+        if len(messages) == 1:
+            self.ids: tuple[int | str, ...] = _ids_of(messages[0])
+        else:
+            self.ids = tuple(id for each in messages for id in _ids_of(each))
+        self._answered: set[Any] = set()
         self._parts: list[bytes] = []
-        self._size = 0
-        self._reader: EventReader | None = None
-        self._is_over = False
-        self._resumes = 0
 
     @property
     def _what(self) -> str:
@@ -151,27 +158,26 @@ class Post:
         transport, message = self._transport, self._first
         if not self.is_per_request:
             return b"" if message.method == "initialize" else transport.session_head
-        version, method = version_in(message) or "", str(message.method)
-        lines = [f"mcp-protocol-version: {version}", f"mcp-method: {method}"]
+        method, params = str(message.method), message.params
         member = NAME_MEMBERS.get(method)
-        params = message.params
-        if member is not None and params is not UNSET:
-            name = getattr(params, _MEMBERS[member])
-            if type(name) is str:
-                lines.append(f"mcp-name: {encode_header_value(name)}")
-                if method == "tools/call":
-                    lines += self._param_headers(name, params)
-        return "".join(f"{line}\r\n" for line in lines).encode("ascii")
+        name = UNSET if member is None or params is UNSET else getattr(params, _MEMBERS[member])
+        if type(name) is not str:
+            return _request_headers(version_in(message) or "", method, None)
+        cached = _request_headers if len(name) <= _MAX_CACHED_NAME else _request_headers.__wrapped__
+        headers: bytes = cached(version_in(message) or "", method, name)
+        if method == "tools/call" and params is not UNSET:
+            headers += self._param_headers(name, params)
+        return headers
 
-    def _param_headers(self, tool: str, params: SentParams) -> list[str]:
+    def _param_headers(self, tool: str, params: SentParams) -> bytes:
         rows = self._transport.param_headers(tool)
         if not rows:
-            return []
+            return b""
         given = {} if params.arguments is UNSET else read_arguments(params.arguments)
         texts = ((row, header_text(row.value(given))) for row in rows)
-        return [
+        return _lines(
             f"{row.header}: {encode_header_value(text)}" for row, text in texts if text is not None
-        ]
+        )
 
     # -- the response ------------------------------------------------------------------------
 
@@ -182,7 +188,8 @@ class Post:
             self._transport.observer.on_response(self, status, headers)
         for name, value in headers:
             if name == b"content-type":
-                self._kind = value.partition(b";")[0].strip().lower()
+                is_plain = value in (_JSON, _EVENTS)
+                self._kind = value if is_plain else value.partition(b";")[0].strip().lower()
             elif name == b"mcp-session-id":
                 self._session_id = value
             elif name == b"retry-after":
@@ -429,6 +436,25 @@ class Post:
         self._is_over = True
         self._leave()
         self._transport.forget(self)
+
+
+@lru_cache(maxsize=256)
+def _request_headers(version: str, method: str, name: str | None) -> bytes:
+    """Return the headers that repeat parts of a request of the per-request era."""
+    lines = [f"mcp-protocol-version: {version}", f"mcp-method: {method}"]
+    if name is not None:
+        lines.append(f"mcp-name: {encode_header_value(name)}")
+    return _lines(lines)
+
+
+def _lines(lines: Iterable[str]) -> bytes:
+    return "".join(f"{line}\r\n" for line in lines).encode("ascii")
+
+
+def _ids_of(message: SentMessage) -> tuple[int | str, ...]:
+    """Return the id of a request; nothing of any other message."""
+    id = message.id
+    return (id,) if message.method is not UNSET and isinstance(id, int | str) else ()
 
 
 def _seconds(value: bytes) -> float | None:

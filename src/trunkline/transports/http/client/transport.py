@@ -44,8 +44,9 @@ if TYPE_CHECKING:
 
 __all__ = ["HttpObserver", "HttpTransport"]
 
-_JSON: Final = b"application/json"
-_ACCEPT: Final = b"accept: application/json, text/event-stream\r\n"
+_POST_LINES: Final = (
+    b"accept: application/json, text/event-stream\r\ncontent-type: application/json\r\n"
+)
 # Seconds for DELETE when the client closes.
 _CLOSE_TIMEOUT_S: Final = 2.0
 _MAX_SESSION_ID_BYTES: Final = 1024
@@ -97,6 +98,8 @@ class HttpTransport:
         query = f"?{address.query}" if address.query else ""
         self._path = f"{address.path}{query}".encode("ascii")
         self._head = b""
+        # The start of a POST to the endpoint.
+        self._post_head = b""
         self._session_head = b""
         # Of a server that speaks the transport of 2024-11-05.
         self._old_sse: OldSse | None = None
@@ -150,6 +153,7 @@ class HttpTransport:
             proxy=proxy,
         )
         self._head = self._request_head()
+        self._post_head = self._head_of(b"POST", self._path) + _POST_LINES
         connection = await self._pool.open()
         self._pool.release(connection)
         self.is_connected = True
@@ -272,21 +276,14 @@ class HttpTransport:
         body: bytes | None = None,
         path: bytes | None = None,
     ) -> bytes:
-        """Return an encoded request, to the endpoint or to another path."""
-        if path is None:
-            path = self._path
-        if body is None:
-            return b"%b %b HTTP/1.1\r\n%b%b\r\n" % (method, path, self._head, headers)
-        return b"%b %b HTTP/1.1\r\n%b%b%bcontent-type: %b\r\ncontent-length: %d\r\n\r\n%b" % (
-            method,
-            path,
-            self._head,
-            _ACCEPT,
-            headers,
-            _JSON,
-            len(body),
-            body,
-        )
+        """Return an encoded request, to the endpoint or to another path; with a body, a POST."""
+        if body is not None:
+            head = self._post_head if path is None else self._head_of(b"POST", path) + _POST_LINES
+            return b"%b%bcontent-length: %d\r\n\r\n%b" % (head, headers, len(body), body)
+        return b"%b%b\r\n" % (self._head_of(method, path or self._path), headers)
+
+    def _head_of(self, method: bytes, path: bytes) -> bytes:
+        return b"%b %b HTTP/1.1\r\n%b" % (method, path, self._head)
 
     def path_of(self, location: bytes | None) -> bytes | None:
         """Return path and query of a redirect, or None if it leads to another origin."""
