@@ -361,6 +361,7 @@ class Client(SubmitMethods):
         known = self._tasks.support
         must_be_task = known is not None and known.get(name) == "required"
         is_plain = self._is_plain and timeout is None and on_progress is None and meta is None
+        is_again = False
         if is_plain and not must_be_task:
             # The usual case, without the objects that only other calls need.
             session = self._connection.session or self._connection.current()
@@ -374,6 +375,7 @@ class Client(SubmitMethods):
                 must_be_task = await self._tasks.is_task_required(error, name, None)
                 if not must_be_task and not await self._sender.learnt_headers(error):
                     raise
+                is_again = True
             except asyncio.CancelledError:
                 session.abandon(pending)
                 raise
@@ -385,7 +387,6 @@ class Client(SubmitMethods):
                 raw = await self._sender.resolve(session, request, raw)
                 return tool_result(raw, result_type, session.revision)
         request = tool_call(name, given, timeout, on_progress, meta)
-        is_again = False
         while not must_be_task:
             try:
                 return await self._sender.answer(

@@ -77,7 +77,9 @@ def with_http_options(
         raise ValueError("headers and http are for addresses such as https://example.org/mcp")
     made = options or target.address.options or HttpOptions()
     if headers is not None:
-        made = structs.replace(made, headers={**made.headers, **headers})
+        names = {str(name).lower() for name in headers}
+        kept = {name: value for name, value in made.headers.items() if name.lower() not in names}
+        made = structs.replace(made, headers={**kept, **headers})
     return target._replace(address=replace(target.address, options=made))
 
 

@@ -15,7 +15,6 @@ from __future__ import annotations
 
 import asyncio
 from typing import TYPE_CHECKING, Final
-from urllib.parse import urljoin, urlsplit
 
 from ....errors import TransportError
 from ....jsonrpc.framing import Oversize
@@ -36,9 +35,8 @@ _ENDPOINT: Final = "endpoint"
 class OldSse:
     """The stream of one server, and the address that it gave for POSTs."""
 
-    def __init__(self, transport: HttpTransport, url: str) -> None:
+    def __init__(self, transport: HttpTransport) -> None:
         self._transport = transport
-        self._url = url
         self._reader = EventReader(transport.message_limit)
         self._endpoint: asyncio.Future[bytes] = asyncio.get_running_loop().create_future()
         self._last: asyncio.Task[None] | None = None
@@ -79,14 +77,12 @@ class OldSse:
     def _take_endpoint(self, given: str) -> None:
         if self._endpoint.done():
             return
-        url = urlsplit(urljoin(self._url, given.strip()))
-        base = urlsplit(self._url)
-        if (url.scheme, url.netloc) != (base.scheme, base.netloc) or not url.path.isascii():
+        path = self._transport.path_of(given.strip().encode("utf-8"))
+        if path is None:
             text = "the server named an address of another origin for POSTs"
             self._endpoint.set_exception(TransportError(text))
-            return
-        path = url.path + (f"?{url.query}" if url.query else "")
-        self._endpoint.set_result(path.encode("ascii", "replace"))
+        else:
+            self._endpoint.set_result(path)
 
     def send(self, frame: bytes) -> None:
         """Send a message, after those before it: their order counts."""

@@ -147,7 +147,9 @@ class Post:
     def _send(self, connection: HttpClientConnection) -> None:
         self._connection = connection
         self._attempts += 1
+        # Nothing of an earlier response counts for this one.
         self._parts, self._size, self._status = [], 0, 0
+        self._kind, self._retry_after, self._location = b"", None, None
         request = self._transport.request(b"POST", self._headers(), self.frame, self._path)
         self._transport.count(len(request))
         if self._transport.observer is not None:
@@ -265,16 +267,23 @@ class Post:
 
     def _take_json(self) -> None:
         body = self._parts[0] if len(self._parts) == 1 else b"".join(self._parts)
-        if self._first.method == "initialize" or len(self.ids) != 1:
-            self._note(body)
-        else:
+        if self._has_answer(body):
             self._answered.add(self.ids[0])
+        else:
+            self._note(body)
         self._finish()
         self._transport.deliver(body, self)
         if left := self.open_ids():
             error = RequestLost("the response lacks an answer", was_sent=True)
             for id in left:
                 self._transport.on_request_lost(id, error)
+
+    def _has_answer(self, body: bytes) -> bool:
+        """Return True if a body has the id of the only request, without decoding it."""
+        if len(self.ids) != 1 or self._first.method == "initialize":
+            return False
+        id = self.ids[0]
+        return type(id) is int and b'"id":%d' % id in body
 
     def _accepted(self) -> None:
         if self.open_ids():
@@ -296,7 +305,7 @@ class Post:
             transport.on_event("retry", f"{status}, again in {wait:g} s")
             transport.spawn(self._send_later(wait))
             return
-        if status == 404 and not self.is_per_request and transport.session_head:
+        if status == 404 and not self.is_per_request and transport.has_session:
             reason = "the server has ended the session"
             self._lose(RequestLost(reason, was_sent=False))
             transport.session_lost(reason)
@@ -318,6 +327,9 @@ class Post:
         self._finish()
         self._answered.add(id)
         self._transport.deliver(encode({"jsonrpc": "2.0", "id": id, "error": error}), self)
+        for each in self.open_ids():  # of a batch, which was refused as a whole
+            lost = RequestLost(f"the server refused a batch: status {self._status}", was_sent=True)
+            self._transport.on_request_lost(each, lost)
 
     def _follow_redirect(self) -> bool:
         """Send to another path of the same origin; return False if the redirect leads elsewhere."""

@@ -145,7 +145,9 @@ async def _connect_through(sock: socket.socket, proxy: ProxyAddress, host: str, 
         answer += data
         if not data or len(answer) > _MAX_RESPONSE_BYTES:
             raise TransportError(f"the proxy {proxy.host}:{proxy.port} did not answer CONNECT")
-    status = answer.split(b" ", 2)[1:2]
-    if status != [b"200"]:
-        shown = status[0].decode("latin-1") if status else "nothing"
+    status = b"".join(answer.split(b" ", 2)[1:2])
+    if len(status) != 3 or not status.isdigit():
+        raise TransportError(f"the proxy {proxy.host}:{proxy.port} did not answer CONNECT")
+    if not status.startswith(b"2"):
+        shown = status.decode("ascii")
         raise TransportError(f"the proxy {proxy.host}:{proxy.port} answered CONNECT with {shown}")

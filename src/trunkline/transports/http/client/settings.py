@@ -55,6 +55,8 @@ class HttpOptions(Struct, frozen=True, kw_only=True):
             if not isinstance(value, str) or not _is_value(value):
                 # Without the value: it may be a secret.
                 raise ValueError(f"HttpOptions.headers: the value of {name} cannot be sent")
+        if len({name.lower() for name in given}) != len(given):
+            raise ValueError("HttpOptions.headers has a name twice, which differs in case alone")
         force_setattr(self, "headers", dict(given))
         for name in ("connect_timeout", "longest_retry"):
             value = getattr(self, name)

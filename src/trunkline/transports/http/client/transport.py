@@ -17,11 +17,11 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, Final, Protocol
-from urllib.parse import urljoin, urlsplit
+from urllib.parse import SplitResult, urljoin, urlsplit
 
 from msgspec import UNSET, Raw
 
-from ....errors import TransportError
+from ....errors import LocalProtocolError, TransportError
 from ...base import ignore
 from .message import negotiated_version, read_messages, version_in
 from .pool import ConnectionPool
@@ -177,6 +177,11 @@ class HttpTransport:
         self._posts[post] = None
         for id in post.ids:
             self._by_id[id] = post
+        if post.is_per_request and not _is_visible(str(first.method).encode()):
+            # A header repeats it, and would end where its line does.
+            error = LocalProtocolError("mcp.http.method", got=first.method, expected="ASCII")
+            self.lose(post, error)
+            return
         post.start()
 
     async def close(self) -> None:
@@ -232,7 +237,7 @@ class HttpTransport:
         # Imported here: few servers are that old.
         from .old_sse import OldSse
 
-        old = OldSse(self, str(self._address))
+        old = OldSse(self)
         try:
             await old.open()
         except TransportError:
@@ -287,13 +292,23 @@ class HttpTransport:
 
     def path_of(self, location: bytes | None) -> bytes | None:
         """Return path and query of a redirect, or None if it leads to another origin."""
-        if location is None or not location.isascii():
+        address = self._address
+        host = "localhost" if address.unix is not None else address.host
+        host = f"[{host}]" if ":" in host else host
+        base = f"{'https' if address.tls else 'http'}://{host}:{address.port}{address.path}"
+        try:
+            url = urlsplit(urljoin(base, (location or b"").decode("ascii")))
+            origin = _origin(url)
+        except ValueError:
             return None
-        base = urlsplit(str(self._address))
-        url = urlsplit(urljoin(str(self._address), location.decode("ascii")))
-        if (url.scheme, url.netloc) != (base.scheme, base.netloc) or not url.path:
-            return None
-        return f"{url.path}?{url.query}".rstrip("?").encode("ascii")
+        path = f"{url.path}?{url.query}".rstrip("?").encode("ascii")
+        is_same = location is not None and origin == _origin(urlsplit(base))
+        return path if is_same and url.path and _is_visible(path) else None
+
+    @property
+    def has_session(self) -> bool:
+        """Whether the server gave an id to a session, which it can end."""
+        return self._session_id is not None
 
     @property
     def session_head(self) -> bytes:
@@ -352,4 +367,13 @@ class HttpTransport:
 
 
 def _is_session_id(value: bytes) -> bool:
-    return 0 < len(value) <= _MAX_SESSION_ID_BYTES and all(0x21 <= each <= 0x7E for each in value)
+    return 0 < len(value) <= _MAX_SESSION_ID_BYTES and _is_visible(value)
+
+
+def _is_visible(value: bytes) -> bool:
+    return all(0x21 <= each <= 0x7E for each in value)
+
+
+def _origin(url: SplitResult) -> tuple[str, str | None, int | None]:
+    default = {"http": 80, "https": 443}.get(url.scheme)
+    return url.scheme, url.hostname, default if url.port is None else url.port

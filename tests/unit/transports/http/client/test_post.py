@@ -1,0 +1,485 @@
+"""What a client makes of the responses to its POSTs."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import logging
+from collections.abc import Callable, Coroutine
+from typing import Any
+
+import pytest
+
+from tests.http_client.stub_server import (
+    PER_REQUEST,
+    SESSION,
+    WAIT,
+    Asked,
+    McpStub,
+    event,
+    head_of,
+    reply_to,
+    tool_text,
+)
+from trunkline import Client, HttpOptions
+from trunkline.errors import (
+    ConnectionLost,
+    LocalProtocolError,
+    PeerError,
+    RemoteProtocolError,
+    RequestTimeout,
+    TrunklineError,
+)
+from trunkline.jsonrpc import Policy
+from trunkline.jsonrpc.limits import Limits
+
+CANARY = "CANARY-31c"
+ERAS = (SESSION, PER_REQUEST)
+Play = Callable[[Client], Coroutine[Any, Any, None]]
+
+
+def play(stub: McpStub, script: Play, **options: Any) -> list[tuple[str, str]]:
+    """Run a script with a client of a stub; return the events."""
+    events: list[tuple[str, str]] = []
+
+    async def scene() -> None:
+        async with asyncio.timeout(WAIT), stub:
+            chosen = {"revision": stub.revision, "on_event": lambda *it: events.append(it)}
+            async with Client(stub.url, **{**chosen, **options}) as client:
+                await script(client)
+
+    asyncio.run(scene())
+    return events
+
+
+def nth(stub: McpStub, method: str, *answers: Callable[[Asked], object]) -> None:
+    """Answer the first, second and so on differently; the last answers all that follow."""
+
+    def answer(asked: Asked) -> object:
+        return answers[min(len(stub.asked(method)), len(answers)) - 1](asked)
+
+    stub.on[method] = answer
+
+
+async def succeeds(client: Client) -> None:
+    assert (await client.call_tool("echo")).text == "done"
+
+
+def fails(kind: type[Exception], text: str) -> Play:
+    async def script(client: Client) -> None:
+        with pytest.raises(kind, match=text):
+            await client.call_tool("echo")
+
+    return script
+
+
+# -- responses -------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("revision", ERAS)
+def test_calls_share_a_connection_one_after_the_other(revision: str) -> None:
+    async def script(client: Client) -> None:
+        for _ in range(5):
+            await succeeds(client)
+
+    stub = McpStub(revision)
+    play(stub, script)
+    assert len({each.connection for each in stub.asked("tools/call")}) == 1
+
+
+@pytest.mark.parametrize("revision", ERAS)
+def test_a_body_in_chunks_or_without_a_length_is_read(revision: str) -> None:
+    def chunked(asked: Asked) -> None:
+        body = json.dumps(reply_to(asked, tool_text("done")))
+        asked.send(
+            head_of(200, {"Content-Type": "application/json", "Transfer-Encoding": "chunked"})
+        )
+        for at in range(0, len(body), 7):
+            asked.chunk(body[at : at + 7])
+        asked.send(b"0\r\n\r\n")
+
+    def delimited(asked: Asked) -> None:
+        body = json.dumps(reply_to(asked, tool_text("done"))).encode()
+        asked.send(head_of(200, {"Content-Type": "Application/JSON; charset=utf-8"}) + body)
+        asked.drop()
+
+    async def script(client: Client) -> None:
+        await succeeds(client)
+        await succeeds(client)
+        await succeeds(client)
+
+    stub = McpStub(revision)
+    nth(stub, "tools/call", chunked, delimited, lambda asked: asked.text("done"))
+    play(stub, script)
+
+
+@pytest.mark.parametrize("revision", ERAS)
+@pytest.mark.parametrize(
+    ("answer", "kind", "text"),
+    [
+        (lambda asked: asked.status(202), ConnectionLost, "did not answer it"),
+        (lambda asked: asked.status(500, body=CANARY), RemoteProtocolError, "status 500"),
+        (lambda asked: asked.status(403, body=CANARY), RemoteProtocolError, "status 403"),
+        (
+            lambda asked: asked.status(200, {"Content-Type": "text/html"}, CANARY),
+            RemoteProtocolError,
+            "status 200",
+        ),
+        (
+            lambda asked: asked.status(200, {"Content-Type": "application/json"}, CANARY),
+            ConnectionLost,
+            "lacks an answer",
+        ),
+        (
+            lambda asked: asked.json({"jsonrpc": "2.0", "id": 999_999, "result": {}}),
+            ConnectionLost,
+            "lacks an answer",
+        ),
+        (lambda asked: asked.error(-32000, "no", 500), PeerError, "no"),
+        (
+            lambda asked: asked.json(
+                {"jsonrpc": "2.0", "error": {"code": -1, "message": "x"}}, 400
+            ),
+            PeerError,
+            "x",
+        ),
+        (lambda asked: asked.send(b"what\r\n\r\n"), ConnectionLost, "outcome is unknown"),
+        (lambda asked: asked.stream(), ConnectionLost, "ended before its answer"),
+    ],
+)
+def test_a_response_that_is_not_an_answer_ends_its_call_alone(
+    answer: Any, kind: type[Exception], text: str, revision: str
+) -> None:
+    async def script(client: Client) -> None:
+        with pytest.raises(kind, match=text) as caught:
+            await client.call_tool("echo")
+        assert CANARY not in str(caught.value)
+        await succeeds(client)
+
+    stub = McpStub(revision)
+    nth(stub, "tools/call", answer, lambda asked: asked.text("done"))
+    play(stub, script)
+    assert len(stub.asked("tools/call")) == 2
+
+
+@pytest.mark.parametrize("revision", ERAS)
+def test_a_message_beyond_the_limit_is_refused_and_the_connection_closed(revision: str) -> None:
+    def large(asked: Asked) -> None:
+        asked.text("x" * 5000)
+
+    async def script(client: Client) -> None:
+        with pytest.raises(TrunklineError):
+            await client.call_tool("echo")
+        await succeeds(client)
+
+    stub = McpStub(revision)
+    nth(stub, "tools/call", large, lambda asked: asked.text("done"))
+    play(stub, script, policy=Policy(limits=Limits(http=2000)))
+    first, second = stub.asked("tools/call")
+    assert first.connection != second.connection
+
+
+@pytest.mark.parametrize("revision", ERAS)
+def test_an_event_beyond_the_limit_is_refused_and_later_ones_are_read(revision: str) -> None:
+    def large(asked: Asked) -> None:
+        asked.stream(
+            ": x\n", "data: " + "x" * 5000 + "\n\n", event(reply_to(asked, tool_text("done")))
+        )
+
+    stub = McpStub(revision)
+    stub.on["tools/call"] = large
+    play(stub, succeeds, policy=Policy(limits=Limits(http=2000)))
+
+
+@pytest.mark.parametrize("revision", ERAS)
+def test_an_error_page_without_end_is_not_read_to_its_end(revision: str) -> None:
+    def endless(asked: Asked) -> None:
+        asked.send(head_of(500, {"Transfer-Encoding": "chunked"}))
+        for _ in range(100):
+            asked.chunk("x" * 1000)
+
+    stub = McpStub(revision)
+    stub.on["tools/call"] = endless
+    play(stub, fails(RemoteProtocolError, "65536 bytes"))
+
+
+# -- sent again, or not ----------------------------------------------------------------------
+
+
+def test_a_refusal_with_retry_after_is_sent_again_after_the_delay() -> None:
+    stub = McpStub()
+    nth(
+        stub,
+        "tools/call",
+        lambda asked: asked.status(429, {"Retry-After": "0"}),
+        lambda asked: asked.status(503, {"Retry-After": "0"}),
+        lambda asked: asked.text("done"),
+    )
+    assert play(stub, succeeds) == [("retry", "429, again in 0 s"), ("retry", "503, again in 0 s")]
+
+
+@pytest.mark.parametrize(
+    ("status", "headers", "retries"),
+    [
+        (429, {"Retry-After": "0"}, 0),
+        (503, {}, 2),
+        (503, {"Retry-After": "11"}, 2),
+        (503, {"Retry-After": "Fri, 31 Dec 1999 23:59:59 GMT"}, 2),
+        (503, {"Retry-After": "-1"}, 2),
+        (503, {"Retry-After": "9" * 400}, 2),
+        (500, {"Retry-After": "0"}, 2),
+    ],
+)
+def test_another_refusal_is_an_error(status: int, headers: dict[str, str], retries: int) -> None:
+    stub = McpStub()
+    stub.on["tools/call"] = lambda asked: asked.status(status, headers)
+    script = fails(RemoteProtocolError, f"status {status}")
+    assert play(stub, script, http=HttpOptions(retries=retries)) == []
+    assert len(stub.asked("tools/call")) == 1
+
+
+def test_the_delay_of_an_earlier_refusal_does_not_count_for_a_later_one() -> None:
+    stub = McpStub()
+    nth(
+        stub,
+        "tools/call",
+        lambda asked: asked.status(503, {"Retry-After": "0"}),
+        lambda asked: asked.status(503),
+    )
+    play(stub, fails(RemoteProtocolError, "status 503"))
+    assert len(stub.asked("tools/call")) == 2
+
+
+def test_a_refusal_is_sent_again_as_often_as_options_say() -> None:
+    stub = McpStub()
+    stub.on["tools/call"] = lambda asked: asked.status(503, {"Retry-After": "0"})
+    play(stub, fails(RemoteProtocolError, "status 503"), http=HttpOptions(retries=3))
+    assert len(stub.asked("tools/call")) == 4
+
+
+@pytest.mark.parametrize("status", [307, 308])
+def test_a_redirect_within_the_origin_is_followed(status: int) -> None:
+    def places(stub: McpStub) -> list[str]:
+        here = f"http://127.0.0.1:{stub.port}"
+        return ["/other", "other?a=b", f"{here}/there", f"HTTP://127.0.0.1:{stub.port}/upper"]
+
+    async def script(client: Client) -> None:
+        for _ in range(4):
+            await succeeds(client)
+
+    stub = McpStub()
+
+    def call(asked: Asked) -> None:
+        if asked.path == "/mcp":
+            firsts = [each for each in stub.asked("tools/call") if each.path == "/mcp"]
+            asked.status(status, {"Location": places(stub)[len(firsts) - 1]})
+        else:
+            asked.text("done")
+
+    stub.on["tools/call"] = call
+    play(stub, script, headers={"Authorization": CANARY})
+    followed = [each for each in stub.asked("tools/call") if each.path != "/mcp"]
+    assert [each.path for each in followed] == ["/other", "/other?a=b", "/there", "/upper"]
+    assert all(
+        each.method == "POST" and each.headers["authorization"] == CANARY for each in followed
+    )
+
+
+@pytest.mark.parametrize(
+    ("status", "headers"),
+    [
+        (307, {"Location": "http://example.invalid/mcp"}),
+        (307, {"Location": "//example.invalid/mcp"}),
+        (308, {"Location": "https://127.0.0.1/mcp"}),
+        (308, {"Location": "http://127.0.0.1/mcp"}),
+        (307, {"Location": "http://[bad/mcp"}),
+        (307, {"Location": "http://127.0.0.1:port/mcp"}),
+        (307, {"Location": "/with space"}),
+        (307, {}),
+        (301, {"Location": "/other"}),
+        (302, {"Location": "/other"}),
+        (303, {"Location": "/other"}),
+    ],
+)
+def test_any_other_redirect_is_an_error(status: int, headers: dict[str, str]) -> None:
+    stub = McpStub()
+    stub.on["tools/call"] = lambda asked: asked.status(status, headers)
+    play(stub, fails(RemoteProtocolError, f"status {status}"))
+    assert len(stub.asked("tools/call")) == 1
+
+
+def test_redirects_in_a_circle_end() -> None:
+    stub = McpStub()
+    stub.on["tools/call"] = lambda asked: asked.status(307, {"Location": "/mcp"})
+    play(stub, fails(RemoteProtocolError, "status 307"))
+    assert len(stub.asked("tools/call")) == 4
+
+
+@pytest.mark.parametrize("revision", ERAS)
+def test_a_call_on_a_kept_connection_that_closed_is_not_sent_again(revision: str) -> None:
+    async def script(client: Client) -> None:
+        with pytest.raises(ConnectionLost, match=r"tools/call was answered.*outcome is unknown"):
+            await client.call_tool("echo")
+        await succeeds(client)
+
+    stub = McpStub(revision)
+    nth(stub, "tools/call", Asked.drop, lambda asked: asked.text("done"))
+    assert play(stub, script) == []
+    assert len(stub.asked("tools/call")) == 2
+
+
+@pytest.mark.parametrize("revision", ERAS)
+@pytest.mark.parametrize("hint", ["idempotentHint", "readOnlyHint"])
+def test_a_call_that_may_run_twice_is_sent_again_once(revision: str, hint: str) -> None:
+    tool = {"name": "echo", "inputSchema": {"type": "object"}, "annotations": {hint: True}}
+
+    async def script(client: Client) -> None:
+        await client.list_tools()
+        await succeeds(client)
+        with pytest.raises(ConnectionLost, match="outcome is unknown"):
+            await client.call_tool("echo")
+
+    stub = McpStub(revision, tools=[tool])
+    nth(stub, "tools/call", Asked.drop, lambda asked: asked.text("done"), Asked.drop)
+    events = play(stub, script)
+    assert events == [("retry", "a kept connection was closed")] * 2
+    assert len(stub.asked("tools/call")) == 4
+
+
+def test_a_read_is_sent_again_once_if_no_byte_of_its_response_came() -> None:
+    async def script(client: Client) -> None:
+        assert len(await client.list_tools()) == 1
+        with pytest.raises(ConnectionLost, match="outcome is unknown"):
+            await client.list_tools()
+
+    def cut(asked: Asked) -> None:
+        asked.send(b"HTTP/1.1 200")
+        asked.drop()
+
+    stub = McpStub()
+    nth(stub, "tools/list", Asked.drop, stub._tools_list, cut)
+    assert play(stub, script) == [("retry", "a kept connection was closed")]
+    assert len(stub.asked("tools/list")) == 3
+
+
+# -- headers ---------------------------------------------------------------------------------
+
+
+def test_arguments_that_a_tool_annotates_are_repeated_in_headers() -> None:
+    properties = {
+        "city": {"type": "string", "x-mcp-header": "City"},
+        "days": {"type": "integer", "x-mcp-header": "Days"},
+        "dry": {"type": "boolean", "x-mcp-header": "Dry"},
+        "note": {"type": "string"},
+    }
+    tool = {"name": "echo", "inputSchema": {"type": "object", "properties": properties}}
+
+    async def script(client: Client) -> None:
+        await client.list_tools()
+        await client.call_tool("echo", {"city": "Tromsø\r\nX: y", "days": 3, "note": "n"})
+        await client.call_tool("echo", {"city": "Oslo", "dry": True})
+
+    stub = McpStub(tools=[tool])
+    play(stub, script)
+    first, second = (each.headers for each in stub.asked("tools/call"))
+    assert first["mcp-param-city"].startswith("=?base64?")
+    assert "x" not in first
+    assert first["mcp-param-days"] == "3"
+    assert "mcp-param-dry" not in first
+    assert "mcp-param-note" not in first
+    assert (second["mcp-param-city"], second["mcp-param-dry"]) == ("Oslo", "true")
+
+
+def test_a_mismatch_is_answered_by_one_more_list_and_one_more_call() -> None:
+    stub = McpStub()
+    stub.on["tools/call"] = lambda asked: asked.error(-32020, "Header mismatch", 400)
+    play(stub, fails(PeerError, "Header mismatch"))
+    assert len(stub.asked("tools/call")) == 2
+    assert len(stub.asked("tools/list")) == 1
+
+
+@pytest.mark.parametrize("method", ["evil\r\nX-Evil: 1", "spaced method", "méthode"])
+def test_a_method_that_no_header_can_carry_is_not_sent(method: str) -> None:
+    async def script(client: Client) -> None:
+        with pytest.raises(LocalProtocolError):
+            await client.request(method)
+        await succeeds(client)
+
+    stub = McpStub()
+    play(stub, script)
+    assert all("x-evil" not in each.headers for each in stub.requests)
+    assert {each.message["method"] for each in stub.requests} == {"server/discover", "tools/call"}
+
+
+@pytest.mark.parametrize("revision", ERAS)
+def test_secrets_of_headers_are_in_no_error_log_or_repr(
+    revision: str, caplog: pytest.LogCaptureFixture
+) -> None:
+    def echo(asked: Asked) -> None:
+        # What a server reflects is not shown either.
+        asked.status(401, {"WWW-Authenticate": f"Bearer {CANARY}"}, asked.raw)
+
+    shown: list[str] = []
+
+    async def script(client: Client) -> None:
+        for _ in range(3):
+            with pytest.raises(TrunklineError) as caught:
+                await client.call_tool("echo")
+            shown.append(f"{caught.value} {caught.value!r} {client!r}")
+        session: Any = client._connection.session
+        shown.append(f"{session!r} {session.transport!r} {session.transport._options!r}")
+
+    stub = McpStub(revision)
+    nth(stub, "tools/call", echo, Asked.drop, lambda asked: asked.send(asked.raw))
+    with caplog.at_level(logging.DEBUG):
+        events = play(stub, script, headers={"Authorization": f"Bearer {CANARY}"})
+    assert stub.asked("tools/call")[0].headers["authorization"] == f"Bearer {CANARY}"
+    assert CANARY not in "".join([*shown, caplog.text, repr(events)])
+
+
+# -- cancelling ------------------------------------------------------------------------------
+
+
+def test_a_cancelled_call_of_a_single_request_closes_its_response() -> None:
+    async def script(client: Client) -> None:
+        stub.on["tools/call"] = lambda asked: asked.stream(": begun\n\n", ends=False)
+        with pytest.raises(RequestTimeout):
+            await client.call_tool("echo", timeout=0.05)
+        gone = stub.asked("tools/call")[0]
+        await stub.until(lambda: gone.writer.transport.is_closing())
+        stub.on["tools/call"] = lambda asked: asked.text("done")
+        await succeeds(client)
+
+    stub = McpStub()
+    play(stub, script)
+    assert stub.asked("notifications/cancelled") == []
+
+
+def test_a_cancelled_call_of_a_session_is_told_by_a_notification() -> None:
+    async def script(client: Client) -> None:
+        stub.on["tools/call"] = lambda asked: asked.stream(": begun\n\n", ends=False)
+        with pytest.raises(RequestTimeout):
+            await client.call_tool("echo", timeout=0.05)
+        await stub.until(lambda: bool(stub.asked("notifications/cancelled")))
+
+    stub = McpStub(SESSION)
+    play(stub, script)
+    told = stub.asked("notifications/cancelled")[0]
+    assert told.message["params"]["requestId"] == stub.asked("tools/call")[0].id
+    assert told.headers["mcp-session-id"] == "s1"
+
+
+def test_a_call_that_is_cancelled_while_it_waits_for_a_connection_is_never_sent() -> None:
+    async def script(client: Client) -> None:
+        stub.on["tools/call"] = lambda asked: asked.stream(": begun\n\n", ends=False)
+        first = asyncio.create_task(client.call_tool("echo"))
+        await stub.until(lambda: len(stub.asked("tools/call")) == 1)
+        with pytest.raises(RequestTimeout):
+            await client.call_tool("echo", timeout=0.05)
+        stub.on["tools/call"] = lambda asked: asked.text("done")
+        first.cancel()
+        await succeeds(client)
+
+    stub = McpStub()
+    play(stub, script, http=HttpOptions(connections=1))
+    assert len(stub.asked("tools/call")) == 2
