@@ -95,6 +95,7 @@ OURS: Final = {
     "transports.addresses.Tcp": "an address of the author",
     "transports.addresses.Tls": "file names of the author",
     "transports.addresses.Unix": "an address of the author",
+    "transports.addresses.Ws": "an address of the author",
     "transports.http.admission.Refusal": "fixed sentences",
     "transports.http.settings.HttpLimits": "settings; refuses all but numbers",
     "transports.http.settings.HttpSettings": "settings; refuses all but hosts and origins",
@@ -154,6 +155,8 @@ TYPED: Final = {
     "transports.http.client.transport.HttpTransport": "its address and counts",
     "transports.http.exchange.Exchange": "its request, redacted, and a constant",
     "transports.tap.Tapped": "an address, redacted",
+    "transports.websocket.client.DialledWebSocket": "its address and a constant",
+    "transports.websocket.server.AcceptedWebSocket": "the address of the client and a constant",
 }
 # Rows and tables of specifications hold nothing else.
 PACKAGES_OF_ROWS: Final = ("spec.", "compat.erlmcp.spec_records.")

@@ -134,6 +134,7 @@ def used_up() -> None:
 ELSEWHERE = {
     "jsonrpc.batch.not-allowed",
     "jsonrpc.framing.newline-inside",
+    "jsonrpc.framing.not-utf-8",
     "jsonrpc.framing.too-long",
     "sse.field.line-break",
     "sse.retry.negative",

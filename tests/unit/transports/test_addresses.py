@@ -14,7 +14,16 @@ import pytest
 
 from tests.certificates import PASSWORD
 from trunkline.client.connect.targets import forget_era, remember_era, remembered_era, target_of
-from trunkline.transports.addresses import Http, Tcp, Tls, Unix, parse_address, parse_socket_address
+from trunkline.jsonrpc import Policy
+from trunkline.transports.addresses import (
+    Http,
+    Tcp,
+    Tls,
+    Unix,
+    Ws,
+    parse_address,
+    parse_socket_address,
+)
 
 
 @pytest.mark.parametrize(
@@ -48,9 +57,13 @@ from trunkline.transports.addresses import Http, Tcp, Tls, Unix, parse_address, 
         ("http+unix:///run/weather.sock", Http(unix="/run/weather.sock")),
         ("http+unix:/run/weather.sock:/v1/", Http(unix="/run/weather.sock", path="/v1/")),
         ("http+unix:a:/b:/mcp", Http(unix="a:/b")),
+        ("ws://127.0.0.1:8000/mcp", Ws("127.0.0.1", 8000)),
+        ("ws://h/v1", Ws("h", 80, "/v1")),
+        ("ws://[::1]:8000/", Ws("::1", 8000, "/")),
+        ("wss://mcp.example.org/mcp", Ws("mcp.example.org", 443, tls=True)),
     ],
 )
-def test_a_text_names_an_address(text: str, address: Tcp | Unix | Http) -> None:
+def test_a_text_names_an_address(text: str, address: Tcp | Unix | Http | Ws) -> None:
     assert parse_address(text) == address
     assert target_of(text).address == address
     assert parse_address(str(address)) == address
@@ -88,6 +101,12 @@ def test_a_server_listens_at_the_root_only_if_the_url_says_so(text: str) -> None
         ("http://h:1/ä", "Http.path"),
         ("http://h:1/a%2", "Http.path"),
         ("http://h:1/a%zz", "Http.path"),
+        ("ws://localhost:9000", "needs a path, as in ws://127.0.0.1:8000/mcp"),
+        ("WS://h/mcp", "is not an address"),
+        ("ws:///mcp", "a host and a port"),
+        ("ws://user@h/mcp", "Ws.host"),
+        ("wss://h:1/mcp?token=x", "Ws.path"),
+        ("wss://h:65536/mcp", "needs a port"),
         ("http+unix:", "needs a path"),
         ("http+unix://host/run/x", "names a host"),
         ("http+unix:@name", "every user of this machine"),
@@ -193,6 +212,29 @@ def test_an_endpoint_is_a_host_or_a_socket_file_with_a_path(
         Http(**wrong)
 
 
+@pytest.mark.parametrize(
+    ("wrong", "says"),
+    [
+        ({"host": "a b", "port": 1}, r"Ws\.host"),
+        ({"host": "h", "port": True}, r"Ws\.port"),
+        ({"host": "h", "port": 65536}, r"Ws\.port"),
+        ({"host": "h", "port": 1, "path": "mcp"}, r"Ws\.path"),
+        ({"host": "h", "port": 1, "tls": "yes"}, r"Ws\.tls"),
+    ],
+)
+def test_a_faulty_websocket_is_refused(wrong: dict[str, Any], says: str) -> None:
+    with pytest.raises(ValueError, match=says):
+        Ws(**wrong)
+
+
+def test_a_websocket_needs_an_extra(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(sys.modules, "websockets", None)
+    for name in [each for each in sys.modules if each.startswith("trunkline.transports.websocket")]:
+        monkeypatch.delitem(sys.modules, name)
+    with pytest.raises(ImportError, match=r"pip install trunkline\[ws\]"):
+        Ws("h", 1).transport(Policy())
+
+
 def test_an_endpoint_names_the_socket_below() -> None:
     tls = Tls(cert="c")
     assert Http("h", 1).socket == Tcp("h", 1)
@@ -286,6 +328,8 @@ def test_reprs_say_what_would_make_the_same() -> None:
         Http("h", 80, "/", tls=Tls(ca="x")),
         Http(unix="/a"),
         Http(unix=Unix("/a", mode=0o660), path="/v1"),
+        Ws("::1", 80),
+        Ws("h", 80, "/v1", tls=Tls(ca="x")),
     ):
         assert eval(repr(each)) == each
     assert repr(Unix("/a", mode=0o660)) == "Unix('/a', mode=0o660)"
@@ -299,6 +343,8 @@ def test_more_may_be_said_about_tls_than_a_text_can() -> None:
     assert parse_address("unix:/a", tls=tls) == Unix("/a")
     assert parse_address("https://h:1/", tls=tls) == Http("h", 1, "/", tls=tls)
     assert parse_address("http://h:1/", tls=tls) == Http("h", 1, "/")
+    assert parse_address("wss://h:1/", tls=tls) == Ws("h", 1, "/", tls=tls)
+    assert parse_address("ws://h:1/", tls=tls) == Ws("h", 1, "/")
 
 
 def test_two_equal_addresses_are_the_same_server() -> None:
@@ -329,9 +375,10 @@ def test_what_is_remembered_of_an_address_does_not_outlive_it() -> None:
 def test_an_address_costs_no_import_until_it_is_used() -> None:
     code = (
         "import sys\n"
-        "from trunkline.transports.addresses import Http, Tcp, Tls, Unix, parse_address\n"
+        "from trunkline.transports.addresses import Http, Tcp, Tls, Unix, Ws, parse_address\n"
         "Tcp('h', 1, tls=Tls(ca='x')); parse_address('tls://h:1'); Unix('/a')\n"
         "Http('h', 1); parse_address('https://h/mcp')\n"
-        "assert not {'ssl', 'asyncio', 'socket'} & set(sys.modules)\n"
+        "Ws('h', 1); parse_address('wss://h/mcp')\n"
+        "assert not {'ssl', 'asyncio', 'socket', 'websockets'} & set(sys.modules)\n"
     )
     subprocess.run([sys.executable, "-c", code], check=True, timeout=60, env=dict(os.environ))

@@ -79,9 +79,12 @@ def listen(
 
 
 def _check_websockets() -> None:
+    # Imported here: most servers do not offer it.
+    from importlib.util import find_spec
+
     try:
-        import websockets.protocol  # noqa: F401  # used by the listener
-    except ModuleNotFoundError as error:
-        if error.name != "websockets":
-            raise
-        raise ImportError("WebSocket needs websockets: pip install trunkline[ws]") from None
+        is_there = find_spec("websockets") is not None
+    except ValueError:  # it is marked as missing
+        is_there = False
+    if not is_there:
+        raise ImportError("WebSocket needs websockets: pip install trunkline[ws]")

@@ -368,6 +368,7 @@ def test_websockets_are_closed_and_other_scopes_raise() -> None:
         ({"hosts": ["*.example.org"]}, "HttpSettings.hosts"),
         ({"hosts": ["*"], "http": HttpSettings()}, "HttpSettings.hosts"),
         ({"http": HttpSettings(metrics="127.0.0.1:9000")}, "HttpSettings.metrics"),
+        ({"http": HttpSettings(websocket=True)}, "HttpSettings.websocket"),
     ],
 )
 def test_faults_of_options_are_found_before_anything_is_served(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from typing import Any
 
 import pytest
@@ -32,6 +33,21 @@ def test_what_is_not_an_address_is_refused() -> None:
         address_of(8000)
     with pytest.raises(ValueError, match="ftp"):
         address_of("ftp://127.0.0.1:21")
+
+
+@pytest.mark.parametrize(
+    ("given", "says"), [("ws://h:1/mcp", "http://"), ("wss://h/mcp", "https://")]
+)
+def test_a_websocket_is_served_beside_http(given: str, says: str) -> None:
+    with pytest.raises(ValueError, match=rf"listen on {says}.*websocket=True"):
+        address_of(given)
+
+
+def test_a_websocket_needs_an_extra(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(sys.modules, "websockets", None)
+    app = Server("listens")
+    with pytest.raises(ImportError, match=r"pip install trunkline\[ws\]"):
+        app.listen("http://127.0.0.1:0/mcp", http=HttpSettings(websocket=True))
 
 
 def test_each_address_has_its_listener() -> None:
