@@ -18,7 +18,7 @@ __all__ = ["ROOT", "ended", "free_port", "served"]
 ROOT: Final = Path(__file__).resolve().parent.parent.parent
 HOST: Final = "127.0.0.1"
 # Seconds: some servers import half a thousand modules, on a machine that is busy.
-START: Final = 20.0
+START: Final = 30.0
 
 
 def free_port() -> int:
