@@ -10,7 +10,7 @@ import pytest
 EXPORTS = {
     "trunkline": """
         CacheHint Cancelled ChoiceTitles Client ClientExtension ConnectionLost Context
-        ElicitationResult ErrorKind Extension Http HttpLimits HttpSettings InputRequestFailed
+        ElicitationResult ErrorKind Extension Http HttpLimits HttpOptions HttpSettings InputRequestFailed
         LocalProtocolError MissingCapability ParamHeader PeerError PendingCall ProtocolError
         RemoteProtocolError RequestAborted RequestError RequestTimeout Server ServerChange
         ServerLimits SocketLimits Stdio Subscription SyncClient TaskHandle TaskSettings Tcp Tls

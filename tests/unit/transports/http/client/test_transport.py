@@ -1,0 +1,180 @@
+"""Sessions of the HTTP client, and where its requests go."""
+
+from __future__ import annotations
+
+import asyncio
+from typing import Any
+
+import pytest
+
+from tests.http_client.stub_server import SESSION, WAIT, Asked, McpStub, method_of
+from tests.unit.transports.http.client.test_post import nth, play, succeeds
+from trunkline import Client, Http
+from trunkline.errors import ConnectionLost, RemoteProtocolError, TransportError
+from trunkline.jsonrpc import Policy
+from trunkline.transports.http.client.transport import HttpTransport
+
+
+def transport_to(address: Http) -> HttpTransport:
+    made = address.transport(Policy())
+    assert isinstance(made, HttpTransport)
+    return made
+
+
+@pytest.mark.parametrize(
+    ("address", "location", "path"),
+    [
+        (Http("example.org", 80), b"http://example.org/a", b"/a"),
+        (Http("example.org", 80), b"http://EXAMPLE.org:80/a", b"/a"),
+        (Http("example.org", 443, tls=True), b"https://example.org/a?b=c", b"/a?b=c"),
+        (Http("example.org", 443, tls=True), b"http://example.org:443/a", None),
+        (Http("example.org", 80), b"https://example.org:80/a", None),
+        (Http("example.org", 8080), b"http://example.org/a", None),
+        (Http("example.org", 80), b"http://user@example.org.evil.net/a", None),
+        (Http("::1", 80), b"http://[::1]/a", b"/a"),
+        (Http("example.org", 80), b"http://example.org", None),
+        (Http("example.org", 80), "/ä".encode(), None),
+        (Http("example.org", 80), b"/a\x7f", None),
+        (Http(unix="/run/x.sock"), b"/a", b"/a"),
+        (Http(unix="/run/x.sock"), b"http://example.org/a", None),
+        (Http("example.org", 80), None, None),
+    ],
+)
+def test_a_redirect_leads_to_a_path_of_the_same_origin(
+    address: Http, location: bytes | None, path: bytes | None
+) -> None:
+    assert transport_to(address).path_of(location) == path
+
+
+@pytest.mark.parametrize(
+    ("address", "host"),
+    [
+        (Http("example.org", 80), b"host: example.org\r\n"),
+        (Http("example.org", 8080), b"host: example.org:8080\r\n"),
+        (Http("example.org", 443, tls=True), b"host: example.org\r\n"),
+        (Http("::1", 8080), b"host: [::1]:8080\r\n"),
+        (Http(unix="/run/x.sock"), b"host: localhost\r\n"),
+    ],
+)
+def test_the_host_header_names_the_server(address: Http, host: bytes) -> None:
+    assert transport_to(address)._request_head() == host
+
+
+def test_a_transport_connects_once_and_may_be_closed_before() -> None:
+    async def scene() -> None:
+        unused = transport_to(Http("127.0.0.1", 1))
+        await unused.close()
+        async with McpStub() as stub:
+            transport = transport_to(Http("127.0.0.1", stub.port))
+            assert (transport.backlog, transport.written) == (0, 0)
+            await transport.connect()
+            with pytest.raises(TransportError, match="a transport connects once"):
+                await transport.connect()
+            await transport.close()
+            await transport.close()
+            transport.send(b'{"jsonrpc": "2.0", "method": "ping", "id": 1}')
+            assert stub.requests == []
+
+    asyncio.run(scene())
+
+
+# -- sessions --------------------------------------------------------------------------------
+
+
+def test_a_session_has_an_id_a_version_a_stream_and_an_end() -> None:
+    stub = McpStub(SESSION)
+    play(stub, succeeds)
+    methods = [method_of(each) for each in stub.requests]
+    assert methods[:2] == ["initialize", "notifications/initialized"]
+    assert methods[-1] == "DELETE"
+    first, *others = stub.requests
+    assert "mcp-session-id" not in first.headers
+    assert {each.headers["mcp-session-id"] for each in others} == {"s1"}
+    assert {each.headers["mcp-protocol-version"] for each in others} == {SESSION}
+
+
+@pytest.mark.parametrize("answers", [("DELETE", Asked.drop), ("DELETE", Asked.reset)])
+def test_closing_does_not_fail_with_the_end_of_the_session(answers: Any) -> None:
+    stub = McpStub(SESSION)
+    stub.on.update([answers])
+    play(stub, succeeds)
+    assert len(stub.asked("DELETE")) == 1
+
+
+def test_a_session_that_was_lost_is_begun_again_and_the_call_repeated_once() -> None:
+    def call(asked: Asked) -> None:
+        if asked.headers["mcp-session-id"] == "s1":
+            asked.status(404)
+        else:
+            asked.text("done")
+
+    async def script(client: Client) -> None:
+        await succeeds(client)
+        await succeeds(client)
+
+    stub = McpStub(SESSION)
+    stub.on["tools/call"] = call
+    events = play(stub, script)
+    assert events == [("session-lost", "the server has ended the session")]
+    sessions = [each.headers["mcp-session-id"] for each in stub.asked("tools/call")]
+    assert sessions == ["s1", "s2", "s2"]
+    # `initialize` is sent without the id of the session that was lost.
+    assert all("mcp-session-id" not in each.headers for each in stub.asked("initialize"))
+
+
+def test_a_session_that_is_lost_again_at_once_is_an_error() -> None:
+    async def script(client: Client) -> None:
+        with pytest.raises(ConnectionLost, match="the server has ended the session"):
+            await client.call_tool("echo")
+
+    stub = McpStub(SESSION)
+    stub.on["tools/call"] = lambda asked: asked.status(404)
+    play(stub, script)
+    assert len(stub.asked("tools/call")) == 2
+
+
+def test_404_without_a_session_is_an_error_of_its_call() -> None:
+    def initialize(asked: Asked) -> None:
+        result = {"protocolVersion": SESSION, "capabilities": {"tools": {}}}
+        asked.result({**result, "serverInfo": {"name": "stub", "version": "1"}})
+
+    async def script(client: Client) -> None:
+        with pytest.raises(RemoteProtocolError, match="status 404"):
+            await client.call_tool("echo")
+        await succeeds(client)
+
+    stub = McpStub(SESSION)
+    stub.on["initialize"] = initialize
+    nth(stub, "tools/call", lambda asked: asked.status(404), lambda asked: asked.text("done"))
+    assert play(stub, script) == []
+    assert len(stub.asked("initialize")) == 1
+    assert stub.asked("GET") == stub.asked("DELETE") == []
+
+
+@pytest.mark.parametrize("id", ["with space", "x" * 1025, "é"])
+def test_a_session_id_that_is_not_one_is_not_sent(id: str) -> None:
+    def initialize(asked: Asked) -> None:
+        result = {"protocolVersion": SESSION, "capabilities": {"tools": {}}}
+        info = {"serverInfo": {"name": "stub", "version": "1"}}
+        asked.result({**result, **info}, **{"Mcp-Session-Id": id})
+
+    stub = McpStub(SESSION)
+    stub.on["initialize"] = initialize
+    play(stub, succeeds)
+    assert all("mcp-session-id" not in each.headers for each in stub.requests)
+
+
+def test_a_server_that_is_gone_ends_calls_and_the_next_reaches_its_successor() -> None:
+    async def scene() -> None:
+        async with asyncio.timeout(WAIT):
+            stub = McpStub()
+            async with stub:
+                client = Client(stub.url)
+                await client.connect()
+            with pytest.raises((ConnectionLost, TransportError)):
+                await client.call_tool("echo")
+            async with stub:  # on the same port
+                assert (await client.call_tool("echo")).text == "done"
+                await client.close()
+
+    asyncio.run(scene())
