@@ -74,7 +74,8 @@ def test_a_hundred_calls_of_8_mib_at_work_hold_the_budget_and_the_rest_is_refuse
         found = stats(server)
         assert found["refused"] == {"connection_bytes": 85}
         assert found["held_bytes"] < 1000
-        assert server.log().count("ServerLimits.connection_bytes is reached") == 1
+        # Once in 10 s, which 85 refusals take on a busy machine at most a few times.
+        assert 1 <= server.log().count("ServerLimits.connection_bytes is reached") <= 5
 
 
 def test_sixty_four_calls_of_1_mb_and_their_answers_fit_though_all_is_sent_before_any_is_read(

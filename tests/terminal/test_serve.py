@@ -998,7 +998,7 @@ def test_whoever_starts_it_in_a_terminal_is_told_what_it_waits_for(
 ) -> None:
     run = terminal("serve", str(file))
     run.until("waiting for a client on standard input")
-    assert "--tcp 9000" in " ".join(run.text.split())
+    assert "--http 8000" in " ".join(run.text.split())
     run.type('{"jsonrpc": "2.0", "id": 1, "method": "ping"}\n')
     run.until('"result":{}')
     run.type("\x03")
