@@ -8,11 +8,8 @@ a shell by mistake runs it.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
 from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
 from weakref import WeakKeyDictionary
-
-from msgspec import structs
 
 from ...errors import TransportError
 from ...jsonrpc.policy import Policy

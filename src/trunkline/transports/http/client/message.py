@@ -79,9 +79,12 @@ def version_in(message: SentMessage) -> str | None:
 def negotiated_version(result: Raw) -> bytes | None:
     """Return the version in a result of `initialize`, as a header carries it."""
     try:
-        return _read_initialized(result).protocol_version.encode("ascii") or None
-    except (*UNREADABLE, UnicodeEncodeError):
+        version = _read_initialized(result).protocol_version
+    except UNREADABLE:
         return None
+    # The server chose it: a line break would be a header of its own.
+    is_sendable = version.isascii() and version.isprintable() and " " not in version
+    return version.encode("ascii") if version and is_sendable else None
 
 
 def error_in(body: bytes) -> Any:
