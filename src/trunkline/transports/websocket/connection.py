@@ -27,7 +27,7 @@ import logging
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, Final
 
-from websockets.frames import BINARY, CONT, PING, PONG, TEXT, CloseCode, Frame
+from websockets.frames import CloseCode, Frame, Opcode
 from websockets.protocol import SERVER, Protocol, State
 
 from ...errors import LocalProtocolError, TransportError
@@ -81,9 +81,8 @@ class WebSocketFrames(Protocol):
         self.on_failure(code)
         super().fail(code, reason)
 
-    def unread_payload(self) -> bytes:
-        """Return what was received of the payload of a frame that is too large."""
-        size = head_size(self.max_message_size)
+    def unread_payload(self, size: int) -> bytes:
+        """Return what was received, up to a size, of the payload of a frame that is too large."""
         data = bytes(self.reader.buffer[: size + _MASK_BYTES])
         if self.side is not SERVER:
             return data[:size]
@@ -274,13 +273,13 @@ class WebSocketTransport(asyncio.BufferedProtocol):
                 self._process(event, frames)
 
     def _process(self, frame: Frame, frames: WebSocketFrames) -> None:
-        if frame.opcode is TEXT and frame.fin:
+        if frame.opcode is Opcode.TEXT and frame.fin:
             self._receive(bytes(frame.data))
-        elif frame.opcode is TEXT or frame.opcode is CONT:
+        elif frame.opcode is Opcode.TEXT or frame.opcode is Opcode.CONT:
             self._join(frame, frames)
-        elif frame.opcode is PING or frame.opcode is PONG:
+        elif frame.opcode is Opcode.PING or frame.opcode is Opcode.PONG:
             self._count_control(frames)
-        elif frame.opcode is BINARY and not self._is_reported:
+        elif frame.opcode is Opcode.BINARY and not self._is_reported:
             self._fail(CloseCode.UNSUPPORTED_DATA, "messages are text, not binary")
 
     def _join(self, frame: Frame, frames: WebSocketFrames) -> None:
@@ -335,7 +334,7 @@ class WebSocketTransport(asyncio.BufferedProtocol):
             frames, parts = self._frames, self._parts or b""
             if frames is not None and self._fragments < MAX_FRAGMENTS:
                 size = head_size(self._limit)
-                head = bytes(parts[:size]) + frames.unread_payload()
+                head = bytes(parts[:size]) + frames.unread_payload(size)
                 self._deliver(Oversize(head[:size], None, self._limit))
         self._parts = None
 
