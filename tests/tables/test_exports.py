@@ -42,7 +42,7 @@ EXPORTS = {
         run_in_both_eras_sync
     """,
     "trunkline.transports": """
-        Address Frame Http HttpLimits HttpRequest HttpSettings MemoryTransport Relay Stdio
+        Address Frame Http HttpLimits HttpOptions HttpRequest HttpSettings MemoryTransport Relay Stdio
         StdioServer Tapped TappedTransport Tcp Tls Transport Unix Ws memory_pair parse_address
     """,
     "trunkline.errors": """
