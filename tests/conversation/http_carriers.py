@@ -186,7 +186,7 @@ class HostedHttp:
             self._inner.on_message = lambda frame, route: self.on_message(frame, route)
             self._inner.on_error = lambda error: self.on_error(error)
             await self._inner.connect()
-        except BaseException:
+        except BaseException:  # a cancellation too: the listener would stay
             await self._host.close()
             raise
 
