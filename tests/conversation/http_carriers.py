@@ -265,7 +265,7 @@ class HostedWire:
             self._inner = self._dial(await self._host.open())
             self._inner.on_message = lambda frame, _: self.on_line(frame)
             await self._inner.connect()
-        except BaseException:
+        except BaseException:  # a cancellation too: the listener would stay
             await self._host.close()
             raise
 

@@ -7,6 +7,7 @@ import os
 import select
 import socket
 import ssl
+import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -58,7 +59,7 @@ def test_a_hundred_calls_of_8_mib_at_work_hold_the_budget_and_the_rest_is_refuse
     gate = tmp_path / "gate"
     with piped("budget_server.py", "{}") as server:
         server.handshake()
-        before = server.resident()
+        before, begun = server.resident(), time.monotonic()
         # Written at once, so that the frames here are not made a hundred times.
         end = frame("ID", "hold", revision, text="TEXT", path=str(gate))
         head, tail = end.split(b"TEXT")
@@ -74,8 +75,9 @@ def test_a_hundred_calls_of_8_mib_at_work_hold_the_budget_and_the_rest_is_refuse
         found = stats(server)
         assert found["refused"] == {"connection_bytes": 85}
         assert found["held_bytes"] < 1000
-        # Once in 10 s, which 85 refusals take on a busy machine at most a few times.
-        assert 1 <= server.log().count("ServerLimits.connection_bytes is reached") <= 5
+        # Once in 10 s: a busy machine may take longer than that for all of this.
+        most = 1 + int(time.monotonic() - begun) // 10
+        assert 1 <= server.log().count("ServerLimits.connection_bytes is reached") <= most
 
 
 def test_sixty_four_calls_of_1_mb_and_their_answers_fit_though_all_is_sent_before_any_is_read(

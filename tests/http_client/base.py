@@ -49,7 +49,7 @@ class HttpTransport:
         self._has_connected = True
         try:
             await self._open()
-        except BaseException:
+        except BaseException:  # a cancellation too: the connections would stay
             await self._pool.close()
             raise
         self._sending = asyncio.create_task(self._send_all())

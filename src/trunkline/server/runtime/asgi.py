@@ -155,7 +155,7 @@ class AsgiApp:
             run = self._run = _Run(self, self._context.copy())
         try:
             server = await asyncio.shield(run.ready)
-        except BaseException:
+        except BaseException:  # whatever the lifespan raised, and a cancelled request
             if run.ready.done() and self._run is run:
                 self._run = None  # the next request tries again
             raise
@@ -225,7 +225,7 @@ class _Run:
         try:
             async with core.opened():
                 await self._serve()
-        except BaseException as error:
+        except BaseException as error:  # SystemExit of a lifespan too: requests wait for it
             if self.ready.done():
                 raise
             self.is_stopping = True
