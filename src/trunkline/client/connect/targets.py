@@ -11,6 +11,8 @@ from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
 from weakref import WeakKeyDictionary
 
+from msgspec import structs
+
 from ...errors import TransportError
 from ...jsonrpc.policy import Policy
 from ...transports.base import Address, Transport
@@ -67,6 +69,8 @@ def with_http_options(
     if options is None and headers is None:
         return target
     # Imported here: many clients run a command.
+    from dataclasses import replace
+
     from ...transports.addresses import Http, Ws
     from ...transports.http.client.settings import HttpOptions
 

@@ -20,13 +20,13 @@ class OldServer(McpStub):
 
     def __init__(self, endpoint: str = "/messages?session=1", refuses: int = 405) -> None:
         super().__init__(SESSION)
-        self.answer = self._serve
+        self.answer = self._answer
         self.endpoint = endpoint
         self.refuses = refuses
         self.streams: list[Asked] = []
         self.accepts = 202
 
-    def _serve(self, asked: Asked) -> None:
+    def _answer(self, asked: Asked) -> None:
         if asked.method == "GET":
             self.streams.append(asked)
             asked.stream(ENDPOINT.format(self.endpoint), ends=False)
