@@ -310,7 +310,7 @@ class Ws:
         try:
             from .websocket.client import DialledWebSocket
         except ModuleNotFoundError as error:
-            if error.name != "websockets":
+            if (error.name or "").partition(".")[0] != "websockets":
                 raise
             raise ImportError("WebSocket needs websockets: pip install trunkline[ws]") from None
 
