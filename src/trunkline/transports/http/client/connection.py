@@ -9,7 +9,8 @@ The rules that live here, and only here:
   it.                                                               [RFC 9112, section 9.3]
 * A response of no stated length ends with the connection.          [RFC 9112, section 6.3]
 * Interim responses are skipped.                                    [RFC 9110, section 15.2]
-* The head of a response is bounded in bytes; its body is bounded by the handler.
+* The head of a response is bounded in bytes, and so is what comes between parts of its body:
+  trailers and extensions of chunks. The body is bounded by the handler.
 """
 
 from __future__ import annotations
@@ -22,7 +23,7 @@ import httptools
 
 __all__ = ["HttpClientConnection", "ResponseHandler"]
 
-# The head of a response; servers and proxies send a few hundred bytes.
+# The head of a response, or trailers; servers and proxies send a few hundred bytes.
 _MAX_HEAD_BYTES: Final = 64 * 1024
 
 # What a connection is doing.
@@ -164,8 +165,7 @@ class HttpClientConnection(asyncio.BufferedProtocol):
             return
         if self._state == _WAITING:
             self._state = _HEAD
-        if self._state == _HEAD:
-            self._head_bytes += nbytes
+        self._head_bytes += nbytes
         try:
             self._parser.feed_data(self.buffer[:nbytes])
         except httptools.HttpParserError as error:
@@ -175,7 +175,7 @@ class HttpClientConnection(asyncio.BufferedProtocol):
         else:
             if self._state >= _COMPLETE:
                 self._end()
-            elif self._state == _HEAD and self._head_bytes > _MAX_HEAD_BYTES:
+            elif self._head_bytes > _MAX_HEAD_BYTES:
                 self._fail(None)
 
     def _end(self) -> None:
@@ -231,6 +231,7 @@ class HttpClientConnection(asyncio.BufferedProtocol):
 
     def on_body(self, data: bytes) -> None:
         """Report a part of the body."""
+        self._head_bytes = 0
         if self._state == _BODY and self._handler is not None:
             self._handler.on_data(data)
 

@@ -99,8 +99,10 @@ def test_a_connection_whose_response_ended_is_used_again() -> None:
 
 
 @pytest.mark.parametrize("step", [1, 2, 3, 7])
-def test_a_response_may_come_in_any_pieces(step: int) -> None:
+def test_a_response_may_come_in_any_pieces_on_a_connection_that_was_used(step: int) -> None:
     scene = Scene()
+    scene.ask()
+    scene.receive(OK, step)
     handler = scene.ask()
     data = (
         b"HTTP/1.1 103 Early Hints\r\nLink: </a>\r\n\r\n"
@@ -115,9 +117,12 @@ def test_a_response_may_come_in_any_pieces(step: int) -> None:
 
 def test_interim_responses_are_skipped_with_their_headers() -> None:
     scene = Scene()
-    handler = scene.ask()
-    scene.receive(b"HTTP/1.1 100 Continue\r\nRetry-After: 9\r\n\r\n" + OK)
-    assert (handler.status, handler.headers) == (200, {b"content-length": b"2"})
+    for _ in range(2):
+        handler = scene.ask()
+        scene.receive(b"HTTP/1.1 100 Continue\r\nRetry-After: 9\r\n\r\n" + OK)
+        assert (handler.status, handler.headers) == (200, {b"content-length": b"2"})
+        assert handler.is_complete
+    assert scene.connection.is_usable
 
 
 def test_a_response_of_no_stated_length_ends_with_the_connection() -> None:
@@ -179,6 +184,8 @@ def test_a_connection_that_the_server_closes_is_not_used_again() -> None:
 @pytest.mark.parametrize(
     "excess",
     [
+        b"H",
+        OK[:20],
         OK,
         b"HTTP/1.1 200 OK\r\nX: y\r\nZ: ",
         b"HTTP/1.1 204 No Content\r\n\r\n",
@@ -196,18 +203,31 @@ def test_what_follows_a_response_closes_the_connection(excess: bytes) -> None:
 
 def test_a_request_from_the_end_of_a_response_does_not_get_what_followed_it() -> None:
     scene = Scene()
-    first, second = scene.ask(), Handler()
-    first.on_complete = lambda: (  # type: ignore[method-assign]
-        scene.connection.send(b"", second) if scene.connection.is_usable else None
-    )
+    second = Handler()
+
+    class First(Handler):
+        def on_complete(self) -> None:
+            super().on_complete()
+            if scene.connection.is_usable:
+                scene.connection.send(b"", second)
+
+    first = First()
+    scene.connection.send(b"", first)
     scene.receive(OK + OK)
+    assert first.is_complete
     assert second.status == 0
 
 
-def test_bytes_without_a_request_close_the_connection() -> None:
+@pytest.mark.parametrize("uses", [0, 1])
+def test_bytes_without_a_request_close_the_connection(uses: int) -> None:
     scene = Scene()
+    for _ in range(uses):
+        scene.ask()
+        scene.receive(OK)
+    assert scene.connection.is_usable
     scene.receive(OK)
     assert scene.socket.is_closed
+    assert not scene.connection.is_usable
 
 
 @pytest.mark.parametrize(
@@ -247,6 +267,26 @@ def test_a_head_without_end_is_bounded(line: bytes) -> None:
         assert received < 128 * 1024
     assert handler.status == 0
     assert len(handler.losses) == 1
+
+
+@pytest.mark.parametrize(
+    "part", [b"0\r\n" + b"X: y\r\n" * 50_000, b"0\r\nX: " + b"y" * 200_000, b"1;" + b"x" * 200_000]
+)
+def test_trailers_and_extensions_of_chunks_are_bounded(part: bytes) -> None:
+    scene = Scene()
+    handler = scene.ask()
+    scene.receive(b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n2\r\nhi\r\n")
+    scene.receive(part, 4096)
+    assert scene.socket.is_closed
+    assert len(handler.losses) == 1
+
+
+def test_a_body_in_many_small_chunks_is_not_bounded_here() -> None:
+    scene = Scene()
+    handler = scene.ask()
+    scene.receive(b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n")
+    scene.receive(b"1\r\nx\r\n" * 50_000 + b"0\r\n\r\n", 4096)
+    assert (len(handler.body), handler.is_complete) == (50_000, True)
 
 
 def test_interim_responses_without_end_are_bounded() -> None:
