@@ -102,7 +102,8 @@ class DialledWebSocket(WebSocketTransport):
             reason = getattr(fault, "verify_message", "") or fault.reason or "TLS failed"
             error = TransportError(f"{address} cannot be trusted: {reason}")
         except OSError as fault:
-            reason = fault.strerror or str(fault)
+            # The end of a connection during its TLS handshake has no text.
+            reason = fault.strerror or str(fault) or "it closed the connection"
             error = TransportError(f"{address} cannot be reached: {reason}")
         except TransportError as fault:
             error = fault

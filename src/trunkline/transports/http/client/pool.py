@@ -5,7 +5,8 @@ The rules that live here, and only here:
 * A connection that was idle for `IDLE_TIMEOUT_S` is closed and not used again: a request on one
   that the server is closing is lost. Many servers close theirs after 5 s (uvicorn, Node).
 * The latest used connection is used next, so that the others become idle and close.
-* At most `connections` are open; requests beyond that wait for one, in order.
+* At most `connections` are open; requests beyond that wait for one, in order. What a request in
+  flight may wait for has a few more: replies, notifications and the stream of a session.
 * The addresses of a host are tried in parallel, 0.25 s apart.           [RFC 8305]
 * Through a proxy, TLS is spoken with the server: the proxy sees the name of the host alone.
                                                                  [RFC 9110, section 9.3.6]
@@ -34,6 +35,8 @@ _READ_BYTES: Final = 256 * 1024
 # Of a connection that has memory of its own.
 _OWN_READ_BYTES: Final = 64 * 1024
 _HAPPY_EYEBALLS_DELAY_S: Final = 0.25
+# Connections beyond the bound, for messages without which open requests would not end.
+_RESERVED: Final = 8
 
 
 class ConnectionPool:
@@ -60,6 +63,8 @@ class ConnectionPool:
         # Each gets a connection that became idle, or None to open one.
         self._waiting: deque[asyncio.Future[HttpClientConnection | None]] = deque()
         self._timer: asyncio.TimerHandle | None = None
+        # Streams that stay open: they are not counted as requests.
+        self.streams = 0
         self._is_closed = False
 
     def __repr__(self) -> str:
@@ -82,8 +87,10 @@ class ConnectionPool:
             connection.close()
         return None
 
-    async def open(self) -> HttpClientConnection:
+    async def open(self, *, is_reserved: bool = False) -> HttpClientConnection:
         """Return a connection: an idle one, or a new one.
+
+        With `is_reserved` it may be one of those beyond the bound.
 
         Raises:
             TransportError: the server cannot be reached; the text says why.
@@ -91,17 +98,21 @@ class ConnectionPool:
         while (connection := self.take()) is None:
             if self._is_closed:
                 raise TransportError("the client was closed")
-            if len(self._open) + self._opening < self._most:
+            most = self._most + (_RESERVED if is_reserved else self.streams)
+            if len(self._open) + self._opening < most:
                 return await self._connect()
-            connection = await self._wait()
+            connection = await self._wait(is_first=is_reserved)
             if connection is not None and connection.is_usable:
                 return connection
         return connection
 
-    async def _wait(self) -> HttpClientConnection | None:
+    async def _wait(self, *, is_first: bool) -> HttpClientConnection | None:
         """Wait for a connection that becomes idle, or for None: one more may be opened."""
         future: asyncio.Future[HttpClientConnection | None] = self._loop.create_future()
-        self._waiting.append(future)
+        if is_first:
+            self._waiting.appendleft(future)
+        else:
+            self._waiting.append(future)
         try:
             return await future
         except asyncio.CancelledError:
@@ -117,8 +128,24 @@ class ConnectionPool:
     async def _connect(self) -> HttpClientConnection:
         self._opening += 1
         try:
+            connection = await self._reach()
+        except BaseException:  # a cancelled task too: another may be opened
+            self._opening -= 1
+            self._wake(None)
+            raise
+        self._opening -= 1
+        if self._is_closed:
+            connection.close()
+            raise TransportError("the client was closed")
+        self._open.add(connection)
+        return connection
+
+    async def _reach(self) -> HttpClientConnection:
+        try:
             async with asyncio.timeout(self._connect_timeout):
-                connection = await self._dial()
+                return await self._dial()
+        except TransportError as error:  # of a proxy
+            raise TransportError(f"{self._address} cannot be reached: {error.reason}") from None
         except TimeoutError:
             seconds = f"{self._connect_timeout:g} s"
             raise TransportError(f"{self._address} did not accept within {seconds}") from None
@@ -126,16 +153,11 @@ class ConnectionPool:
             reason = getattr(error, "verify_message", "") or error.reason or "TLS failed"
             raise TransportError(f"{self._address} cannot be trusted: {reason}") from None
         except OSError as error:
-            reason = error.strerror or str(error)
+            # The end of a connection during its TLS handshake has no text.
+            reason = error.strerror or str(error) or "it closed the connection"
             raise TransportError(f"{self._address} cannot be reached: {reason}") from None
-        finally:
-            self._opening -= 1
-            self._wake(None)
-        if self._is_closed:
-            connection.close()
-            raise TransportError("the client was closed")
-        self._open.add(connection)
-        return connection
+        except UnicodeError:
+            raise TransportError(f"{self._address} has a host that is not valid") from None
 
     async def _dial(self) -> HttpClientConnection:
         address, loop = self._address, self._loop
@@ -143,7 +165,9 @@ class ConnectionPool:
             path = str(address.socket.path)  # type: ignore[union-attr]  # a Unix
             _, made = await loop.create_unix_connection(self._make, path)
             return made
-        name = address.host if self._context is not None else None
+        name: str | None = None
+        if self._context is not None:
+            name = getattr(address.tls, "server_name", None) or address.host
         if self._proxy is not None:
             sock = await open_tunnel(self._proxy, address.host, address.port)
             _, made = await loop.create_connection(

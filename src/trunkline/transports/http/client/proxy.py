@@ -65,11 +65,11 @@ def parse_proxy(url: str, name: str) -> ProxyAddress:
     Raises:
         TransportError: the URL cannot be used; the text names its variable, not the URL.
     """
-    split = urlsplit(url if "://" in url else f"http://{url}")
     try:
+        split = urlsplit(url if "://" in url else f"http://{url}")
         port = split.port or 8080
     except ValueError:
-        port = 0
+        split, port = urlsplit(""), 0
     if split.scheme != "http" or not split.hostname or not port:
         raise TransportError(f"{name} is not a proxy such as http://proxy.example.org:3128")
     authorization = None
@@ -145,7 +145,7 @@ async def _connect_through(sock: socket.socket, proxy: ProxyAddress, host: str, 
         answer += data
         if not data or len(answer) > _MAX_RESPONSE_BYTES:
             raise TransportError(f"the proxy {proxy.host}:{proxy.port} did not answer CONNECT")
-    status = b"".join(answer.split(b" ", 2)[1:2])
+    status = b"".join(answer.split(None, 2)[1:2])  # a reason may be missing
     if len(status) != 3 or not status.isdigit():
         raise TransportError(f"the proxy {proxy.host}:{proxy.port} did not answer CONNECT")
     if not status.startswith(b"2"):

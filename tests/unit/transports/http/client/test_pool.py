@@ -2,6 +2,7 @@ from __future__ import annotations
 
 import asyncio
 import ssl
+import sys
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from pathlib import Path
@@ -122,6 +123,43 @@ def test_a_waiter_that_is_cancelled_as_it_gets_a_connection_passes_it_on(is_lost
     asyncio.run(scene())
 
 
+def test_a_connection_that_opens_does_not_change_the_order_of_those_that_wait() -> None:
+    async def scene() -> None:
+        async with opened(2) as (pool, _):
+            order: list[int] = []
+
+            async def ask(number: int) -> None:
+                connection = await pool.open()
+                order.append(number)
+                assert await use(connection)
+
+            asking = [asyncio.create_task(ask(number)) for number in range(6)]
+            await asyncio.wait_for(asyncio.gather(*asking), WAIT)
+            assert order == [0, 1, 2, 3, 4, 5]
+
+    asyncio.run(scene())
+
+
+def test_reserved_connections_are_opened_beyond_the_bound_and_are_bounded() -> None:
+    async def scene() -> None:
+        async with opened(1) as (pool, stub):
+            held = await pool.open()
+            reserved = [await pool.open(is_reserved=True) for _ in range(8)]
+            later, first = (
+                asyncio.create_task(pool.open(is_reserved=each)) for each in (False, True)
+            )
+            await asyncio.sleep(0)
+            assert stub.connections <= 9
+            assert not later.done()
+            assert not first.done()
+            pool.release(held)
+            assert await asyncio.wait_for(first, WAIT) is held
+            pool.release(reserved[0])
+            assert await asyncio.wait_for(later, WAIT) is reserved[0]
+
+    asyncio.run(scene())
+
+
 def test_a_lost_connection_makes_room_for_another() -> None:
     async def scene() -> None:
         async with opened(1) as (pool, stub):
@@ -204,7 +242,64 @@ def test_a_server_that_does_not_finish_its_tls_handshake_is_not_waited_for() -> 
     asyncio.run(scene())
 
 
+# -- memory ----------------------------------------------------------------------------------
+
+
+async def buffer_of_a_connection() -> memoryview:
+    pool = ConnectionPool(
+        Http("127.0.0.1", 1), connections=1, connect_timeout=1.0, context=None, proxy=None
+    )
+    return pool._make().buffer
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="its loop reads in the background")
+def test_clients_on_one_event_loop_read_into_the_same_memory() -> None:
+    async def main() -> tuple[memoryview, memoryview]:
+        return await buffer_of_a_connection(), await buffer_of_a_connection()
+
+    first, second = asyncio.run(main())
+    assert first is second
+
+
+def test_clients_on_different_event_loops_read_into_different_memory() -> None:
+    # Both are kept: memory that was freed may be given out again.
+    first, second = asyncio.run(buffer_of_a_connection()), asyncio.run(buffer_of_a_connection())
+    assert first.obj is not second.obj
+
+
 # -- TLS -------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    "end", [asyncio.StreamWriter.close, lambda writer: writer.transport.abort()]
+)
+def test_a_server_that_ends_its_tls_handshake_is_an_error_with_a_reason(end: Any) -> None:
+    async def scene() -> None:
+        async def serve(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+            await reader.read(10)
+            end(writer)
+
+        async with await asyncio.start_server(serve, "127.0.0.1", 0) as server:
+            address = f"127.0.0.1:{server.sockets[0].getsockname()[1]}/mcp"
+            for scheme in ("https", "wss"):
+                with pytest.raises(TransportError, match=rf"{address} cannot be reached: \w"):
+                    await Client(f"{scheme}://{address}").connect()
+
+    asyncio.run(scene())
+
+
+def test_a_certificate_is_expected_for_the_name_in_the_options(tmp_path: Path) -> None:
+    authority = Authority(tmp_path)
+    context = ssl.create_default_context(ssl.Purpose.CLIENT_AUTH)
+    context.load_cert_chain(*authority.certificate("server", "example.org"))
+
+    async def scene() -> None:
+        async with McpStub(context=context) as stub:
+            tls = Tls(ca=authority.ca, server_name="example.org")
+            async with Client(Http("127.0.0.1", stub.port, tls=tls)) as client:
+                assert (await client.call_tool("echo")).text == "done"
+
+    asyncio.run(scene())
 
 
 def server_context(authority: Authority, *, asks: bool = False) -> ssl.SSLContext:
