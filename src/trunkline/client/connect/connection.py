@@ -25,7 +25,7 @@ from ...errors import ConnectionLost, RequestTimeout, TransportError, TrunklineE
 from ...jsonrpc.policy import Policy
 from ...mcp.types import DiscoverResult, LoggingLevel
 from ...spec.revisions import LATEST
-from ..diagnostics import RateLimitedLog
+from ..diagnostics import RateLimitedLog, report
 from ..options import Validate
 from ..requests.cache import Cache, fresh_until
 from ..requests.decode import read
@@ -245,7 +245,10 @@ class ClientConnection:
 
     def _report_event(self, kind: str, text: str) -> None:
         if self.on_event is not None:
-            self.on_event(kind, text)
+            try:
+                self.on_event(kind, text)
+            except Exception as error:  # noqa: BLE001  # what is recovered goes on
+                report(error, "on_event")
 
     @cached_property
     def threads(self) -> ThreadPool:

@@ -222,7 +222,10 @@ class RequestSender:
         request = OutgoingRequest(method, PaginatedRequestParams, fields, timeout)
         page, size = await self.cached(request, result_type, fresh, cursor)
         if method == "tools/list" and self.connection.tool_headers is not None:
-            page = replace(page, tools=self.connection.tool_headers.usable(page.tools))
+            session = self.connection.session
+            annotates = session is not None and session.is_per_request
+            usable = self.connection.tool_headers.usable(page.tools, annotates=annotates)
+            page = replace(page, tools=usable)
         return page, size
 
     async def learnt_headers(self, error: PeerError) -> bool:

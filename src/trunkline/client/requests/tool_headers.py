@@ -4,6 +4,7 @@ The rules that live here, and only here:
 
 * Over HTTP, a tool whose `x-mcp-header` annotations are faulty is left out of the list, and the
   log says why; the others stay.         [MCP 2026-07-28, basic/transports/streamable-http]
+  In the revisions before, the annotations mean nothing.
 * A tool may be called twice if its annotations say that it is idempotent, or only reads.
 """
 
@@ -50,24 +51,32 @@ class ToolHeaders:
         """Return True if a tool is known to do nothing more when it is called twice."""
         return tool in self._repeatable
 
-    def usable(self, tools: list[Tool]) -> list[Tool]:
-        """Remember listed tools; return those that can be called over HTTP."""
-        return [tool for tool in tools if self._take(tool)]
+    def usable(self, tools: list[Tool], *, annotates: bool) -> list[Tool]:
+        """Remember listed tools; return those that can be called over HTTP.
+
+        `annotates` is True if the revision has annotations for headers.
+        """
+        for tool in tools:
+            self._note_hints(tool)
+        return [tool for tool in tools if self._take(tool)] if annotates else tools
 
     def _take(self, tool: Tool) -> bool:
         try:
             headers = param_headers(tool.input_schema)
         except InvalidParamHeader as error:
+            self._params.pop(tool.name, None)
             if tool.name not in self._warned and len(self._warned) < _MAX_TOOLS:
                 self._warned.add(tool.name)
                 _log.warning("tool %s left out: %s", show(tool.name), error)
             return False
+        if not headers:
+            self._params.pop(tool.name, None)
+        elif tool.name in self._params or len(self._params) < _MAX_TOOLS:
+            self._params[tool.name] = headers
+        return True
+
+    def _note_hints(self, tool: Tool) -> None:
         hints = tool.annotations
-        if len(self._params) < _MAX_TOOLS:
-            if headers:
-                self._params[tool.name] = headers
-            else:
-                self._params.pop(tool.name, None)
         if (
             hints is not UNSET
             and (hints.idempotent_hint is True or hints.read_only_hint is True)
@@ -76,4 +85,3 @@ class ToolHeaders:
             self._repeatable.add(tool.name)
         else:
             self._repeatable.discard(tool.name)
-        return True
