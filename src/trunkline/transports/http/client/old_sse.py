@@ -7,6 +7,7 @@ The rules that live here, and only here:
 
 * The first event is called `endpoint`, and its data is the address for POSTs.
                                                    [MCP 2024-11-05, basic/transports]
+  A stream that begins with another event is not one of that transport.
 * An address of another origin is refused: the headers of the caller are not for it.
 * The end of the stream is the end of the connection.
 """
@@ -41,6 +42,7 @@ class OldSse:
         self._endpoint: asyncio.Future[bytes] = asyncio.get_running_loop().create_future()
         self._last: asyncio.Task[None] | None = None
         self._stream: GetStream | None = None
+        self._reading: asyncio.Task[None] | None = None
 
     async def open(self) -> None:
         """Open the stream, and wait for the address.
@@ -48,19 +50,24 @@ class OldSse:
         Raises:
             TransportError: the server has no such stream.
         """
-        self._transport.spawn(self._read())
+        self._reading = self._transport.spawn(self._read())
         await asyncio.shield(self._endpoint)
+
+    def stop(self) -> None:
+        """Close the stream of a server that does not speak this transport."""
+        if self._reading is not None:
+            self._reading.cancel()
 
     async def _read(self) -> None:
         try:
-            self._stream = GetStream(self._transport)
+            self._stream = GetStream(self._transport, is_reserved=True)
             status = await self._stream.run(self._feed)
             error = TransportError(f"the server has no event stream: status {status}")
         except TransportError as lost:
             error = lost
         if not self._endpoint.done():
             self._endpoint.set_exception(error)
-        else:
+        elif self._endpoint.exception() is None:
             self._transport.lost("the server ended the event stream")
 
     def _feed(self, data: bytes) -> bool:
@@ -69,9 +76,14 @@ class OldSse:
                 self._transport.deliver(event)
             elif event.event == _ENDPOINT:
                 self._take_endpoint(event.data)
+            elif not self._endpoint.done():
+                text = "the stream of the server does not begin with the address for POSTs"
+                self._endpoint.set_exception(TransportError(text))
             elif event.data:
                 frame = event.data.encode("utf-8", "surrogatepass")
                 self._transport.deliver(frame, self._stream, event)
+            if self._endpoint.done() and self._endpoint.exception() is not None:
+                return False
         return True
 
     def _take_endpoint(self, given: str) -> None:
@@ -96,9 +108,10 @@ class OldSse:
             status = await PlainRequest(self._transport, b"POST", path=path, body=frame).run()
             reason = "" if status < 300 else f"the server refused a message: status {status}"
         except TransportError as error:
-            reason = error.reason
+            reason = f"{error.reason}; the outcome is unknown"
         if reason:
-            self._lose(frame, RequestLost(reason, was_sent=True))
+            address = self._transport.address
+            self._lose(frame, RequestLost(f"{address}: {reason}", was_sent=True))
 
     def _lose(self, frame: bytes, error: RequestLost) -> None:
         try:

@@ -9,8 +9,9 @@ The rules that live here, and only here:
 * A stream of a session that breaks is resumed by GET, after the delay that the server asked for.
                                                   [MCP 2025-11-25, basic/transports]
 * A redirect is followed within the origin, with the same method: elsewhere it would carry the
-  headers of the caller to a stranger.
+  headers of the caller to a stranger. A session stays where its `initialize` led.
 * An HTTP error with a JSON-RPC error in its body is the answer to the request, whatever its id.
+* A stream that the server leaves open after the answer is closed: it holds a connection.
 """
 
 from __future__ import annotations
@@ -65,6 +66,8 @@ _OLD_SERVER: Final = (400, 404, 405)
 # Characters of a name whose headers are kept: they are few, and repeated in most requests.
 _MAX_CACHED_NAME: Final = 128
 _MEMBERS: Final = {"name": "name", "uri": "uri", "taskId": "task_id"}
+# How long a stream may stay open after its answer.
+_ANSWERED_S: Final = 1.0
 
 
 class RequestLost(TransportError):
@@ -94,6 +97,8 @@ class Post:
     _reader: EventReader | None = None
     _is_over = False
     _resumes = 0
+    # Closes a stream that is open after its answer.
+    _timer: asyncio.Handle | None = None
 
     def __init__(
         self,
@@ -135,7 +140,8 @@ class Post:
 
     async def _open(self) -> None:
         try:
-            connection = await self._transport.pool.open()
+            # Requests in flight may wait for a reply or a notification.
+            connection = await self._transport.pool.open(is_reserved=not self.ids)
         except TransportError as error:
             self._lose(RequestLost(error.reason, was_sent=False))
             return
@@ -175,7 +181,10 @@ class Post:
         rows = self._transport.param_headers(tool)
         if not rows:
             return b""
-        given = {} if params.arguments is UNSET else read_arguments(params.arguments)
+        try:
+            given = {} if params.arguments is UNSET else read_arguments(params.arguments)
+        except UNREADABLE:
+            return b""  # nested too deep, which the server will say
         texts = ((row, header_text(row.value(given))) for row in rows)
         return _lines(
             f"{row.header}: {encode_header_value(text)}" for row, text in texts if text is not None
@@ -219,7 +228,8 @@ class Post:
         self._leave()
         if self._kind == _JSON:
             self._transport.deliver(Oversize(head, None, limit), self)
-        self._lose(RemoteProtocolError("mcp.http.size", got=self._size, expected=f"{limit} bytes"))
+        expected = f"at most {limit} bytes from {self._transport.address}"
+        self._lose(RemoteProtocolError("mcp.http.size", got=self._size, expected=expected))
 
     def _take_events(self, data: bytes) -> None:
         reader = self._reader
@@ -232,6 +242,18 @@ class Post:
                 self._take_message(event)
             if self._is_over:
                 return
+        if self._answered and self._timer is None and not self.open_ids():
+            # Most streams end with their answer, in the same data.
+            self._timer = asyncio.get_running_loop().call_soon(self._leave_later)
+
+    def _leave_later(self) -> None:
+        if self._connection is not None:
+            loop = asyncio.get_running_loop()
+            self._timer = loop.call_later(_ANSWERED_S, self._leave_answered)
+
+    def _leave_answered(self) -> None:
+        if self._connection is not None:
+            self.abandon()
 
     def _take_message(self, event: Event) -> None:
         frame = event.data.encode("utf-8", "surrogatepass")
@@ -248,7 +270,7 @@ class Post:
             if each.method is UNSET and each.id in self.ids:
                 self._answered.add(each.id)
                 if self._first.method == "initialize" and each.result is not UNSET:
-                    self._transport.begin_session(self._session_id, each.result)
+                    self._transport.begin_session(self._session_id, each.result, self._path)
 
     def on_complete(self) -> None:
         """End the POST, or go on with what is missing."""
@@ -267,28 +289,18 @@ class Post:
 
     def _take_json(self) -> None:
         body = self._parts[0] if len(self._parts) == 1 else b"".join(self._parts)
-        if self._has_answer(body):
-            self._answered.add(self.ids[0])
-        else:
+        if self._first.method == "initialize":
             self._note(body)
         self._finish()
         self._transport.deliver(body, self)
-        if left := self.open_ids():
-            error = RequestLost("the response lacks an answer", was_sent=True)
-            for id in left:
-                self._transport.on_request_lost(id, error)
-
-    def _has_answer(self, body: bytes) -> bool:
-        """Return True if a body has the id of the only request, without decoding it."""
-        if len(self.ids) != 1 or self._first.method == "initialize":
-            return False
-        id = self.ids[0]
-        return type(id) is int and b'"id":%d' % id in body
+        # The receiver knows what was an answer; the body is not decoded twice.
+        error = self._transport.no_answer
+        for id in self.ids:
+            self._transport.on_request_lost(id, error)
 
     def _accepted(self) -> None:
         if self.open_ids():
-            text = f"the server accepted {self._what} and did not answer it"
-            self._lose(RequestLost(text, was_sent=True))
+            self._lose_for(f"the server accepted {self._what} and did not answer it")
             return
         self._finish()
         if self._first.method == "notifications/initialized":
@@ -307,7 +319,7 @@ class Post:
             return
         if status == 404 and not self.is_per_request and transport.has_session:
             reason = "the server has ended the session"
-            self._lose(RequestLost(reason, was_sent=False))
+            self._lose_for(reason, was_sent=False)
             transport.session_lost(reason)
             return
         if self._first.method == "initialize" and status in _OLD_SERVER:
@@ -321,15 +333,15 @@ class Post:
         error = error_in(body) if self._kind == _JSON or body[:1] == b"{" else None
         if error is None or not self.ids:
             text = f"status {self._status}"
-            self._lose(RemoteProtocolError("mcp.http.status", got=text, expected="an MCP answer"))
+            expected = f"an MCP answer from {self._transport.address}"
+            self._lose(RemoteProtocolError("mcp.http.status", got=text, expected=expected))
             return
         id = self.ids[0]
         self._finish()
         self._answered.add(id)
         self._transport.deliver(encode({"jsonrpc": "2.0", "id": id, "error": error}), self)
-        for each in self.open_ids():  # of a batch, which was refused as a whole
-            lost = RequestLost(f"the server refused a batch: status {self._status}", was_sent=True)
-            self._transport.on_request_lost(each, lost)
+        # Those of a batch, which was refused as a whole.
+        self._lose_for(f"the server refused a batch: status {self._status}")
 
     def _follow_redirect(self) -> bool:
         """Send to another path of the same origin; return False if the redirect leads elsewhere."""
@@ -365,7 +377,7 @@ class Post:
             return
         why = f": {error}" if error is not None else ""
         text = f"the connection was lost before {self._what} was answered{why}"
-        self._lose(RequestLost(f"{text}; its outcome is unknown", was_sent=True))
+        self._lose_for(f"{text}; its outcome is unknown")
 
     def _is_repeatable(self) -> bool:
         message = self._first
@@ -382,6 +394,7 @@ class Post:
         if reader is None or not self.open_ids():
             self._finish()
             return
+        reader.end()  # the part of an event that was cut is sent again
         can_resume = not self.is_per_request and reader.last_event_id
         if can_resume and self._resumes < self._transport.options.reconnects:
             self._resumes += 1
@@ -390,7 +403,7 @@ class Post:
             self._transport.spawn(self._resume(longest_wait(wait)))
             return
         text = f"the stream of {self._what} ended before its answer"
-        self._lose(RequestLost(f"{text}; its outcome is unknown", was_sent=True))
+        self._lose_for(f"{text}; its outcome is unknown")
 
     async def _resume(self, seconds: float) -> None:
         """Ask for what followed the last event."""
@@ -409,11 +422,11 @@ class Post:
         if self._is_over:
             return
         if status == 404:
-            self._lose(RequestLost("the server has ended the session", was_sent=True))
+            self._lose_for("the server has ended the session")
             transport.session_lost("the server has ended the session")
         elif status != 200:
             text = f"the stream of {self._what} cannot be resumed: status {status}"
-            self._lose(RequestLost(f"{text}; its outcome is unknown", was_sent=True))
+            self._lose_for(f"{text}; its outcome is unknown")
         else:
             if reader.last_event_id != seen:
                 self._resumes = 0  # it made progress
@@ -434,6 +447,9 @@ class Post:
         if connection is not None:
             connection.forget()
 
+    def _lose_for(self, reason: str, *, was_sent: bool = True) -> None:
+        self._lose(RequestLost(f"{self._transport.address}: {reason}", was_sent=was_sent))
+
     def _lose(self, error: Exception) -> None:
         self._is_over = True
         self._transport.lose(self, error)
@@ -446,6 +462,8 @@ class Post:
     def drop(self) -> None:
         """End without a word, because the transport closes."""
         self._is_over = True
+        if self._timer is not None:
+            self._timer.cancel()
         self._leave()
         self._transport.forget(self)
 

@@ -16,7 +16,8 @@ __all__ = ["HttpOptions"]
 # Headers that the transport itself sends; another value would contradict the message.
 _OWN: Final = frozenset(
     (
-        *("accept", "connection", "content-length", "content-type", "expect", "host"),
+        *("accept", "accept-encoding", "connection", "content-length", "content-type"),
+        *("expect", "host"),
         *("last-event-id", "mcp-method", "mcp-name", "mcp-protocol-version", "mcp-session-id"),
         *("te", "trailer", "transfer-encoding", "upgrade"),
         *("sec-websocket-extensions", "sec-websocket-key"),
@@ -34,7 +35,8 @@ class HttpOptions(Struct, frozen=True, kw_only=True):
     proxy: str | None = None
     # Time for a connection, with its TLS handshake.
     connect_timeout: float = 10.0
-    # Open connections. Each request in flight takes one, each stream too.
+    # Open connections. Each request in flight takes one; the stream of a session, replies and
+    # notifications have a few more.
     connections: int = 100
     # Refusals with Retry-After (429, 503) after which a request is sent again, and the longest
     # delay that is waited for.

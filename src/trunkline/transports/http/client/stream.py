@@ -5,7 +5,8 @@ The rules that live here, and only here:
 * The stream for what belongs to no request is opened after `notifications/initialized`. 405 means
   that the server offers none.                 [MCP 2025-11-25, basic/transports]
 * A stream that was lost is reopened with the id of its last event, after the delay that the server
-  asked for, or after 1 s, 2 s and so on up to 30 s.
+  asked for, or after 1 s, 2 s and so on up to 30 s. One that ended at once and brought nothing is
+  not reopened sooner than that.
 """
 
 from __future__ import annotations
@@ -29,11 +30,15 @@ _EVENTS: Final = b"text/event-stream"
 # Seconds between attempts to reopen a stream, if the server did not ask for a delay.
 RECONNECT_S: Final = 1.0
 _LONGEST_RECONNECT_S: Final = 30.0
+# A server that asks for less would be asked again as fast as it closes.
+_SHORTEST_RECONNECT_S: Final = 0.1
+# Bytes that are read of a body that does not count, before the connection is closed.
+_MAX_IGNORED_BYTES: Final = 64 * 1024
 
 
 def longest_wait(seconds: float) -> float:
     """Return a delay that a server asked for, within reason."""
-    return min(seconds, _LONGEST_RECONNECT_S)
+    return min(max(seconds, _SHORTEST_RECONNECT_S), _LONGEST_RECONNECT_S)
 
 
 class PlainRequest:
@@ -51,18 +56,22 @@ class PlainRequest:
         self._request = transport.request(method, transport.session_head, body, path)
         self._done: asyncio.Future[int] = asyncio.get_running_loop().create_future()
         self._status = 0
+        self._ignored = 0
 
     async def run(self) -> int:
         """Send it, and return the status."""
         if self._transport.observer is not None:
             self._transport.observer.on_request(self, self._request)
-        connection = await self._transport.pool.open()
+        connection = await self._transport.pool.open(is_reserved=True)
         connection.send(self._request, self)
         try:
-            return await self._done
+            status = await self._done
         except BaseException:  # a timeout too: the connection cannot be used again
             connection.forget()
             raise
+        if self._ignored > _MAX_IGNORED_BYTES:
+            connection.forget()
+        return status
 
     def on_head(self, status: int, headers: list[tuple[bytes, bytes]]) -> None:
         """Keep the status."""
@@ -71,7 +80,10 @@ class PlainRequest:
             self._transport.observer.on_response(self, status, headers)
 
     def on_data(self, data: bytes) -> None:
-        """Ignore the body."""
+        """Ignore the body, and its rest if it is long."""
+        self._ignored += len(data)
+        if self._ignored > _MAX_IGNORED_BYTES and not self._done.done():
+            self.on_complete()
 
     def on_complete(self) -> None:
         """Return the status."""
@@ -91,9 +103,13 @@ class PlainRequest:
 class GetStream:
     """An event stream opened by GET, for what the server sends or to resume another."""
 
-    def __init__(self, transport: HttpTransport, last_event_id: str = "") -> None:
+    def __init__(
+        self, transport: HttpTransport, last_event_id: str = "", *, is_reserved: bool = False
+    ) -> None:
         self._transport = transport
         self._last_event_id = last_event_id
+        self._is_reserved = is_reserved
+        self._ignored = 0
         self._done: asyncio.Future[int] = asyncio.get_running_loop().create_future()
         self._status = 0
         self._take: Callable[[bytes], bool] = lambda _: False
@@ -110,14 +126,17 @@ class GetStream:
         headers = b"accept: %b\r\n%b" % (_EVENTS, transport.session_head)
         if self._last_event_id:
             headers += b"last-event-id: %b\r\n" % self._last_event_id.encode("utf-8")
-        self._connection = await transport.pool.open()
+        pool = transport.pool
+        self._connection = await pool.open(is_reserved=self._is_reserved)
         request = transport.request(b"GET", headers)
         if transport.observer is not None:
             transport.observer.on_request(self, request)
         self._connection.send(request, self)
+        pool.streams += self._is_reserved
         try:
             return await self._done
         finally:
+            pool.streams -= self._is_reserved
             if transport.observer is not None:
                 transport.observer.on_end(self)
             if self._connection is not None:
@@ -133,7 +152,12 @@ class GetStream:
 
     def on_data(self, data: bytes) -> None:
         """Hand on a part of the stream."""
-        if self._status == 200 and not self._take(data) and not self._done.done():
+        if self._status == 200:
+            is_enough = not self._take(data)
+        else:
+            self._ignored += len(data)
+            is_enough = self._ignored > _MAX_IGNORED_BYTES
+        if is_enough and not self._done.done():
             self._done.set_result(self._status)
 
     def on_complete(self) -> None:
@@ -161,6 +185,7 @@ class SessionStream:
         self._task: asyncio.Task[Any] | None = None
         self._reader = EventReader(transport.message_limit, empty=True)
         self._stream: GetStream | None = None
+        self._events = 0
 
     def start(self) -> None:
         """Open the stream in the background."""
@@ -172,31 +197,35 @@ class SessionStream:
             self._task.cancel()
 
     async def _run(self) -> None:
-        transport, failures = self._transport, 0
+        transport, failures, now = self._transport, 0, asyncio.get_running_loop().time
         delays = backoff(RECONNECT_S, _LONGEST_RECONNECT_S)
         while failures <= transport.options.reconnects:
+            events, began = self._events, now()
             try:
-                self._stream = GetStream(transport, self._reader.last_event_id)
+                self._stream = GetStream(transport, self._reader.last_event_id, is_reserved=True)
                 status = await self._stream.run(self._feed)
             except TransportError:
                 status = 0
+            self._reader.end()  # the part of an event that was cut is sent again
             if status == 404:
                 transport.session_lost("the server has ended the session")
                 return
             if status == 405:
                 return  # the server offers none
-            if status == 200:
-                failures, delays = 0, backoff(RECONNECT_S, _LONGEST_RECONNECT_S)
-            else:
-                failures += 1
-            asked = self._reader.retry_ms
-            wait = next(delays) if asked is None or status != 200 else asked / 1000
+            failures = 0 if status == 200 else failures + 1
+            wait = (self._reader.retry_ms or 0) / 1000
+            is_useful = self._events > events or now() - began >= RECONNECT_S
+            if status == 200 and is_useful:
+                delays = backoff(RECONNECT_S, _LONGEST_RECONNECT_S)
+            if self._reader.retry_ms is None or status != 200 or not is_useful:
+                wait = max(wait, next(delays))
             transport.on_event("reconnect", f"the stream of the session, in {wait:g} s")
             await asyncio.sleep(longest_wait(wait))
         transport.on_event("given-up", "the stream of the session cannot be opened")
 
     def _feed(self, data: bytes) -> bool:
         for event in self._reader.feed(data):
+            self._events += 1
             if isinstance(event, Oversize):
                 self._transport.deliver(event, self._stream)
             elif event.data:

@@ -16,6 +16,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable
+from functools import lru_cache
 from typing import TYPE_CHECKING, Any, Final, Protocol
 from urllib.parse import SplitResult, urljoin, urlsplit
 
@@ -23,9 +24,9 @@ from msgspec import UNSET, Raw
 
 from ....errors import LocalProtocolError, TransportError
 from ...base import ignore
-from .message import negotiated_version, read_messages, version_in
+from .message import SentMessage, negotiated_version, read_messages, version_in
 from .pool import ConnectionPool
-from .post import Post
+from .post import Post, RequestLost
 from .proxy import parse_proxy, proxy_for
 from .stream import PlainRequest, SessionStream
 
@@ -47,6 +48,8 @@ __all__ = ["HttpObserver", "HttpTransport"]
 _POST_LINES: Final = (
     b"accept: application/json, text/event-stream\r\ncontent-type: application/json\r\n"
 )
+# Seconds until the first event of a server of HTTP+SSE.
+_ENDPOINT_TIMEOUT_S: Final = 5.0
 # Seconds for DELETE when the client closes.
 _CLOSE_TIMEOUT_S: Final = 2.0
 _MAX_SESSION_ID_BYTES: Final = 1024
@@ -78,7 +81,8 @@ class HttpTransport:
         self.on_message: Callable[[Frame, Any], object] = ignore
         self.on_error: Callable[[TransportError | None], object] = ignore
         self.on_drained: Callable[[], object] = ignore
-        # Called with the id of a request that has no answer, and why.
+        # Called with the id of a request that has no answer, and why; it has no effect on a
+        # request that was answered.
         self.on_request_lost: Callable[[RequestId, Exception], object] = ignore
         # Called with what was done about a lost connection, stream or session.
         self.on_event: Callable[[str, str], object] = ignore
@@ -88,7 +92,9 @@ class HttpTransport:
         # Sees requests and responses, for a recording; most transports have none.
         self.observer: HttpObserver | None = None
         self.is_connected = False
-        self._address = address
+        self.address = address
+        # Why a request is lost whose response is complete.
+        self.no_answer = RequestLost(f"{address}: the response lacks an answer", was_sent=True)
         self._options = options
         self._limit = policy.limits.message_size("http")
         self._pool: ConnectionPool | None = None
@@ -110,7 +116,7 @@ class HttpTransport:
         self._written = 0
 
     def __repr__(self) -> str:
-        return f"<HttpTransport to {self._address}, {len(self._posts)} requests>"
+        return f"<HttpTransport to {self.address}, {len(self._posts)} requests>"
 
     # -- the transport contract --------------------------------------------------------------
 
@@ -133,7 +139,7 @@ class HttpTransport:
         if self._was_connected:
             raise TransportError("a transport connects once")
         self._was_connected = True
-        address, options = self._address, self._options
+        address, options = self.address, self._options
         context: ssl.SSLContext | None = None
         if address.tls:
             # Imported here: many servers are on this machine.
@@ -154,8 +160,19 @@ class HttpTransport:
         )
         self._head = self._request_head()
         self._post_head = self._head_of(b"POST", self._path) + _POST_LINES
-        connection = await self._pool.open()
-        self._pool.release(connection)
+        # A task, so that `close` can cancel it.
+        opening = self.spawn(self._pool.open())
+        try:
+            await asyncio.wait((opening,))
+        except asyncio.CancelledError:
+            opening.cancel()
+            await asyncio.wait((opening,))
+            raise
+        if opening.cancelled():
+            raise TransportError("closed while connecting")
+        connection = opening.result()
+        if connection.is_usable:  # the server may have closed it by now
+            self._pool.release(connection)
         self.is_connected = True
 
     def send(self, frame: bytes, route: Any = None) -> None:
@@ -166,21 +183,23 @@ class HttpTransport:
             self._old_sse.send(frame)
             return
         messages = read_messages(frame)
-        first = messages[0]
+        first = messages[0] if messages else SentMessage()
         if first.method == "notifications/cancelled" and first.params is not UNSET:
-            cancelled = self._by_id.get(first.params.request_id)
+            id = first.params.request_id
+            cancelled = self._by_id.get(id) if type(id) in (int, str) else None
             if cancelled is not None and cancelled.is_per_request:
                 # Closing the response cancels it.
                 cancelled.abandon()
                 return
-        post = Post(self, frame, messages, is_per_request=version_in(first) is not None)
+        version = version_in(first)
+        post = Post(self, frame, messages, is_per_request=version is not None)
         self._posts[post] = None
         for id in post.ids:
             self._by_id[id] = post
-        if post.is_per_request and not _is_visible(str(first.method).encode()):
-            # A header repeats it, and would end where its line does.
-            error = LocalProtocolError("mcp.http.method", got=first.method, expected="ASCII")
-            self.lose(post, error)
+        if version is not None and not _are_sendable(version, str(first.method)):
+            # Headers repeat them, and would end where their line does.
+            got = f"{first.method} of {version}"
+            self.lose(post, LocalProtocolError("mcp.http.method", got=got, expected="ASCII"))
             return
         post.start()
 
@@ -203,11 +222,16 @@ class HttpTransport:
 
     # -- sessions ----------------------------------------------------------------------------
 
-    def begin_session(self, session_id: bytes | None, result: Raw) -> None:
-        """Use what `initialize` was answered with for all that follows."""
+    def begin_session(
+        self, session_id: bytes | None, result: Raw, path: bytes | None = None
+    ) -> None:
+        """Use what `initialize` was answered with, and where, for all that follows."""
         version = negotiated_version(result)
         if version is None:
             return
+        if path is not None:
+            self._path = path
+            self._post_head = self._head_of(b"POST", path) + _POST_LINES
         head = b"mcp-protocol-version: %b\r\n" % version
         if session_id is not None and _is_session_id(session_id):
             self._session_id = session_id
@@ -222,12 +246,13 @@ class HttpTransport:
 
     def session_lost(self, reason: str) -> None:
         """End the connection, because the server does not know the session any more."""
-        self.on_event("session-lost", reason)
-        self._report(TransportError(reason))
+        if not self._is_reported:
+            self.on_event("session-lost", reason)
+            self.lost(reason)
 
     def lost(self, reason: str) -> None:
         """End the connection, which cannot go on."""
-        self._report(TransportError(reason))
+        self._report(TransportError(f"{self.address}: {reason}"))
 
     async def fall_back(self, post: Post) -> None:
         """Use HTTP+SSE with a server that refuses `initialize` by POST.
@@ -239,8 +264,10 @@ class HttpTransport:
 
         old = OldSse(self)
         try:
-            await old.open()
-        except TransportError:
+            async with asyncio.timeout(_ENDPOINT_TIMEOUT_S):
+                await old.open()
+        except (TimeoutError, TransportError):
+            old.stop()
             post.fail()
             return
         self.on_event("fallback", "the server speaks HTTP+SSE of 2024-11-05")
@@ -264,15 +291,26 @@ class HttpTransport:
     # -- requests ----------------------------------------------------------------------------
 
     def _request_head(self) -> bytes:
-        address = self._address
+        address = self.address
         default = 443 if address.tls else 80
-        host = "localhost" if address.unix is not None else address.host
-        host = f"[{host}]" if ":" in host else host
+        host = self._host()
         if address.unix is None and address.port != default:
             host += f":{address.port}"
-        lines = [f"host: {host}"]
+        # A server may compress unless it is told not to.    [RFC 9110, section 12.5.3]
+        lines = [f"host: {host}", "accept-encoding: identity"]
         lines += [f"{name}: {value}" for name, value in self._options.headers.items()]
         return "".join(f"{line}\r\n" for line in lines).encode("ascii")
+
+    def _host(self) -> str:
+        """Return the host as headers and URLs have it."""
+        if self.address.unix is not None:
+            return "localhost"
+        host = self.address.host
+        try:
+            host = host if host.isascii() else host.encode("idna").decode("ascii")
+        except UnicodeError:
+            raise TransportError(f"{self.address} has a host that is not valid") from None
+        return f"[{host}]" if ":" in host else host
 
     def request(
         self,
@@ -292,16 +330,15 @@ class HttpTransport:
 
     def path_of(self, location: bytes | None) -> bytes | None:
         """Return path and query of a redirect, or None if it leads to another origin."""
-        address = self._address
-        host = "localhost" if address.unix is not None else address.host
-        host = f"[{host}]" if ":" in host else host
-        base = f"{'https' if address.tls else 'http'}://{host}:{address.port}{address.path}"
+        address = self.address
+        port = "" if address.unix is not None else f":{address.port}"
+        base = f"{'https' if address.tls else 'http'}://{self._host()}{port}{address.path}"
         try:
             url = urlsplit(urljoin(base, (location or b"").decode("ascii")))
             origin = _origin(url)
         except ValueError:
             return None
-        path = f"{url.path}?{url.query}".rstrip("?").encode("ascii")
+        path = (f"{url.path}?{url.query}" if url.query else url.path).encode("ascii")
         is_same = location is not None and origin == _origin(urlsplit(base))
         return path if is_same and url.path and _is_visible(path) else None
 
@@ -368,6 +405,11 @@ class HttpTransport:
 
 def _is_session_id(value: bytes) -> bool:
     return 0 < len(value) <= _MAX_SESSION_ID_BYTES and _is_visible(value)
+
+
+@lru_cache(maxsize=256)
+def _are_sendable(version: str, method: str) -> bool:
+    return _is_visible(f"{version}{method}".encode("utf-8", "replace"))
 
 
 def _is_visible(value: bytes) -> bool:

@@ -7,10 +7,19 @@ from typing import Any
 
 import pytest
 
-from tests.http_client.stub_server import SESSION, Asked, McpStub, event, reply_to, tool_text
+import trunkline.transports.http.client.transport as transport_module
+from tests.http_client.stub_server import (
+    SESSION,
+    WAIT,
+    Asked,
+    McpStub,
+    event,
+    reply_to,
+    tool_text,
+)
 from tests.unit.transports.http.client.test_post import play
-from trunkline import Client
-from trunkline.errors import ConnectionLost, TrunklineError
+from trunkline import Client, HttpOptions
+from trunkline.errors import ConnectionLost, PeerError, TrunklineError
 
 ENDPOINT = "event: endpoint\ndata: {}\n\n"
 
@@ -117,6 +126,43 @@ def test_a_server_without_such_a_stream_is_told_by_its_first_refusal() -> None:
 
     asyncio.run(scene())
     assert len(stub.asked("GET")) == 1
+
+
+@pytest.mark.parametrize("first", [": nothing\n\n", "data: {}\n\n"])
+def test_a_stream_that_does_not_begin_with_an_address_leaves_the_first_refusal(
+    first: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(transport_module, "_ENDPOINT_TIMEOUT_S", 0.05)
+    stub = McpStub(SESSION)
+    stub.on["initialize"] = lambda asked: asked.error(-32602, "no such revision", 400)
+    stub.on["GET"] = lambda asked: asked.stream(first, ends=False)
+
+    async def scene() -> None:
+        async with asyncio.timeout(WAIT), stub:
+            with pytest.raises(PeerError, match="no such revision"):
+                await Client(stub.url, revision=SESSION).connect()
+
+    asyncio.run(scene())
+
+
+def test_one_connection_for_requests_is_enough() -> None:
+    async def script(client: Client) -> None:
+        assert (await client.call_tool("echo")).text == "done"
+
+    play(OldServer(), script, http=HttpOptions(connections=1))
+
+
+def test_a_message_whose_connection_is_lost_has_an_unknown_outcome() -> None:
+    stub = OldServer()
+
+    async def script(client: Client) -> None:
+        answer, stub.answer = stub.answer, Asked.drop
+        with pytest.raises(ConnectionLost, match="the outcome is unknown") as caught:
+            await client.call_tool("echo")
+        assert stub.url in str(caught.value)
+        stub.answer = answer
+
+    play(stub, script)
 
 
 def test_a_message_that_is_refused_ends_its_call_and_the_end_of_the_stream_all() -> None:

@@ -10,6 +10,7 @@ from typing import Any
 
 import pytest
 
+import trunkline.transports.http.client.post as post_module
 from tests.http_client.stub_server import (
     PER_REQUEST,
     SESSION,
@@ -76,6 +77,12 @@ def fails(kind: type[Exception], text: str) -> Play:
 # -- responses -------------------------------------------------------------------------------
 
 
+def compact(asked: Asked, members: bytes) -> None:
+    """Answer with members that are written without spaces and have the id of the request."""
+    body = b'{"jsonrpc":"2.0",%b}' % (members % asked.id)
+    asked.status(200, {"Content-Type": "application/json"}, body)
+
+
 @pytest.mark.parametrize("revision", ERAS)
 def test_calls_share_a_connection_one_after_the_other(revision: str) -> None:
     async def script(client: Client) -> None:
@@ -135,6 +142,13 @@ def test_a_body_in_chunks_or_without_a_length_is_read(revision: str) -> None:
             ConnectionLost,
             "lacks an answer",
         ),
+        # The id of another request that begins like this one, or inside a result.
+        (lambda asked: compact(asked, b'"id":%d0,"result":{}'), ConnectionLost, "lacks an answer"),
+        (
+            lambda asked: compact(asked, b'"id":"other","result":{"id":%d}'),
+            ConnectionLost,
+            "lacks an answer",
+        ),
         (lambda asked: asked.error(-32000, "no", 500), PeerError, "no"),
         (
             lambda asked: asked.json(
@@ -154,6 +168,8 @@ def test_a_response_that_is_not_an_answer_ends_its_call_alone(
         with pytest.raises(kind, match=text) as caught:
             await client.call_tool("echo")
         assert CANARY not in str(caught.value)
+        if kind is not PeerError:
+            assert stub.url in str(caught.value)
         await succeeds(client)
 
     stub = McpStub(revision)
@@ -203,6 +219,45 @@ def test_an_error_page_without_end_is_not_read_to_its_end(revision: str) -> None
     play(stub, fails(RemoteProtocolError, "65536 bytes"))
 
 
+@pytest.mark.parametrize("revision", ERAS)
+def test_a_stream_that_stays_open_after_its_answer_does_not_keep_its_connection(
+    revision: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(post_module, "_ANSWERED_S", 0.01)
+
+    def answer(asked: Asked) -> None:
+        asked.stream(event(reply_to(asked, tool_text("done"))), ends=False)
+
+    async def script(client: Client) -> None:
+        for _ in range(3):
+            await succeeds(client)
+
+    stub = McpStub(revision)
+    stub.on["tools/call"] = answer
+    play(stub, script, http=HttpOptions(connections=1))
+    assert len({each.connection for each in stub.asked("tools/call")}) == 3
+
+
+@pytest.mark.parametrize("revision", ERAS)
+def test_responses_are_asked_for_without_compression(revision: str) -> None:
+    stub = McpStub(revision)
+    play(stub, succeeds)
+    assert {each.headers["accept-encoding"] for each in stub.requests} == {"identity"}
+
+
+def test_a_reply_does_not_wait_for_the_connection_of_the_call_that_waits_for_it() -> None:
+    async def ask(asked: Asked) -> None:
+        asked.stream(event({"jsonrpc": "2.0", "id": "r", "method": "roots/list"}), ends=False)
+        await stub.until(lambda: bool(stub.asked("")))
+        asked.chunk(event(reply_to(asked, tool_text("done"))))
+        asked.send(b"0\r\n\r\n")
+
+    stub = McpStub(SESSION)
+    stub.on["tools/call"] = ask
+    play(stub, succeeds, http=HttpOptions(connections=1), roots=["file:///srv"])
+    assert stub.asked("")[0].id == "r"
+
+
 # -- sent again, or not ----------------------------------------------------------------------
 
 
@@ -216,6 +271,23 @@ def test_a_refusal_with_retry_after_is_sent_again_after_the_delay() -> None:
         lambda asked: asked.text("done"),
     )
     assert play(stub, succeeds) == [("retry", "429, again in 0 s"), ("retry", "503, again in 0 s")]
+
+
+def test_an_event_callback_that_raises_is_logged_and_the_call_goes_on(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    def fail(*_: str) -> None:
+        raise RuntimeError("broken callback")
+
+    stub = McpStub()
+    nth(
+        stub,
+        "tools/call",
+        lambda asked: asked.status(503, {"Retry-After": "0"}),
+        lambda asked: asked.text("done"),
+    )
+    play(stub, succeeds, on_event=fail)
+    assert "on_event raised" in caplog.text
 
 
 @pytest.mark.parametrize(
@@ -388,6 +460,19 @@ def test_arguments_that_a_tool_annotates_are_repeated_in_headers() -> None:
     assert "mcp-param-dry" not in first
     assert "mcp-param-note" not in first
     assert (second["mcp-param-city"], second["mcp-param-dry"]) == ("Oslo", "true")
+
+
+@pytest.mark.parametrize(("revision", "count"), [(SESSION, 1), (PER_REQUEST, 0)])
+def test_a_tool_with_a_faulty_annotation_is_left_out_where_annotations_have_a_meaning(
+    revision: str, count: int
+) -> None:
+    properties = {"size": {"type": "number", "x-mcp-header": "Size"}}
+    tool = {"name": "echo", "inputSchema": {"type": "object", "properties": properties}}
+
+    async def script(client: Client) -> None:
+        assert len(await client.list_tools()) == count
+
+    play(McpStub(revision, tools=[tool]), script)
 
 
 def test_a_mismatch_is_answered_by_one_more_list_and_one_more_call() -> None:

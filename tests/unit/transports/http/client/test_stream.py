@@ -10,6 +10,7 @@ import pytest
 import trunkline.transports.http.client.stream as stream_module
 from tests.http_client.stub_server import (
     SESSION,
+    Answer,
     Asked,
     McpStub,
     event,
@@ -104,6 +105,75 @@ def test_a_stream_answered_with_404_ends_the_session_and_the_next_call_begins_an
     assert [each.headers["mcp-session-id"] for each in stub.asked("tools/call")] == ["s2"]
 
 
+def test_a_stream_that_brings_nothing_is_not_reopened_as_fast_as_the_server_closes_it(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(stream_module, "RECONNECT_S", 30.0)
+    monkeypatch.setattr(stream_module, "_LONGEST_RECONNECT_S", 30.0)
+    events: list[tuple[str, str]] = []
+    stub = McpStub(SESSION)
+    stub.on["GET"] = lambda asked: asked.stream("retry: 0\n\n")
+
+    async def script(client: Client) -> None:
+        await stub.until(lambda: bool(events))
+        await succeeds(client)
+
+    play(stub, script, on_event=lambda *it: events.append(it))
+    assert events == [("reconnect", "the stream of the session, in 30 s")]
+
+
+def test_a_server_cannot_ask_for_no_delay_or_a_long_one(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(stream_module, "_LONGEST_RECONNECT_S", 30.0)
+    assert [stream_module.longest_wait(each) for each in (0, 2, 1e9)] == [0.1, 2, 30]
+
+
+def test_an_event_that_was_cut_is_read_from_the_stream_that_follows() -> None:
+    told: list[Any] = []
+    stub = McpStub(SESSION, capabilities=CAPABLE)
+
+    def cut(asked: Asked) -> None:
+        asked.stream("id: a-1\ndata:\n\n", 'id: a-2\ndata: {"json', ends=False)
+        asked.drop()
+
+    async def script(client: Client) -> None:
+        await stub.until(lambda: bool(told))
+
+    nth(stub, "GET", cut, lambda asked: asked.stream(event(CHANGED, id="a-2"), ends=False))
+    play(stub, script, on_list_changed=lambda *_: told.append(True))
+    assert stub.asked("GET")[1].headers["last-event-id"] == "a-1"
+
+
+def test_the_stream_of_a_session_takes_no_connection_of_calls() -> None:
+    stub = McpStub(SESSION)
+    stub.on["GET"] = lambda asked: asked.stream(": open\n\n", ends=False)
+
+    async def script(client: Client) -> None:
+        await stub.until(lambda: bool(stub.asked("GET")))
+        await succeeds(client)
+
+    play(stub, script, http=HttpOptions(connections=1))
+
+
+@pytest.mark.parametrize("status", [200, 404])
+def test_a_body_without_end_that_does_not_count_is_not_read_to_its_end(status: int) -> None:
+    stub = McpStub(SESSION)
+
+    def endless(asked: Asked) -> None:
+        asked.send(head_of(status, {"Transfer-Encoding": "chunked"}))
+        for _ in range(100):
+            asked.chunk("x" * 1000)
+
+    stub.on["DELETE"] = endless
+    nth(stub, "GET", endless, lambda asked: asked.status(405))
+
+    async def script(client: Client) -> None:
+        await stub.until(lambda: bool(stub.asked("GET")))
+        gone = stub.asked("GET")[0]
+        await stub.until(lambda: gone.writer.transport.is_closing())
+
+    play(stub, script)
+
+
 # -- resuming --------------------------------------------------------------------------------
 
 
@@ -132,14 +202,30 @@ def test_a_stream_is_resumed_as_often_as_it_makes_progress() -> None:
         call = stub.asked("tools/call")[0]
         asked.stream(event(reply_to(call, tool_text("done")), id="end"))
 
-    steps = [
-        lambda asked, n=n: asked.stream(f"id: a-{n}\ndata:\n\n")  # type: ignore[misc]
-        for n in range(2, 6)
-    ]
-    resuming(stub, *steps, answer)
+    def step(number: int) -> Answer:
+        return lambda asked: asked.stream(f"id: a-{number}\ndata:\n\n")
+
+    resuming(stub, *map(step, range(2, 6)), answer)
     events = play(stub, succeeds, http=HttpOptions(reconnects=1))
     assert events == [("resume", "tools/call, in 0.001 s")] * 5
     assert resumed_with(stub) == ["a-1", "a-2", "a-3", "a-4", "a-5"]
+
+
+def test_an_answer_that_was_cut_is_read_from_the_stream_that_resumes_it() -> None:
+    stub = McpStub(SESSION)
+
+    def answer(asked: Asked) -> None:
+        call = stub.asked("tools/call")[0]
+        asked.stream(event(reply_to(call, tool_text("done")), id="a-2"), ends=False)
+
+    def cut(asked: Asked) -> None:
+        asked.stream("id: a-1\ndata:\n\n", 'id: a-2\ndata: {"jsonrpc":', ends=False)
+        asked.drop()
+
+    resuming(stub, answer)
+    stub.on["tools/call"] = cut
+    play(stub, succeeds)
+    assert resumed_with(stub) == ["a-1"]
 
 
 @pytest.mark.parametrize(

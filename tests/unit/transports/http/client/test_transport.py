@@ -3,14 +3,20 @@
 from __future__ import annotations
 
 import asyncio
+import json
 from typing import Any
 
 import pytest
 
 from tests.http_client.stub_server import SESSION, WAIT, Asked, McpStub, method_of
 from tests.unit.transports.http.client.test_post import nth, play, succeeds
-from trunkline import Client, Http
-from trunkline.errors import ConnectionLost, RemoteProtocolError, TransportError
+from trunkline import Client, Http, HttpOptions
+from trunkline.errors import (
+    ConnectionLost,
+    LocalProtocolError,
+    RemoteProtocolError,
+    TransportError,
+)
 from trunkline.jsonrpc import Policy
 from trunkline.transports.http.client.transport import HttpTransport
 
@@ -37,6 +43,9 @@ def transport_to(address: Http) -> HttpTransport:
         (Http("example.org", 80), b"/a\x7f", None),
         (Http(unix="/run/x.sock"), b"/a", b"/a"),
         (Http(unix="/run/x.sock"), b"http://example.org/a", None),
+        (Http(unix="/run/x.sock"), b"http://localhost/a", b"/a"),
+        (Http("example.org", 80), b"/a?b=?", b"/a?b=?"),
+        (Http("b\u00fccher.example", 80), b"http://xn--bcher-kva.example/a", b"/a"),
         (Http("example.org", 80), None, None),
     ],
 )
@@ -54,10 +63,12 @@ def test_a_redirect_leads_to_a_path_of_the_same_origin(
         (Http("example.org", 443, tls=True), b"host: example.org\r\n"),
         (Http("::1", 8080), b"host: [::1]:8080\r\n"),
         (Http(unix="/run/x.sock"), b"host: localhost\r\n"),
+        (Http("b\u00fccher.example", 80), b"host: xn--bcher-kva.example\r\n"),
     ],
 )
 def test_the_host_header_names_the_server(address: Http, host: bytes) -> None:
-    assert transport_to(address)._request_head() == host
+    head = transport_to(address)._request_head()
+    assert head == host + b"accept-encoding: identity\r\n"
 
 
 def test_a_transport_connects_once_and_may_be_closed_before() -> None:
@@ -78,7 +89,118 @@ def test_a_transport_connects_once_and_may_be_closed_before() -> None:
     asyncio.run(scene())
 
 
+@pytest.mark.parametrize("host", ["a..b", "a" * 64 + ".example", "\u00fc" * 64 + ".example"])
+def test_a_host_that_cannot_be_looked_up_is_an_error_of_the_transport(host: str) -> None:
+    with pytest.raises(TransportError, match="has a host that is not valid"):
+        asyncio.run(Client(Http(host, 80), http=HttpOptions(proxy="")).connect())
+
+
+def test_closing_while_connecting_ends_the_attempt() -> None:
+    async def scene() -> None:
+        async def silent(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+            await reader.readexactly(1)
+            begun.set()
+            await reader.read()
+            writer.close()
+            left.set()
+
+        begun, left = asyncio.Event(), asyncio.Event()
+        async with await asyncio.start_server(silent, "127.0.0.1", 0) as server:
+            port = server.sockets[0].getsockname()[1]
+            # TLS, whose handshake the server does not answer.
+            client = Client(Http("127.0.0.1", port, tls=True), connect_timeout=1000)
+            connecting = asyncio.create_task(client.connect())
+            await begun.wait()
+            await client.close()
+            with pytest.raises(TransportError, match="closed while connecting"):
+                await connecting
+            await left.wait()
+
+    asyncio.run(asyncio.wait_for(scene(), WAIT))
+
+
+VERSION = "io.modelcontextprotocol/protocolVersion"
+
+
+@pytest.mark.parametrize(
+    "message",
+    [
+        {"id": 7, "method": "ping", "params": {"_meta": {VERSION: "x\r\nX-Evil: 1"}}},
+        {"id": 7, "method": "ping", "params": {"_meta": {VERSION: "\u00e9"}}},
+    ],
+)
+def test_a_version_that_no_header_can_carry_is_not_sent(message: dict[str, Any]) -> None:
+    lost: list[Any] = []
+
+    async def scene() -> None:
+        async with McpStub() as stub:
+            transport = transport_to(Http("127.0.0.1", stub.port))
+            transport.on_request_lost = lambda id, error: lost.append((id, type(error)))
+            await transport.connect()
+            transport.send(json.dumps({"jsonrpc": "2.0", **message}).encode())
+            await transport.close()
+            assert stub.requests == []
+
+    asyncio.run(scene())
+    assert lost == [(7, LocalProtocolError)]
+
+
+@pytest.mark.parametrize(
+    "frame",
+    [
+        b"[]",
+        b'{"jsonrpc":"2.0","method":"notifications/cancelled","params":{"requestId":[1]}}',
+    ],
+)
+def test_a_message_of_another_shape_is_left_to_the_server(frame: bytes) -> None:
+    async def scene() -> None:
+        async with McpStub() as stub:
+            transport = transport_to(Http("127.0.0.1", stub.port))
+            await transport.connect()
+            transport.send(frame)
+            await stub.until(lambda: bool(stub.requests))
+            await transport.close()
+            assert stub.requests[0].body == frame
+
+    asyncio.run(scene())
+
+
 # -- sessions --------------------------------------------------------------------------------
+
+
+def test_a_session_stays_where_the_redirect_of_its_beginning_led() -> None:
+    stub = McpStub(SESSION)
+    elsewhere = stub.answer
+
+    def answer(asked: Asked) -> object:
+        if asked.path == "/mcp":
+            return asked.status(307, {"Location": "/mcp/"})
+        return elsewhere(asked)
+
+    async def script(client: Client) -> None:
+        await stub.until(lambda: bool(stub.asked("GET")))
+        await succeeds(client)
+
+    stub.answer = answer
+    play(stub, script)
+    assert [each.path for each in stub.requests] == ["/mcp"] + ["/mcp/"] * 5
+
+
+def test_calls_that_find_the_same_session_lost_report_it_once() -> None:
+    async def script(client: Client) -> None:
+        calls = [asyncio.create_task(client.call_tool("echo")) for _ in range(5)]
+        await asyncio.wait(calls)
+        assert [each for each in calls if each.exception() is None]
+
+    def call(asked: Asked) -> None:
+        if asked.headers["mcp-session-id"] == "s1":
+            asked.status(404)
+        else:
+            asked.text("done")
+
+    stub = McpStub(SESSION)
+    stub.on["tools/call"] = call
+    assert play(stub, script) == [("session-lost", "the server has ended the session")]
 
 
 def test_a_session_has_an_id_a_version_a_stream_and_an_end() -> None:
