@@ -87,6 +87,7 @@ _many: Final = Decoder(list[_Message]).decode
 _error: Final = Decoder(ErrorObject).decode
 _members: Final = Decoder(dict[str, Raw]).decode
 _any: Final = Decoder().decode
+_raws: Final = Decoder(list[Raw]).decode
 
 
 def _read(frame: bytes) -> list[_Message] | None:
@@ -215,8 +216,23 @@ class SessionSource(SourceConnection):
             if each.method == "initialize":
                 self._initialize = each.id
         self._forward(body, exchange.request)
+        for each in messages:
+            if each.method == "notifications/cancelled":
+                self._cancel(_hashable(_inside(each.params), "requestId"))
         if not asked:
             self.session.settled(exchange)
+
+    def _cancel(self, id: Any) -> None:
+        """End a request that the server need not answer any more."""
+        exchange = self._open.pop(id, None)
+        if exchange is not None and all(other is not exchange for other in self._open.values()):
+            self._forget_tokens(exchange)
+            self.session.settled(exchange)
+
+    def _forget_tokens(self, exchange: Exchange) -> None:
+        self._tokens = {
+            token: other for token, other in self._tokens.items() if other is not exchange
+        }
 
     def _refuse(self, exchange: Exchange, id: Any, text: str, code: int) -> None:
         exchange.status = exchange.status or 400
@@ -240,9 +256,7 @@ class SessionSource(SourceConnection):
         if any(other is exchange for other in self._open.values()):
             exchange.send(frame)  # others of its batch follow
             return
-        self._tokens = {
-            token: other for token, other in self._tokens.items() if other is not exchange
-        }
+        self._forget_tokens(exchange)
         error = _error_of(answered[0]) if len(messages) == 1 else None
         self.session.answer(frame, exchange, error)
 
@@ -393,7 +407,8 @@ class SharedSource(SourceConnection):
             self._refuse(single, UNSET, "Parse error: not a JSON-RPC message", PARSE_ERROR)
             return
         message = messages[0]
-        if len(messages) > 1 or not isinstance(message.method, str):
+        is_batch = body.lstrip()[:1] == b"["
+        if is_batch or not isinstance(message.method, str):
             self._refuse(single, UNSET, "A POST carries one request", INVALID_REQUEST)
             return
         params = _inside(message.params)
@@ -449,7 +464,12 @@ class SharedSource(SourceConnection):
     def send(self, frame: bytes, route: Any = None) -> None:
         """Send a message to the client whose request it belongs to."""
         self._sent += len(frame)
-        for message in _read(frame) or ():
+        messages = _read(frame)
+        if messages is None:
+            return
+        # Each message of a batch belongs to a client of its own.
+        frames = _raws(frame) if frame.lstrip()[:1] == b"[" else [frame]
+        for message, frame in zip(messages, map(bytes, frames), strict=True):
             if message.method is UNSET:
                 shared = self._open.pop(message.id, None) if type(message.id) is int else None
                 if shared is not None:

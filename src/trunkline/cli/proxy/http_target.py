@@ -179,7 +179,8 @@ class HttpTarget:
                 self._open[each.id] = each.method
             elif each.method == _CANCELLED and each.params is not UNSET:
                 # It is not answered, or not read any more.
-                self._open.pop(each.params.request_id, None)
+                id = each.params.request_id
+                self._open.pop(id if type(id) in (int, str) else None, None)
         first = messages[0] if messages else SentMessage()
         if first.method == _INITIALIZE:
             self._gate = (first.id,)
@@ -239,7 +240,10 @@ class HttpTarget:
             if len(self._params) < _MAX_TOOLS:
                 self._params[tool.name] = rows
             hints = tool.annotations
-            if hints is not UNSET and (hints.idempotent is True or hints.read_only is True):
+            is_repeatable = hints is not UNSET and (
+                hints.idempotent is True or hints.read_only is True
+            )
+            if is_repeatable and len(self._repeatable) < _MAX_TOOLS:
                 self._repeatable.add(tool.name)
             else:
                 self._repeatable.discard(tool.name)

@@ -140,6 +140,22 @@ def test_an_id_that_is_in_use_is_refused() -> None:
     assert len(made.got) == 1
 
 
+def test_a_request_that_is_cancelled_is_not_open_any_more() -> None:
+    made = Session()
+    meta = {"_meta": {"progressToken": "t"}}
+    response = made.post(message(id=1, method="tools/call", params=meta))
+    other = made.post(message(id=2, method="ping"))
+    cancel = {"method": "notifications/cancelled", "params": {"requestId": 1}}
+    assert made.post(message(**cancel)).status == 202
+    assert [each["method"] for each in made.got][-1] == "notifications/cancelled"
+    assert response.is_over
+    assert not other.is_over
+    made.send(id=1, result={})  # it crossed the cancellation
+    made.send(id=2, result={})
+    assert (made.source._open, made.source._tokens) == ({}, {})
+    assert made.post(message(id=1, method="ping")).status == 0  # the id is free
+
+
 def test_a_batch_is_answered_when_all_its_requests_are() -> None:
     made = Session()
     both = b"[%b,%b]" % (message(id=1, method="ping"), message(id=2, method="ping"))
@@ -316,13 +332,29 @@ def test_headers_that_differ_from_the_body_are_refused(headers: dict[str, str], 
 
 
 @pytest.mark.parametrize(
-    "body", [b"{", b'{"id":1,"result":{}}', b'[{"method":"a"},{"method":"b"}]']
+    "body",
+    [
+        b"{",
+        b'{"id":1,"result":{}}',
+        b'[{"method":"a"},{"method":"b"}]',
+        b'[{"jsonrpc":"2.0","id":1,"method":"ping","params":{"_meta":{"%b":"%b"}}}]'
+        % (VERSION.encode(), LATEST.encode()),
+    ],
 )
 def test_what_is_not_one_request_is_refused(body: bytes) -> None:
     made = Shared()
-    response = made.raw(body, mcp_protocol_version=LATEST)
+    response = made.raw(body, mcp_protocol_version=LATEST, mcp_method="ping")
     assert response.status == 400
     assert made.got == []
+
+
+def test_answers_in_a_batch_of_the_server_go_to_their_clients() -> None:
+    made = Shared()
+    responses = [made.post("tools/list", id) for id in ("a", "b")]
+    answers = [message(id=each["id"], result={"n": each["id"]}) for each in made.got]
+    made.source.send(b"[" + b",".join(answers) + b"]")
+    assert [each.json["id"] for each in responses] == ["a", "b"]
+    assert [each.json["result"]["n"] for each in responses] == [each["id"] for each in made.got]
 
 
 def test_numbers_and_order_of_members_pass_unchanged() -> None:

@@ -306,3 +306,13 @@ async def test_a_response_without_a_message_is_recorded_with_its_status(
     recorder.on_end(post)
     await asyncio.sleep(0)
     assert [(each.http.status, each.raw) for each in kept.entries[1:]] == [(202, b"")]
+
+
+@on_a_loop
+async def test_a_cancellation_without_an_id_is_left_to_the_server() -> None:
+    made = await bridge()
+    made.send(id=1, method="ping")
+    made.send(method="notifications/cancelled", params={"requestId": [1]})
+    assert made.inner.methods == ["ping", "notifications/cancelled"]
+    made.inner.answer(id=1, result={})
+    assert made.got[0]["id"] == 1
