@@ -7,7 +7,6 @@ The rules that live here, and only here:
 * The latest used connection is used next, so that the others become idle and close.
 * At most `connections` are open; requests beyond that wait for one, in order. What a request in
   flight may wait for has a few more: replies, notifications and the stream of a session.
-* The addresses of a host are tried in parallel, 0.25 s apart.           [RFC 8305]
 * Through a proxy, TLS is spoken with the server: the proxy sees the name of the host alone.
                                                                  [RFC 9110, section 9.3.6]
 """
@@ -23,7 +22,7 @@ from weakref import WeakKeyDictionary
 
 from ....errors import TransportError
 from .connection import HttpClientConnection
-from .proxy import ProxyAddress, open_tunnel
+from .proxy import ProxyAddress, dial, open_tunnel
 
 if TYPE_CHECKING:
     from ...addresses import Http
@@ -34,7 +33,6 @@ IDLE_TIMEOUT_S: Final = 4.0
 _READ_BYTES: Final = 256 * 1024
 # Of a connection that has memory of its own.
 _OWN_READ_BYTES: Final = 64 * 1024
-_HAPPY_EYEBALLS_DELAY_S: Final = 0.25
 # Connections beyond the bound, for messages without which open requests would not end.
 _RESERVED: Final = 8
 
@@ -170,17 +168,10 @@ class ConnectionPool:
             name = getattr(address.tls, "server_name", None) or address.host
         if self._proxy is not None:
             sock = await open_tunnel(self._proxy, address.host, address.port)
-            _, made = await loop.create_connection(
-                self._make, sock=sock, ssl=self._context, server_hostname=name
-            )
-            return made
+        else:
+            sock = await dial(address.host, address.port)
         _, made = await loop.create_connection(
-            self._make,
-            address.host,
-            address.port,
-            ssl=self._context,
-            server_hostname=name,
-            happy_eyeballs_delay=_HAPPY_EYEBALLS_DELAY_S,
+            self._make, sock=sock, ssl=self._context, server_hostname=name
         )
         return made
 

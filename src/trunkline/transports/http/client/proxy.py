@@ -1,7 +1,9 @@
-"""Proxies of HTTP clients: which one the environment names, and a tunnel through it.
+"""How HTTP clients reach a server: at one of its addresses, or through a proxy.
 
 The rules that live here, and only here:
 
+* The addresses of a host are tried in parallel, 0.25 s apart, and its families in turn.
+                                                                        [RFC 8305]
 * HTTPS_PROXY is for `https` addresses, HTTP_PROXY for `http`; the lower-case names too, which win.
   In a CGI program HTTP_PROXY is a header of the client and is ignored.
 * NO_PROXY lists hosts that are reached directly: names with their subdomains, addresses,
@@ -24,9 +26,10 @@ from urllib.parse import unquote, urlsplit
 from ....errors import TransportError
 from ....redaction import redact
 
-__all__ = ["ProxyAddress", "open_tunnel", "proxy_for"]
+__all__ = ["ProxyAddress", "dial", "open_tunnel", "parse_proxy", "proxy_for"]
 
 _MAX_RESPONSE_BYTES: Final = 16 * 1024
+HAPPY_EYEBALLS_DELAY_S: Final = 0.25
 
 
 class ProxyAddress(NamedTuple):
@@ -103,6 +106,78 @@ def _covers(rule: str, host: str, address: object) -> bool:
     return host == name or host.endswith(f".{name}")
 
 
+async def dial(host: str, port: int) -> socket.socket:
+    """Return a connection to the first address of a host that accepts one.
+
+    asyncio has the same, and leaves a socket open if it is cancelled at the wrong moment.
+
+    Raises:
+        OSError: the host has no address, or none accepts; the error is that of the last.
+        UnicodeError: the host is not a name.
+    """
+    loop = asyncio.get_running_loop()
+    left = await _addresses(loop, host, port)
+    tried: dict[asyncio.Task[None], socket.socket] = {}
+    failure: OSError | None = None
+    try:
+        while left or tried:
+            if left:
+                family, where = left.pop(0)
+                try:
+                    sock = socket.socket(family, socket.SOCK_STREAM)
+                except OSError as error:  # the system lacks this family
+                    failure = error
+                    continue
+                sock.setblocking(False)
+                tried[loop.create_task(loop.sock_connect(sock, where))] = sock
+            delay = HAPPY_EYEBALLS_DELAY_S if left else None
+            first = asyncio.FIRST_COMPLETED
+            done, _ = await asyncio.wait(tried, timeout=delay, return_when=first)
+            for task in done:
+                fault = task.exception()
+                if fault is None:
+                    return tried.pop(task)
+                tried.pop(task).close()
+                if not isinstance(fault, OSError):
+                    raise fault
+                failure = fault
+    finally:
+        await _give_up(tried)
+    raise failure or OSError("the host has no address")
+
+
+async def _give_up(tried: Mapping[asyncio.Task[None], socket.socket]) -> None:
+    for task in tried:
+        task.cancel()
+    try:
+        if tried:
+            # The event loop watches the sockets until then.
+            await asyncio.gather(*tried, return_exceptions=True)
+    finally:
+        for sock in tried.values():
+            sock.close()
+
+
+async def _addresses(
+    loop: asyncio.AbstractEventLoop, host: str, port: int
+) -> list[tuple[int, tuple[object, ...]]]:
+    """Return the families and addresses of a host, the families in turn."""
+    for family in (socket.AF_INET, socket.AF_INET6):
+        try:
+            socket.inet_pton(family, host)
+        except (OSError, UnicodeError):
+            continue
+        return [(family, (host, port))]
+    rows = await loop.getaddrinfo(host, port, type=socket.SOCK_STREAM)
+    others = [(row[0], row[4]) for row in rows if row[0] != rows[0][0]]
+    found: list[tuple[int, tuple[object, ...]]] = []
+    for row in rows:
+        if row[0] == rows[0][0]:
+            found += [(row[0], row[4]), *others[:1]]
+            del others[:1]
+    return found + others
+
+
 async def open_tunnel(proxy: ProxyAddress, host: str, port: int) -> socket.socket:
     """Return a socket that leads to a server through a proxy.
 
@@ -110,24 +185,13 @@ async def open_tunnel(proxy: ProxyAddress, host: str, port: int) -> socket.socke
         TransportError: the proxy refused; the text has its status.
         OSError: it cannot be reached.
     """
-    loop = asyncio.get_running_loop()
-    rows = await loop.getaddrinfo(proxy.host, proxy.port, type=socket.SOCK_STREAM)
-    failure: OSError | None = None
-    for family, kind, protocol, _, where in rows:
-        sock = socket.socket(family, kind, protocol)
-        sock.setblocking(False)
-        try:
-            await loop.sock_connect(sock, where)
-            await _connect_through(sock, proxy, host, port)
-        except OSError as error:
-            sock.close()
-            failure = error
-        except BaseException:  # a cancelled task too: nothing may be left open
-            sock.close()
-            raise
-        else:
-            return sock
-    raise failure or OSError("the proxy has no address")
+    sock = await dial(proxy.host, proxy.port)
+    try:
+        await _connect_through(sock, proxy, host, port)
+    except BaseException:  # a cancelled task too: nothing may be left open
+        sock.close()
+        raise
+    return sock
 
 
 async def _connect_through(sock: socket.socket, proxy: ProxyAddress, host: str, port: int) -> None:

@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import asyncio
+import gc
 import ssl
 import sys
 from collections.abc import AsyncIterator
@@ -156,6 +157,26 @@ def test_reserved_connections_are_opened_beyond_the_bound_and_are_bounded() -> N
             assert await asyncio.wait_for(first, WAIT) is held
             pool.release(reserved[0])
             assert await asyncio.wait_for(later, WAIT) is reserved[0]
+
+    asyncio.run(scene())
+
+
+def test_a_connection_attempt_that_is_cancelled_at_any_moment_leaves_no_socket(
+    request: pytest.FixtureRequest,
+) -> None:
+    request.addfinalizer(gc.enable)
+
+    async def scene() -> None:
+        async with opened() as (pool, stub):
+            gc.disable()  # a socket that was forgotten is closed with its last reference
+            for turns in range(12):
+                opening = asyncio.create_task(pool.open())
+                for _ in range(turns):
+                    await asyncio.sleep(0)
+                opening.cancel()
+                await asyncio.wait([opening])
+            await pool.close()
+            await stub.until(lambda: stub.connections > 0 and stub.open == 0)
 
     asyncio.run(scene())
 

@@ -1,18 +1,22 @@
 from __future__ import annotations
 
 import asyncio
+import socket
+import sys
 from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager
+from contextlib import ExitStack, asynccontextmanager
 from pathlib import Path
+from typing import Any
 
 import pytest
 
+import trunkline.transports.http.client.proxy as proxy_module
 from tests.certificates import Authority
-from tests.http_client.stub_server import McpStub
+from tests.http_client.stub_server import Asked, McpStub, StubServer
 from tests.unit.transports.http.client.test_pool import server_context
 from trunkline import Client, Http, HttpOptions, Tls
 from trunkline.errors import TransportError
-from trunkline.transports.http.client.proxy import ProxyAddress, parse_proxy, proxy_for
+from trunkline.transports.http.client.proxy import ProxyAddress, dial, parse_proxy, proxy_for
 
 CANARY = "CANARY-5d1"
 PROXY = "http://proxy.example.org:3128"
@@ -109,6 +113,52 @@ def test_credentials_are_in_no_repr() -> None:
 
 
 # -- tunnels ---------------------------------------------------------------------------------
+
+
+@asynccontextmanager
+async def deaf() -> AsyncIterator[tuple[str, int]]:
+    """Yield an address at which a connection is neither accepted nor refused."""
+    with socket.socket() as listener, ExitStack() as fill:
+        listener.bind(("127.0.0.1", 0))
+        listener.listen(0)
+        where = listener.getsockname()
+        for _ in range(4):  # more than its backlog
+            waiting = fill.enter_context(socket.socket())
+            waiting.setblocking(False)
+            waiting.connect_ex(where)
+        yield where
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="backlogs differ")
+@pytest.mark.parametrize("is_deaf", [True, False])
+def test_the_addresses_of_a_host_are_tried_until_one_accepts(
+    is_deaf: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(proxy_module, "HAPPY_EYEBALLS_DELAY_S", 0.01)
+
+    async def scene() -> None:
+        async with deaf() as nowhere, StubServer(Asked.drop) as closed, McpStub() as stub:
+            await closed.__aexit__(None)
+            first = nowhere if is_deaf else ("127.0.0.1", closed.port)
+            rows = [
+                (socket.AF_INET, 1, 6, "", where) for where in (first, ("127.0.0.1", stub.port))
+            ]
+
+            async def getaddrinfo(*_: object, **__: object) -> list[Any]:
+                return rows
+
+            monkeypatch.setattr(asyncio.get_running_loop(), "getaddrinfo", getaddrinfo)
+            with await dial("example.org", stub.port) as sock:
+                assert sock.getpeername()[1] == stub.port
+            rows[1:] = []
+            if not is_deaf:
+                with pytest.raises(ConnectionRefusedError):
+                    await dial("example.org", stub.port)
+            rows.clear()
+            with pytest.raises(OSError, match="the host has no address"):
+                await dial("example.org", stub.port)
+
+    asyncio.run(scene())
 
 
 class Proxy:
