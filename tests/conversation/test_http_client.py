@@ -269,9 +269,17 @@ async def test_a_lost_stream_of_changes_is_opened_again_with_a_new_id(talk: Talk
 
     stub = McpStub(capabilities={"tools": {"listChanged": True}})
     stub.on["subscriptions/listen"] = listen
-    async with client_of(stub, on_list_changed=lambda *_: told.append(True)) as client:
+    events: list[str] = []
+    listeners = {
+        "on_list_changed": lambda *_: told.append(True),
+        "on_event": lambda *it: events.append(": ".join(it)),
+    }
+    async with client_of(stub, **listeners) as client:
         await listening.wait()
         await stub.until(lambda: bool(told))
         assert client.is_connected
     first, second = (each.id for each in stub.asked("subscriptions/listen"))
     assert first != second
+    assert [each.rpartition(", in ")[0] for each in events] == [
+        "reconnect: the subscription to changes"
+    ]

@@ -295,6 +295,12 @@ class SubscriptionRouter:
 
     # -- since 2026-07-28 --------------------------------------------------------------------
 
+    def report_event(self, kind: str, text: str) -> None:
+        """Report what is done about a lost subscription; other transports than HTTP lose all."""
+        report = getattr(self._session.transport, "on_event", None)
+        if report is not None:
+            report(kind, text)
+
     def report_missed(self, topics: SubscriptionTopics) -> None:
         """Call the callbacks of topics of which changes may have been missed."""
         for method, kind in _KINDS.items():
