@@ -56,6 +56,13 @@ _READS: Final = frozenset(
         *("tasks/get", "tasks/list", "tasks/result", "skills/list", "skills/get"),
     )
 )
+# Notifications that say the same if they come twice.
+_REPEATED: Final = frozenset(
+    (
+        *("notifications/initialized", "notifications/cancelled", "notifications/progress"),
+        *("notifications/roots/list_changed",),
+    )
+)
 # Bytes of an error response that is not a JSON-RPC message; they are not shown.
 _MAX_ERROR_BYTES: Final = 64 * 1024
 # Redirects that keep the method, and how many in a row.
@@ -381,8 +388,10 @@ class Post:
 
     def _is_repeatable(self) -> bool:
         message = self._first
-        if not self.ids or message.method in _READS:
-            return len(self.ids) <= 1
+        if not self.ids:
+            return message.method is UNSET or message.method in _REPEATED
+        if message.method in _READS:
+            return len(self.ids) == 1
         if message.method == "tools/call" and message.params is not UNSET:
             return self._transport.is_idempotent(str(message.params.name))
         return False
@@ -453,6 +462,11 @@ class Post:
     def _lose(self, error: Exception) -> None:
         self._is_over = True
         self._transport.lose(self, error)
+
+    def lose_unsent(self, reason: str) -> None:
+        """End with a loss that a new session can repair, if nothing was sent yet."""
+        if not self._attempts:
+            self._lose_for(reason, was_sent=False)
 
     def abandon(self) -> None:
         """Close the response, which cancels the request."""

@@ -240,6 +240,9 @@ class HttpTransport:
 
     def session_began(self) -> None:
         """Open the stream for what the server sends by itself."""
+        for post in list(self._posts):
+            if post.is_per_request:  # it asked for the era of the server, which is known now
+                post.abandon()
         if self._session_id is not None and self._listener is None:
             self._listener = SessionStream(self)
             self._listener.start()
@@ -248,6 +251,8 @@ class HttpTransport:
         """End the connection, because the server does not know the session any more."""
         if not self._is_reported:
             self.on_event("session-lost", reason)
+            for post in list(self._posts):
+                post.lose_unsent(reason)
             self.lost(reason)
 
     def lost(self, reason: str) -> None:

@@ -434,6 +434,24 @@ def test_a_read_is_sent_again_once_if_no_byte_of_its_response_came() -> None:
     assert len(stub.asked("tools/list")) == 3
 
 
+@pytest.mark.parametrize(
+    ("method", "count"), [("notifications/progress", 2), ("notifications/own", 1)]
+)
+def test_a_notification_is_sent_again_if_it_is_known_to_say_the_same(
+    method: str, count: int
+) -> None:
+    async def script(client: Client) -> None:
+        await succeeds(client)
+        client._connection.current().notify(method, {"progressToken": 1, "progress": 1})
+        await stub.until(lambda: len(stub.asked(method)) == count)
+        await succeeds(client)
+
+    stub = McpStub(SESSION)
+    nth(stub, method, Asked.drop, lambda asked: asked.status(202))
+    play(stub, script)
+    assert len(stub.asked(method)) == count
+
+
 # -- headers ---------------------------------------------------------------------------------
 
 

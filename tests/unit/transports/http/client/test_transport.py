@@ -244,6 +244,35 @@ def test_a_session_that_was_lost_is_begun_again_and_the_call_repeated_once() -> 
     assert all("mcp-session-id" not in each.headers for each in stub.asked("initialize"))
 
 
+def test_calls_that_wait_for_a_connection_are_sent_in_the_next_session() -> None:
+    def call(asked: Asked) -> None:
+        if asked.headers["mcp-session-id"] == "s1":
+            asked.status(404)
+        else:
+            asked.text("done")
+
+    async def script(client: Client) -> None:
+        await asyncio.gather(*(succeeds(client) for _ in range(4)))
+
+    stub = McpStub(SESSION)
+    stub.on["tools/call"] = call
+    play(stub, script, http=HttpOptions(connections=1))
+    sessions = [each.headers["mcp-session-id"] for each in stub.asked("tools/call")]
+    assert sessions == ["s1", "s2", "s2", "s2", "s2"]
+
+
+def test_a_question_for_the_era_that_is_not_answered_keeps_no_connection() -> None:
+    stub = McpStub(SESSION)
+    stub.on["server/discover"] = lambda asked: None
+
+    async def script(client: Client) -> None:
+        await succeeds(client)
+        asked = stub.asked("server/discover")[0]
+        await stub.until(lambda: asked.writer.transport.is_closing())
+
+    play(stub, script, revision=None, probe_timeout=0.01)
+
+
 def test_a_session_that_is_lost_again_at_once_is_an_error() -> None:
     async def script(client: Client) -> None:
         with pytest.raises(ConnectionLost, match="the server has ended the session"):
