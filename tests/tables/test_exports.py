@@ -10,8 +10,8 @@ import pytest
 EXPORTS = {
     "trunkline": """
         CacheHint Cancelled ChoiceTitles Client ClientExtension ConnectionLost Context
-        ElicitationResult ErrorKind Extension Http HttpLimits HttpOptions HttpSettings InputRequestFailed
-        LocalProtocolError MissingCapability ParamHeader PeerError PendingCall ProtocolError
+        ElicitationResult ErrorKind Extension Http HttpLimits HttpOptions HttpSettings
+        InputRequestFailed LocalProtocolError MissingCapability ParamHeader PeerError PendingCall ProtocolError
         RemoteProtocolError RequestAborted RequestError RequestTimeout Server ServerChange
         ServerLimits SocketLimits Stdio Subscription SyncClient TaskHandle TaskSettings Tcp Tls
         TooManyRoundTrips ToolError ToolFailed ToolOutput ToolResult Transport TransportError
@@ -42,8 +42,8 @@ EXPORTS = {
         run_in_both_eras_sync
     """,
     "trunkline.transports": """
-        Address Frame Http HttpLimits HttpOptions HttpRequest HttpSettings MemoryTransport Relay Stdio
-        StdioServer Tapped TappedTransport Tcp Tls Transport Unix Ws memory_pair parse_address
+        Address Frame Http HttpLimits HttpOptions HttpRequest HttpSettings MemoryTransport Relay
+        Stdio StdioServer Tapped TappedTransport Tcp Tls Transport Unix Ws memory_pair parse_address
     """,
     "trunkline.errors": """
         Cancelled ConnectionLost IdsExhausted InputRequestFailed InvalidMessage LocalProtocolError
