@@ -11,8 +11,8 @@ EXPORTS = {
     "trunkline": """
         CacheHint Cancelled ChoiceTitles Client ClientExtension ConnectionLost Context
         ElicitationResult ErrorKind Extension Http HttpLimits HttpOptions HttpSettings
-        InputRequestFailed LocalProtocolError MissingCapability ParamHeader PeerError PendingCall ProtocolError
-        RemoteProtocolError RequestAborted RequestError RequestTimeout Server ServerChange
+        InputRequestFailed LocalProtocolError MissingCapability ParamHeader PeerError
+        PendingCall ProtocolError RemoteProtocolError RequestAborted RequestError RequestTimeout Server ServerChange
         ServerLimits SocketLimits Stdio Subscription SyncClient TaskHandle TaskSettings Tcp Tls
         TooManyRoundTrips ToolError ToolFailed ToolOutput ToolResult Transport TransportError
         TrunklineError Unix Ws __version__ jsonrpc judge mcp memory_pair spec
