@@ -35,7 +35,14 @@ from ..session import CLOSED, Session
 from ..subscriptions.budget import NotificationBudget
 from ..subscriptions.notifications import NotificationCallbacks, NotificationListeners
 from .negotiation import ClientHello, negotiate
-from .targets import ConnectTarget, forget_era, outlives, remember_era, remembered_era
+from .targets import (
+    ConnectTarget,
+    forget_era,
+    name_of,
+    outlives,
+    remember_era,
+    remembered_era,
+)
 
 if TYPE_CHECKING:
     from ...concurrency.thread_pool import ThreadPool
@@ -200,6 +207,7 @@ class ClientConnection:
         transport = self._target.address.transport(options.policy)
         if transport.name == "http":
             self._use_http(transport)
+        server = name_of(self._target.address)
         server_log = RateLimitedLog()
         session = self._opening = Session(
             transport,
@@ -214,6 +222,7 @@ class ClientConnection:
             on_progress=options.on_progress,
             validator=self._validator(transport.name, server_log),
             is_outlived=self._target.is_reusable and outlives(self._target.address),
+            server=server,
         )
         try:
             async with asyncio.timeout(options.connect_timeout) as limit:
@@ -222,12 +231,11 @@ class ClientConnection:
             await asyncio.wait([self._leave(session)])
             if isinstance(error, TimeoutError) and limit.expired():
                 reason = f"no connection within {options.connect_timeout:g} s"
-                raise RequestTimeout(reason) from None
+                raise RequestTimeout(reason, server=server) from None
             if isinstance(error, ConnectionLost) and error.reason != CLOSED:
                 kind = _ClosedBeforeNegotiation if session.was_turned_away else TransportError
-                raise kind(
-                    error.reason, exit_status=error.exit_status, stderr=error.stderr
-                ) from None
+                reason = f"{server}: {error.reason}" if server else error.reason
+                raise kind(reason, exit_status=error.exit_status, stderr=error.stderr) from None
             raise
         finally:
             self._opening = None

@@ -222,7 +222,8 @@ class Post:
         self._leave()
         if self._kind == _JSON:
             self._transport.deliver(Oversize(head, None, limit), self)
-        self._lose(RemoteProtocolError("mcp.http.size", got=self._size, expected=f"{limit} bytes"))
+        text = f"{self._size} bytes of {self._transport.address}"
+        self._lose(RemoteProtocolError("mcp.http.size", got=text, expected=f"{limit} bytes"))
 
     def _take_events(self, data: bytes) -> None:
         reader = self._reader
@@ -323,7 +324,7 @@ class Post:
         body = b"".join(self._parts)
         error = error_in(body) if self._kind == _JSON or body[:1] == b"{" else None
         if error is None or not self.ids:
-            text = f"status {self._status}"
+            text = f"status {self._status} of {self._transport.address}"
             self._lose(RemoteProtocolError("mcp.http.status", got=text, expected="an MCP answer"))
             return
         id = self.ids[0]
@@ -367,7 +368,7 @@ class Post:
             self.start()
             return
         why = f": {error}" if error is not None else ""
-        text = f"the connection was lost before {self._what} was answered{why}"
+        text = f"the connection was lost before the answer{why}"
         self._lose(RequestLost(f"{text}; its outcome is unknown", was_sent=True))
 
     def _is_repeatable(self) -> bool:

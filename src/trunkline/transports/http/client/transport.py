@@ -88,7 +88,7 @@ class HttpTransport:
         # Sees requests and responses, for a recording; most transports have none.
         self.observer: HttpObserver | None = None
         self.is_connected = False
-        self._address = address
+        self.address = address
         self._options = options
         self._limit = policy.limits.message_size("http")
         self._pool: ConnectionPool | None = None
@@ -110,7 +110,7 @@ class HttpTransport:
         self._written = 0
 
     def __repr__(self) -> str:
-        return f"<HttpTransport to {self._address}, {len(self._posts)} requests>"
+        return f"<HttpTransport to {self.address}, {len(self._posts)} requests>"
 
     # -- the transport contract --------------------------------------------------------------
 
@@ -133,7 +133,7 @@ class HttpTransport:
         if self._was_connected:
             raise TransportError("a transport connects once")
         self._was_connected = True
-        address, options = self._address, self._options
+        address, options = self.address, self._options
         context: ssl.SSLContext | None = None
         if address.tls:
             # Imported here: many servers are on this machine.
@@ -265,7 +265,7 @@ class HttpTransport:
     # -- requests ----------------------------------------------------------------------------
 
     def _request_head(self) -> bytes:
-        address = self._address
+        address = self.address
         default = 443 if address.tls else 80
         host = "localhost" if address.unix is not None else address.host
         host = f"[{host}]" if ":" in host else host
@@ -293,7 +293,7 @@ class HttpTransport:
 
     def path_of(self, location: bytes | None) -> bytes | None:
         """Return path and query of a redirect, or None if it leads to another origin."""
-        address = self._address
+        address = self.address
         host = "localhost" if address.unix is not None else address.host
         host = f"[{host}]" if ":" in host else host
         base = f"{'https' if address.tls else 'http'}://{host}:{address.port}{address.path}"
