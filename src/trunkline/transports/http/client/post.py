@@ -94,6 +94,7 @@ class Post:
     _reader: EventReader | None = None
     _is_over = False
     _resumes = 0
+    _resuming: asyncio.Task[Any] | None = None
 
     def __init__(
         self,
@@ -387,7 +388,7 @@ class Post:
             self._resumes += 1
             wait = RECONNECT_S if reader.retry_ms is None else reader.retry_ms / 1000
             self._transport.on_event("resume", f"{self._what}, in {wait:g} s")
-            self._transport.spawn(self._resume(longest_wait(wait)))
+            self._resuming = self._transport.spawn(self._resume(longest_wait(wait)))
             return
         text = f"the stream of {self._what} ended before its answer"
         self._lose(RequestLost(f"{text}; its outcome is unknown", was_sent=True))
@@ -439,9 +440,11 @@ class Post:
         self._transport.lose(self, error)
 
     def abandon(self) -> None:
-        """Close the response, which cancels the request."""
+        """Close the response, and the stream that resumes it."""
         self._finish()
         self._leave()
+        if self._resuming is not None:
+            self._resuming.cancel()
 
     def drop(self) -> None:
         """End without a word, because the transport closes."""

@@ -169,10 +169,11 @@ class HttpTransport:
         first = messages[0]
         if first.method == "notifications/cancelled" and first.params is not UNSET:
             cancelled = self._by_id.get(first.params.request_id)
-            if cancelled is not None and cancelled.is_per_request:
-                # Closing the response cancels it.
+            if cancelled is not None and len(cancelled.ids) == 1:
+                # Its connection is for others: a server need not end the response.
                 cancelled.abandon()
-                return
+                if cancelled.is_per_request:
+                    return  # closing the response cancels it
         post = Post(self, frame, messages, is_per_request=version_in(first) is not None)
         self._posts[post] = None
         for id in post.ids:

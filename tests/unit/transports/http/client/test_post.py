@@ -492,6 +492,40 @@ def test_a_cancelled_call_of_a_session_is_told_by_a_notification() -> None:
     assert told.headers["mcp-session-id"] == "s1"
 
 
+@pytest.mark.parametrize(
+    "answer",
+    [
+        lambda asked: None,
+        lambda asked: asked.stream(": begun\n\n", ends=False),
+        lambda asked: asked.stream("id: 1\nretry: 0\ndata:\n\n"),
+    ],
+    ids=["silent", "open stream", "resumed stream"],
+)
+def test_calls_of_a_session_that_time_out_leave_their_connections_to_others(answer: Any) -> None:
+    async def script(client: Client) -> None:
+        for _ in range(3):
+            with pytest.raises(RequestTimeout):
+                await client.call_tool("stuck", timeout=0.05)
+        assert (await client.call_tool("echo")).text == "done"
+        await stub.until(lambda: len(stub.asked("notifications/cancelled")) == 3)
+
+    def call(asked: Asked) -> None:
+        if asked.message["params"]["name"] == "stuck":
+            answer(asked)
+        else:
+            asked.text("done")
+
+    stub = McpStub(SESSION)
+    stub.on["tools/call"] = call
+    # The stream that resumes a call stays silent; there is none for the session.
+    stub.on["GET"] = lambda asked: (
+        asked.stream(": begun\n\n", ends=False)
+        if "last-event-id" in asked.headers
+        else asked.status(405)
+    )
+    play(stub, script, http=HttpOptions(connections=2))
+
+
 def test_a_call_that_is_cancelled_while_it_waits_for_a_connection_is_never_sent() -> None:
     async def script(client: Client) -> None:
         stub.on["tools/call"] = lambda asked: asked.stream(": begun\n\n", ends=False)
