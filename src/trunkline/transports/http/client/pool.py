@@ -5,6 +5,8 @@ The rules that live here, and only here:
 * A connection that was idle for `IDLE_TIMEOUT_S` is closed and not used again: a request on one
   that the server is closing is lost. Many servers close theirs after 5 s (uvicorn, Node).
 * The latest used connection is used next, so that the others become idle and close.
+* A response of which no byte came for `read_timeout` is lost: its server, or a router on the way,
+  has gone without a word.
 * At most `connections` are open; requests beyond that wait for one, in order.
 * The addresses of a host are tried in parallel, 0.25 s apart.           [RFC 8305]
 * Through a proxy, TLS is spoken with the server: the proxy sees the name of the host alone.
@@ -35,6 +37,8 @@ _READ_BYTES: Final = 256 * 1024
 # Of a connection that has memory of its own.
 _OWN_READ_BYTES: Final = 64 * 1024
 _HAPPY_EYEBALLS_DELAY_S: Final = 0.25
+# How often the pool looks for quiet responses within `read_timeout`.
+_LOOKS: Final = 4
 
 
 class ConnectionPool:
@@ -46,12 +50,14 @@ class ConnectionPool:
         *,
         connections: int,
         connect_timeout: float,
+        read_timeout: float | None = None,
         context: ssl.SSLContext | None,
         proxy: ProxyAddress | None,
     ) -> None:
         self._address = address
         self._most = connections
         self._connect_timeout = connect_timeout
+        self._read_timeout = read_timeout
         self._context = context
         self._proxy = proxy
         self._loop = asyncio.get_running_loop()
@@ -61,6 +67,7 @@ class ConnectionPool:
         # Each gets a connection that became idle, or None to open one.
         self._waiting: deque[asyncio.Future[HttpClientConnection | None]] = deque()
         self._timer: asyncio.TimerHandle | None = None
+        self._quiet_timer: asyncio.TimerHandle | None = None
         self._is_closed = False
 
     def __repr__(self) -> str:
@@ -136,7 +143,24 @@ class ConnectionPool:
             connection.close()
             raise TransportError("the client was closed")
         self._open.add(connection)
+        if self._quiet_timer is None:
+            self._look_again()
         return connection
+
+    def _look_again(self) -> None:
+        """Look for quiet responses after a while, if there can be any."""
+        self._quiet_timer = None
+        if self._read_timeout is not None and self._open:
+            delay = self._read_timeout / _LOOKS
+            self._quiet_timer = self._loop.call_later(delay, self._end_quiet)
+
+    def _end_quiet(self) -> None:
+        """End responses of which nothing came for too long."""
+        for connection in [each for each in self._open if each.is_waiting]:
+            connection.quiet += 1
+            if connection.quiet > _LOOKS:
+                connection.give_up(f"nothing came for {self._read_timeout:g} s")
+        self._look_again()
 
     async def _dial(self) -> HttpClientConnection:
         address, loop = self._address, self._loop
@@ -203,9 +227,11 @@ class ConnectionPool:
     async def close(self) -> None:
         """Close every connection."""
         self._is_closed = True
-        if self._timer is not None:
-            self._timer.cancel()
-            self._timer = None
+        for timer in (self._timer, self._quiet_timer):
+            if timer is not None:
+                timer.cancel()
+        self._timer = self._quiet_timer = None
+        self._read_timeout = None
         for each in list(self._open):
             each.forget()
         while self._waiting:

@@ -57,6 +57,8 @@ _READS: Final = frozenset(
 )
 # Bytes of an error response that is not a JSON-RPC message; they are not shown.
 _MAX_ERROR_BYTES: Final = 64 * 1024
+# Seconds for the end of a response whose requests were cancelled by a message.
+_CANCEL_GRACE_S: Final = 5.0
 # Redirects that keep the method, and how many in a row.
 _REDIRECTS: Final = (307, 308)
 _MAX_REDIRECTS: Final = 3
@@ -92,7 +94,7 @@ class Post:
     _session_id: bytes | None = None
     _size = 0
     _reader: EventReader | None = None
-    _is_over = False
+    is_over = False
     _resumes = 0
     _resuming: asyncio.Task[Any] | None = None
 
@@ -140,7 +142,7 @@ class Post:
         except TransportError as error:
             self._lose(RequestLost(error.reason, was_sent=False))
             return
-        if self._is_over:
+        if self.is_over:
             self._transport.pool.release(connection)
         else:
             self._send(connection)
@@ -231,7 +233,7 @@ class Post:
                 self._transport.deliver(event, self)
             elif event.data:
                 self._take_message(event)
-            if self._is_over:
+            if self.is_over:
                 return
 
     def _take_message(self, event: Event) -> None:
@@ -254,7 +256,7 @@ class Post:
     def on_complete(self) -> None:
         """End the POST, or go on with what is missing."""
         self._connection = None
-        if self._is_over:
+        if self.is_over:
             return
         status = self._status
         if self._reader is not None:
@@ -349,13 +351,13 @@ class Post:
 
     async def _send_later(self, seconds: float) -> None:
         await asyncio.sleep(seconds)
-        if not self._is_over:
+        if not self.is_over:
             self.start()
 
     def on_lost(self, error: Exception | None, *, was_reused: bool, has_begun: bool) -> None:
         """Send again what the server cannot have acted on; else resume, or report the loss."""
         self._connection = None
-        if self._is_over:
+        if self.is_over:
             return
         if self._reader is not None:
             self._stream_ended()
@@ -407,7 +409,7 @@ class Post:
         except TransportError:
             self._stream_ended()
             return
-        if self._is_over:
+        if self.is_over:
             return
         if status == 404:
             self._lose(RequestLost("the server has ended the session", was_sent=True))
@@ -422,12 +424,12 @@ class Post:
 
     def _resumed(self, data: bytes) -> bool:
         self._take_events(data)
-        return not self._is_over and bool(self.open_ids())
+        return not self.is_over and bool(self.open_ids())
 
     # -- the end -----------------------------------------------------------------------------
 
     def _finish(self) -> None:
-        self._is_over = True
+        self.is_over = True
         self._transport.forget(self)
 
     def _leave(self) -> None:
@@ -436,11 +438,28 @@ class Post:
             connection.forget()
 
     def _lose(self, error: Exception) -> None:
-        self._is_over = True
+        self.is_over = True
         self._transport.lose(self, error)
 
+    def cancel(self, id: Any) -> None:
+        """Cancel a request.
+
+        Without a session, closing the response does that. Within one a message does, which is sent
+        next, and the response is closed if it does not end soon.
+                                                    [MCP 2025-11-25, basic/utilities/cancellation]
+        """
+        self._answered.add(id)
+        if self.is_over or self.open_ids():
+            return
+        if self.is_per_request or not self._attempts:
+            self.abandon()
+        else:
+            asyncio.get_running_loop().call_later(_CANCEL_GRACE_S, self.abandon)
+
     def abandon(self) -> None:
-        """Close the response, and the stream that resumes it."""
+        """Close the response, and wait for no more."""
+        if self.is_over:
+            return
         self._finish()
         self._leave()
         if self._resuming is not None:
@@ -448,7 +467,7 @@ class Post:
 
     def drop(self) -> None:
         """End without a word, because the transport closes."""
-        self._is_over = True
+        self.is_over = True
         self._leave()
         self._transport.forget(self)
 

@@ -149,6 +149,7 @@ class HttpTransport:
             address,
             connections=options.connections,
             connect_timeout=options.connect_timeout,
+            read_timeout=options.read_timeout,
             context=context,
             proxy=proxy,
         )
@@ -169,11 +170,10 @@ class HttpTransport:
         first = messages[0]
         if first.method == "notifications/cancelled" and first.params is not UNSET:
             cancelled = self._by_id.get(first.params.request_id)
-            if cancelled is not None and len(cancelled.ids) == 1:
-                # Its connection is for others: a server need not end the response.
-                cancelled.abandon()
-                if cancelled.is_per_request:
-                    return  # closing the response cancels it
+            if cancelled is not None:
+                cancelled.cancel(first.params.request_id)
+                if cancelled.is_over:
+                    return  # the server need not be told
         post = Post(self, frame, messages, is_per_request=version_in(first) is not None)
         self._posts[post] = None
         for id in post.ids:

@@ -10,6 +10,7 @@ from typing import Any
 
 import pytest
 
+import trunkline.transports.http.client.post as post_module
 from tests.http_client.stub_server import (
     PER_REQUEST,
     SESSION,
@@ -492,41 +493,67 @@ def test_a_cancelled_call_of_a_session_is_told_by_a_notification() -> None:
     assert told.headers["mcp-session-id"] == "s1"
 
 
-@pytest.mark.parametrize(
-    "answer",
-    [
-        lambda asked: None,
-        lambda asked: asked.stream(": begun\n\n", ends=False),
-        lambda asked: asked.stream("id: 1\nretry: 0\ndata:\n\n"),
-    ],
-    ids=["silent", "open stream", "resumed stream"],
-)
-def test_calls_of_a_session_that_time_out_leave_their_connections_to_others(answer: Any) -> None:
+@pytest.mark.parametrize("is_resumed", [False, True])
+def test_the_response_of_a_cancelled_call_of_a_session_is_closed(
+    is_resumed: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(post_module, "_CANCEL_GRACE_S", 0.001)
+
+    def hold(asked: Asked) -> None:
+        held.append(asked)
+        asked.stream("id: 1\nretry: 1\ndata:\n\n", ends=is_resumed)
+
+    def hold_get(asked: Asked) -> None:
+        if "last-event-id" in asked.headers:
+            held.append(asked)
+        asked.stream(": held\n\n", ends=False)
+
     async def script(client: Client) -> None:
-        for _ in range(3):
-            with pytest.raises(RequestTimeout):
-                await client.call_tool("stuck", timeout=0.05)
-        assert (await client.call_tool("echo")).text == "done"
-        await stub.until(lambda: len(stub.asked("notifications/cancelled")) == 3)
+        stub.on["tools/call"] = hold
+        stub.on["GET"] = hold_get
+        call = asyncio.create_task(client.call_tool("echo"))
+        await stub.until(lambda: len(held) == 1 + is_resumed)
+        call.cancel()
+        await stub.until(lambda: held[-1].writer.transport.is_closing())
+        stub.on["tools/call"] = lambda asked: asked.text("done")
+        await succeeds(client)
 
-    def call(asked: Asked) -> None:
-        if asked.message["params"]["name"] == "stuck":
-            answer(asked)
-        else:
-            asked.text("done")
-
+    held: list[Asked] = []
     stub = McpStub(SESSION)
-    stub.on["tools/call"] = call
-    # The stream that resumes a call stays silent; there is none for the session.
-    stub.on["GET"] = lambda asked: (
+    play(stub, script)
+    assert len(stub.asked("notifications/cancelled")) == 1
+
+
+@pytest.mark.parametrize("revision", ERAS)
+@pytest.mark.parametrize("begins", [False, True])
+def test_a_quiet_response_is_lost_and_says_so(revision: str, begins: bool) -> None:
+    stub = McpStub(revision)
+    headers = {"Content-Type": "application/json", "Content-Length": "9"}
+    stub.on["tools/call"] = lambda asked: asked.send(head_of(200, headers)) if begins else None
+    script = fails(ConnectionLost, r"nothing came for 0\.2 s; its outcome is unknown")
+    play(stub, script, http=HttpOptions(read_timeout=0.2))
+    assert len(stub.asked("tools/call")) == 1
+
+
+def test_comments_keep_a_response_from_being_lost() -> None:
+    async def slowly(asked: Asked) -> None:
         asked.stream(": begun\n\n", ends=False)
-        if "last-event-id" in asked.headers
-        else asked.status(405)
-    )
-    play(stub, script, http=HttpOptions(connections=2))
+        for _ in range(10):
+            await asyncio.sleep(0.05)
+            asked.chunk(": alive\n\n")
+        asked.chunk(event(reply_to(asked, tool_text("done"))))
+
+    stub = McpStub()
+    stub.on["tools/call"] = slowly
+    play(stub, succeeds, http=HttpOptions(read_timeout=0.4))
 
 
-def test_a_call_that_is_cancelled_while_it_waits_for_a_connection_is_never_sent() -> None:
+@pytest.mark.parametrize("revision", ERAS)
+def test_a_call_that_is_cancelled_while_it_waits_for_a_connection_is_never_sent(
+    revision: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(post_module, "_CANCEL_GRACE_S", 0.001)
+
     async def script(client: Client) -> None:
         stub.on["tools/call"] = lambda asked: asked.stream(": begun\n\n", ends=False)
         first = asyncio.create_task(client.call_tool("echo"))
@@ -537,6 +564,6 @@ def test_a_call_that_is_cancelled_while_it_waits_for_a_connection_is_never_sent(
         first.cancel()
         await succeeds(client)
 
-    stub = McpStub()
+    stub = McpStub(revision)
     play(stub, script, http=HttpOptions(connections=1))
     assert len(stub.asked("tools/call")) == 2
