@@ -205,19 +205,20 @@ class ClientConnection:
     async def _open_once(self) -> Session:
         options = self.options
         transport = self._target.address.transport(options.policy)
-        if transport.name == "http":
-            self._use_http(transport)
         server = name_of(self._target.address)
         server_log = RateLimitedLog()
+        callbacks = NotificationCallbacks(
+            self.listeners, server_log, self.cache, self.on_tools_changed, self.budget
+        )
+        if transport.name == "http":
+            self._use_http(transport, callbacks)
         session = self._opening = Session(
             transport,
             options.policy,
             timeout=options.timeout,
             max_timeout=options.max_timeout,
             handlers=ClientHandlers(self._handlers, lambda: self.threads),
-            callbacks=NotificationCallbacks(
-                self.listeners, server_log, self.cache, self.on_tools_changed, self.budget
-            ),
+            callbacks=callbacks,
             server_log=server_log,
             on_progress=options.on_progress,
             validator=self._validator(transport.name, server_log),
@@ -241,19 +242,19 @@ class ClientConnection:
             self._opening = None
         return session
 
-    def _use_http(self, transport: Any) -> None:
+    def _use_http(self, transport: Any, callbacks: NotificationCallbacks) -> None:
         # Imported here: many clients run a command.
         from ..requests.tool_headers import ToolHeaders
 
         if self.tool_headers is None:
             self.tool_headers = ToolHeaders()
         self.tool_headers.attach(transport)
-        if hasattr(transport, "on_event"):
-            transport.on_event = self._report_event
-
-    def _report_event(self, kind: str, text: str) -> None:
-        if self.on_event is not None:
-            self.on_event(kind, text)
+        on_event = self.on_event
+        if on_event is not None and hasattr(transport, "on_event"):
+            # As a callback of a notification: what it raises is logged, and it may be async.
+            transport.on_event = lambda kind, text: callbacks.call(
+                "on_event", on_event, text.encode(), kind, text
+            )
 
     @cached_property
     def threads(self) -> ThreadPool:

@@ -23,6 +23,7 @@ from typing import TYPE_CHECKING, Final
 from weakref import WeakKeyDictionary
 
 from ....errors import TransportError
+from ...addresses import Tls
 from .connection import HttpClientConnection
 from .proxy import ProxyAddress, open_tunnel
 
@@ -167,7 +168,10 @@ class ConnectionPool:
             path = str(address.socket.path)  # type: ignore[union-attr]  # a Unix
             _, made = await loop.create_unix_connection(self._make, path)
             return made
-        name = address.host if self._context is not None else None
+        name = None
+        if self._context is not None:
+            given = address.tls.server_name if isinstance(address.tls, Tls) else None
+            name = given or address.host
         if self._proxy is not None:
             sock = await open_tunnel(self._proxy, address.host, address.port)
             _, made = await loop.create_connection(

@@ -255,3 +255,17 @@ def test_a_certificate_of_another_host_is_not_trusted(tmp_path: Path) -> None:
             assert stub.requests == []
 
     asyncio.run(scene())
+
+
+def test_a_server_may_have_a_certificate_of_another_name_if_tls_says_so(tmp_path: Path) -> None:
+    authority = Authority(tmp_path)
+    context = ssl.create_default_context(ssl.Purpose.CLIENT_AUTH)
+    context.load_cert_chain(*authority.certificate("server", "example.org"))
+
+    async def scene() -> None:
+        async with McpStub(context=context) as stub:
+            tls = Tls(ca=authority.ca, server_name="example.org")
+            async with Client(Http("127.0.0.1", stub.port, tls=tls)) as client:
+                assert (await client.call_tool("echo")).text == "done"
+
+    asyncio.run(scene())

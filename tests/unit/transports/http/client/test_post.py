@@ -251,6 +251,29 @@ def test_the_delay_of_an_earlier_refusal_does_not_count_for_a_later_one() -> Non
     assert len(stub.asked("tools/call")) == 2
 
 
+@pytest.mark.parametrize("is_async", [False, True])
+def test_an_event_callback_that_raises_is_logged_and_the_request_is_sent_again(
+    is_async: bool, caplog: pytest.LogCaptureFixture
+) -> None:
+    stub = McpStub()
+    nth(
+        stub,
+        "tools/call",
+        lambda asked: asked.status(503, {"Retry-After": "0"}),
+        lambda asked: asked.text("done"),
+    )
+
+    def refuse(kind: str, text: str) -> None:
+        raise ValueError(f"{kind} is not expected")
+
+    async def refuse_later(kind: str, text: str) -> None:
+        refuse(kind, text)
+
+    play(stub, succeeds, on_event=refuse_later if is_async else refuse)
+    assert "on_event raised an exception" in caplog.text
+    assert "retry is not expected" in caplog.text
+
+
 def test_a_refusal_is_sent_again_as_often_as_options_say() -> None:
     stub = McpStub()
     stub.on["tools/call"] = lambda asked: asked.status(503, {"Retry-After": "0"})
