@@ -198,16 +198,21 @@ class PeerError(TrunklineError):
 
 
 class RequestAborted(TrunklineError):
-    """A request was sent and no answer will come; whether it was executed is unknown."""
+    """A request was sent and no answer will come; whether it was executed is unknown.
 
-    def __init__(self, reason: str, *, method: str = "") -> None:
+    `server` is the address of the server, if it was reached by one.
+    """
+
+    def __init__(self, reason: str, *, method: str = "", server: str = "") -> None:
         super().__init__(reason)
         self.reason = reason
         self.method = method
+        self.server = server
 
     def __str__(self) -> str:
+        named = " to ".join(each for each in (self.method, self.server) if each)
         reason = _reason(self.reason)
-        return f"{self.method}: {reason}" if self.method else reason
+        return f"{named}: {reason}" if named else reason
 
     def __reduce__(self) -> tuple[Any, ...]:
         return _restore, (type(self), self.args, self.__dict__.copy())
@@ -233,10 +238,11 @@ class ConnectionLost(RequestAborted):
         reason: str,
         *,
         method: str = "",
+        server: str = "",
         exit_status: int | None = None,
         stderr: tuple[str, ...] = (),
     ) -> None:
-        super().__init__(reason, method=method)
+        super().__init__(reason, method=method, server=server)
         self.exit_status = exit_status
         self.stderr = stderr
 

@@ -18,11 +18,12 @@ README = (ROOT / "README.md").read_text(encoding="utf-8")
 EXTRAS = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]["optional-dependencies"]
 # What proves that an extra is there, by its name.
 USES = {
-    "all": "import cryptography, httptools, jsonschema_rs, opentelemetry.trace",
+    "all": "import cryptography, httptools, jsonschema_rs, opentelemetry.trace, websockets",
     "crypto": "from cryptography.hazmat.primitives.ciphers.aead import AESGCM",
     "http": "from trunkline.server.runtime.http_listener import HttpListener",
     "otel": "from opentelemetry import trace",
     "schema": "import jsonschema_rs",
+    "ws": "from trunkline.transports.websocket.client import DialledWebSocket",
 }
 SECONDS = 300
 

@@ -10,69 +10,72 @@ import pytest
 EXPORTS = {
     "trunkline": """
         CacheHint Cancelled ChoiceTitles Client ClientExtension ConnectionLost Context
-        ElicitationResult ErrorKind Extension Http HttpLimits HttpOptions HttpSettings InputRequestFailed
-        LocalProtocolError MissingCapability ParamHeader PeerError PendingCall ProtocolError
-        RemoteProtocolError RequestAborted RequestError RequestTimeout Server ServerChange
-        ServerLimits SocketLimits Stdio Subscription SyncClient TaskHandle TaskSettings Tcp Tls
-        TooManyRoundTrips ToolError ToolFailed ToolOutput ToolResult Transport TransportError
-        TrunklineError Unix Ws __version__ jsonrpc judge mcp memory_pair spec
+        ElicitationResult ErrorKind Extension Http HttpLimits HttpOptions HttpSettings
+        InputRequestFailed LocalProtocolError MissingCapability ParamHeader PeerError
+        PendingCall ProtocolError RemoteProtocolError RequestAborted RequestError
+        RequestTimeout Server ServerChange ServerLimits SocketLimits Stdio Subscription
+        SyncClient TaskHandle TaskSettings Tcp Tls TooManyRoundTrips ToolError ToolFailed
+        ToolOutput ToolResult Transport TransportError TrunklineError Unix Ws __version__
+        jsonrpc judge mcp memory_pair spec
     """,
     "trunkline.client": """
-        Client ClientExtension PendingCall ServerChange Subscription SubscriptionTopics SyncClient
-        SyncPendingCall SyncSubscription SyncTaskHandle TaskHandle ToolResult
+        Client ClientExtension PendingCall ServerChange Subscription SubscriptionTopics
+        SyncClient SyncPendingCall SyncSubscription SyncTaskHandle TaskHandle ToolResult
     """,
     "trunkline.server": """
         AcceptedElicitation AsgiApp CacheHint ChoiceTitles ClientRequest Context
         DeclinedElicitation ElicitationResult Extension HttpListener InvalidClientResponse
-        InvalidRequestState JsonFormatter
-        METRICS_CONTENT_TYPE MissingCapability ParamHeader ReplayMismatch RequestStateTooLarge
-        RoundTripLimitExceeded Server ServerLimits ServerListener ServerStats SocketLimits
-        TaskSettings ToolOutput
+        InvalidRequestState JsonFormatter METRICS_CONTENT_TYPE MissingCapability ParamHeader
+        ReplayMismatch RequestStateTooLarge RoundTripLimitExceeded Server ServerLimits
+        ServerListener ServerStats SocketLimits TaskSettings ToolOutput
     """,
     "trunkline.skills": """
         FrontmatterError SkillEntry SkillResource Skills VerificationFailed verify
     """,
     "trunkline.store": """
-        ChannelSubscription Cursor EndReason InvalidKey Key Lease LogEntry LogPage MemoryStore
-        Message RecordPage Retention Store StoreClosed StoreError StoreFull StoreLimits
-        StoreUnavailable Stored SubscriptionEnded
+        ChannelSubscription Cursor EndReason InvalidKey Key Lease LogEntry LogPage
+        MemoryStore Message RecordPage Retention Store StoreClosed StoreError StoreFull
+        StoreLimits StoreUnavailable Stored SubscriptionEnded
     """,
     "trunkline.testing": """
         AskedQuestion BothEras EraRun ErasDiffer UnansweredQuestion run_in_both_eras
         run_in_both_eras_sync
     """,
     "trunkline.transports": """
-        Address Frame Http HttpLimits HttpOptions HttpRequest HttpSettings MemoryTransport Relay Stdio
-        StdioServer Tapped TappedTransport Tcp Tls Transport Unix Ws memory_pair parse_address
+        Address Frame Http HttpLimits HttpOptions HttpRequest HttpSettings MemoryTransport
+        Relay Stdio StdioServer Tapped TappedTransport Tcp Tls Transport Unix Ws memory_pair
+        parse_address
     """,
     "trunkline.errors": """
-        Cancelled ConnectionLost IdsExhausted InputRequestFailed InvalidMessage LocalProtocolError
-        PeerError ProtocolError RemoteProtocolError RequestAborted RequestError RequestTimeout
-        TooManyRoundTrips ToolError ToolFailed TransportError TrunklineError
+        Cancelled ConnectionLost IdsExhausted InputRequestFailed InvalidMessage
+        LocalProtocolError PeerError ProtocolError RemoteProtocolError RequestAborted
+        RequestError RequestTimeout TooManyRoundTrips ToolError ToolFailed TransportError
+        TrunklineError
     """,
     "trunkline.jsonrpc": """
         BadHeader Batch Call Codec ContentLengthFraming DetectingFraming ErrorObject Event
-        EventReader ExtendedCall ExtendedNotification ExtendedRequest Failure Framing IdSource
-        IdsExhausted IncomingRequest IncomingRequests InvalidMessage LengthPrefixFraming Limits
-        LocalProtocolError Message NewlineFraming Notification OutgoingRequests Oversize Peer
-        Pending Policy ProtocolProblem RemoteProtocolError Replies Reply Request RequestId Success
-        Truncated UnmatchedReply UnmatchedReplyEvent decode encode encode_comment encode_event
-        framing_named named_error
+        EventReader ExtendedCall ExtendedNotification ExtendedRequest Failure Framing
+        IdSource IdsExhausted IncomingRequest IncomingRequests InvalidMessage
+        LengthPrefixFraming Limits LocalProtocolError Message NewlineFraming Notification
+        OutgoingRequests Oversize Peer Pending Policy ProtocolProblem RemoteProtocolError
+        Replies Reply Request RequestId Success Truncated UnmatchedReply UnmatchedReplyEvent
+        decode encode encode_comment encode_event framing_named named_error
     """,
     "trunkline.judge": """
-        Change Comparison Conversation Finding Outcome TraceEntry TraceFault TraceWriter compare
-        judge judge_type read_listing read_trace
+        Change Comparison Conversation Finding Outcome TraceEntry TraceFault TraceWriter
+        compare judge judge_type read_listing read_trace
     """,
     "trunkline.spec.requirements": """
         ACTORS Actor JUDGES Judge LEVELS Level Requirement UnknownRequirement requirement
         requirements
     """,
     "trunkline.spec.profiles": """
-        PROFILE_NAMES Profile UnknownProfile UnknownRevision UnknownSymbol candidates profile
+        PROFILE_NAMES Profile UnknownProfile UnknownRevision UnknownSymbol candidates
+        profile
     """,
     "trunkline.spec.revisions": """
-        FORMER_NAMES LATEST REVISIONS V2024_11_05 V2025_03_26 V2025_06_18 V2025_11_25 V2026_07_28
-        Window
+        FORMER_NAMES LATEST REVISIONS V2024_11_05 V2025_03_26 V2025_06_18 V2025_11_25
+        V2026_07_28 Window
     """,
 }
 

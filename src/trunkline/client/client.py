@@ -122,8 +122,9 @@ class Client(SubmitMethods):
     declares the tasks extension. Notifications go to `on_log`, `on_progress`, `on_list_changed`
     and `on_resource_updated`, all others to `on_notification`. All of these may be async.
 
-    Over HTTP, `headers` are sent with every request, and `http` has further options. `on_event`
-    is called when the client retries a request, or reopens a stream or a session.
+    Over HTTP, `headers` are sent with every request, and `http` has further options.
+    `on_event(kind, text)` is called when the client retries a request, or reopens a stream or a
+    session; `kind` is "retry", "resume", "reconnect", "given-up", "session-lost" or "fallback".
 
     Raises:
         ValueError: an argument is out of range; the text names the valid values.

@@ -15,8 +15,8 @@ LEVELS: Final[tuple[str, ...]] = get_args(LoggingLevel)
 # What happens to an invalid message of the server.
 Validate: TypeAlias = Literal["off", "warn", "raise"]
 
-# Called with the kind of an event ("retry", "resume", "reconnect", "session-lost" and others) and a
-# text.
+# Called with the kind of an event ("retry", "resume", "reconnect", "given-up", "session-lost",
+# "fallback") and a text; may be async.
 OnEvent: TypeAlias = Callable[[str, str], object]
 
 

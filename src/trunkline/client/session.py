@@ -157,6 +157,7 @@ class Session:
         on_progress: OnProgress | None = None,
         validator: MessageValidator | None = None,
         is_outlived: bool = False,
+        server: str = "",
     ) -> None:
         loop = asyncio.get_running_loop()
         self.transport = transport
@@ -169,8 +170,9 @@ class Session:
         self.meta: Any = UNSET
         self._carried: Mapping[str, Any] = {}
         self._validator = validator
-        # Whether the server outlives this connection.
+        # Whether the server outlives this connection, and its address for errors.
         self._is_outlived = is_outlived
+        self._server = server
         # The handlers of server requests, in either era.
         self.handlers = handlers
         # Created with the first request of the server.
@@ -351,7 +353,7 @@ class Session:
         if isinstance(error, TransportError):
             was_sent = getattr(error, "was_sent", True)
             kind = ConnectionLost if was_sent else RequestNotSent
-            error = kind(error.reason, method=pending.method)
+            error = kind(error.reason, method=pending.method, server=self._server)
         if not pending.waiter.done():
             pending.waiter.set_exception(error)
         self._check_idle()
@@ -390,7 +392,13 @@ class Session:
 
     def _gone(self, method: str, kind: type[ConnectionLost] = ConnectionLost) -> ConnectionLost:
         end = self._end or _End("the connection is gone")
-        return kind(end.reason, method=method, exit_status=end.exit_status, stderr=end.stderr)
+        return kind(
+            end.reason,
+            method=method,
+            server=self._server,
+            exit_status=end.exit_status,
+            stderr=end.stderr,
+        )
 
     # -- asking ------------------------------------------------------------------------------
 
@@ -517,7 +525,8 @@ class Session:
 
     def _timed_out(self, pending: Pending, reason: str) -> None:
         if not pending.waiter.done():
-            pending.waiter.set_exception(RequestTimeout(reason, method=pending.method))
+            error = RequestTimeout(reason, method=pending.method, server=self._server)
+            pending.waiter.set_exception(error)
         self._notify_cancelled(pending, reason)
         self._check_idle()
 

@@ -254,10 +254,20 @@ class Http:
         return f"Http({', '.join(shown)})"
 
     def transport(self, policy: Policy) -> Transport:
-        """Return a new transport to this address, not yet connected."""
+        """Return a new transport to this address, not yet connected.
+
+        Raises:
+            ImportError: HTTP needs the extra `http`.
+        """
         # Imported here, as above.
         from .http.client.settings import HttpOptions
-        from .http.client.transport import HttpTransport
+
+        try:
+            from .http.client.transport import HttpTransport
+        except ModuleNotFoundError as error:
+            if error.name != "httptools":
+                raise
+            raise ImportError("HTTP needs httptools: pip install trunkline[http]") from None
 
         return HttpTransport(self, policy, self.options or HttpOptions())
 

@@ -39,6 +39,9 @@ class Tapped:
     def __repr__(self) -> str:
         return f"Tapped({self._address!r})"
 
+    def __str__(self) -> str:
+        return str(self._address)
+
     @property
     def outlives_connections(self) -> bool:
         """Whether the server exists before and after a connection."""

@@ -12,10 +12,15 @@ import struct
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
-from typing import Literal, TypeAlias
+from typing import Final, Literal, TypeAlias
 
-Kind: TypeAlias = Literal["reset", "close", "half-close", "stall", "duplicate"]
+Kind: TypeAlias = Literal["reset", "close", "half-close", "stall", "delay", "truncate", "duplicate"]
+# Faults after which the connection goes on.
+_PASSING: Final = ("delay", "truncate", "duplicate")
 Direction: TypeAlias = Literal["request", "response"]
+
+
+_DELAY_S: Final = 0.02
 
 
 @dataclass
@@ -51,7 +56,7 @@ class _Link:
                     room = fault.at - fault.passed
                     if room <= len(data):
                         await self._damage(fault, data, room, writer)
-                        if fault.kind != "duplicate":
+                        if fault.kind not in _PASSING:
                             is_damaged = True
                             return
                         continue
@@ -74,6 +79,12 @@ class _Link:
         await writer.drain()
         if fault.kind == "duplicate":
             writer.write(data[room:] + data)
+            return
+        if fault.kind == "truncate":
+            return  # the rest of what was read is lost
+        if fault.kind == "delay":
+            await asyncio.sleep(_DELAY_S)
+            writer.write(data[room:])
             return
         if fault.kind == "half-close":
             writer.write_eof()

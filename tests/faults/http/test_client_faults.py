@@ -17,6 +17,7 @@ from trunkline.errors import RemoteProtocolError, RequestAborted, TrunklineError
 _HANGS: Final = 20.0
 # The bytes of an exchange, with room: a request is about 500 bytes, a response 300.
 _LONGEST: Final = {"request": 640, "response": 420}
+REVISIONS: Final = ("2025-11-25", "2026-07-28")
 _STEP: Final = 61  # of positions that a short run visits
 
 
@@ -29,6 +30,11 @@ class Counted:
 
         @self.app.tool
         async def count(number: int) -> int:
+            self.runs[number] = self.runs.get(number, 0) + 1
+            return number
+
+        @self.app.tool(annotations={"idempotentHint": True})
+        async def put(number: int) -> int:
             self.runs[number] = self.runs.get(number, 0) + 1
             return number
 
@@ -55,7 +61,7 @@ def positions(direction: Direction, *, full: bool) -> Iterator[int]:
 
 
 @pytest.mark.parametrize("tool", ["count", "stream"])
-@pytest.mark.parametrize("revision", ["2025-11-25", "2026-07-28"])
+@pytest.mark.parametrize("revision", REVISIONS)
 @pytest.mark.parametrize("direction", get_args(Direction))
 @pytest.mark.parametrize("kind", ["reset", "close", "half-close"])
 def test_a_call_whose_connection_fails_at_any_byte_ends_and_runs_once_at_most(
@@ -82,22 +88,108 @@ async def _call_once(
     kind: Kind,
     direction: Direction,
     at: int,
-) -> None:
+    timeout: float = 5,
+    most: int = 1,
+) -> TrunklineError | None:
+    """Call a tool while a fault happens, and once more; return how the first call failed."""
     url = f"http://127.0.0.1:{proxy.port}/mcp"
     proxy.fault = None
     async with Client(url, revision=revision, timeout=5) as client:
-        # On a new connection, whose first exchange it is, or on one that was used before.
+        await client.list_tools()  # which of them are idempotent, and which headers they repeat
         proxy.fault = Fault(kind, direction, at)
         failure = None
         try:
-            result = await client.call_tool(tool, {"number": number}, on_progress=lambda *_: None)
+            arguments = {"number": number}
+            result = await client.call_tool(
+                tool, arguments, on_progress=lambda *_: None, timeout=timeout
+            )
             assert result.value == number
         except TrunklineError as error:
             failure = error
-        assert failure is None or isinstance(failure, RequestAborted | RemoteProtocolError)
-        assert counted.runs.get(number, 0) <= 1
+        if failure is not None:
+            assert isinstance(failure, RequestAborted | RemoteProtocolError)
+            assert url in str(failure)
+        assert counted.runs.get(number, 0) <= most
         proxy.fault = None
-        # The client has recovered.
-        again = await client.call_tool("count", {"number": 10_000 + number})
+        # The client has recovered. An idempotent call, because a fault at the end of the response
+        # closes the connection while this one is sent on it.
+        again = await client.call_tool("put", {"number": 10_000 + number})
         assert again.value == 10_000 + number
-        assert counted.runs[10_000 + number] == 1
+        return failure
+
+
+@pytest.mark.parametrize("revision", REVISIONS)
+@pytest.mark.parametrize("direction", get_args(Direction))
+def test_a_network_that_pauses_at_any_byte_only_takes_longer(
+    direction: Direction, revision: str, request: pytest.FixtureRequest
+) -> None:
+    full = request.config.option.full
+
+    async def scene() -> None:
+        counted = Counted()
+        async with counted.behind_proxy() as proxy:
+            for number, at in enumerate(positions(direction, full=full)):
+                async with asyncio.timeout(_HANGS):
+                    failure = await _call_once(
+                        proxy, counted, revision, "stream", number, "delay", direction, at
+                    )
+                    assert failure is None
+                    assert counted.runs[number] == 1
+
+    asyncio.run(scene())
+
+
+@pytest.mark.parametrize("revision", REVISIONS)
+@pytest.mark.parametrize("direction", get_args(Direction))
+@pytest.mark.parametrize("kind", ["stall", "truncate"])
+def test_a_call_of_which_bytes_are_lost_ends_with_its_timeout(
+    kind: Kind, direction: Direction, revision: str
+) -> None:
+    async def scene() -> None:
+        counted = Counted()
+        async with counted.behind_proxy() as proxy:
+            for number, at in enumerate((0, 1, 40, 200)):
+                async with asyncio.timeout(_HANGS):
+                    failure = await _call_once(
+                        proxy, counted, revision, "count", number, kind, direction, at, 0.5
+                    )
+                    assert failure is not None
+
+    asyncio.run(scene())
+
+
+@pytest.mark.parametrize("revision", REVISIONS)
+@pytest.mark.parametrize("tool", ["count", "stream"])
+def test_a_response_that_is_repeated_from_any_byte_is_answered_once(
+    tool: str, revision: str, request: pytest.FixtureRequest
+) -> None:
+    full = request.config.option.full
+
+    async def scene() -> None:
+        counted = Counted()
+        async with counted.behind_proxy() as proxy:
+            for number, at in enumerate(positions("response", full=full)):
+                async with asyncio.timeout(_HANGS):
+                    await _call_once(
+                        proxy, counted, revision, tool, number, "duplicate", "response", at
+                    )
+
+    asyncio.run(scene())
+
+
+@pytest.mark.parametrize("revision", REVISIONS)
+@pytest.mark.parametrize("kind", ["reset", "close"])
+def test_an_idempotent_call_is_sent_again_when_a_kept_connection_closes(
+    kind: Kind, revision: str
+) -> None:
+    async def scene() -> None:
+        counted = Counted()
+        async with counted.behind_proxy() as proxy:
+            for number, at in enumerate((0, 100, 300)):
+                async with asyncio.timeout(_HANGS):
+                    failure = await _call_once(
+                        proxy, counted, revision, "put", number, kind, "request", at, most=2
+                    )
+                    assert failure is None
+
+    asyncio.run(scene())

@@ -253,6 +253,14 @@ def test_a_websocket_needs_an_extra(monkeypatch: pytest.MonkeyPatch) -> None:
         Ws("h", 1).transport(Policy())
 
 
+def test_an_http_client_needs_an_extra(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(sys.modules, "httptools", None)
+    for name in [each for each in sys.modules if each.startswith("trunkline.transports.http")]:
+        monkeypatch.delitem(sys.modules, name)
+    with pytest.raises(ImportError, match=r"pip install trunkline\[http\]"):
+        Http("h", 1).transport(Policy())
+
+
 def test_an_endpoint_names_the_socket_below() -> None:
     tls = Tls(cert="c")
     assert Http("h", 1).socket == Tcp("h", 1)

@@ -24,6 +24,7 @@ from ..connect.target import (
     FRAMINGS,
     add_env,
     add_headers,
+    check_http,
     check_options,
     check_websocket,
     is_http,
@@ -205,6 +206,8 @@ def _source(text: str, options: argparse.Namespace) -> Http | Tcp | Unix:
         raise UsageError(f"a SOURCE of {scheme}:// needs --source-tls-cert and --source-tls-key")
     if options.source_framing != "newline" and is_http(text):
         raise UsageError("--source-framing is for streams: HTTP frames messages itself")
+    if is_http(text):
+        check_http()
     if options.ws:
         check_websocket()
     try:

@@ -291,10 +291,11 @@ def http_settings_of(options: argparse.Namespace) -> HttpSettings | None:
         return None
     from ...transports.http.settings import HttpSettings
 
-    if options.ws:
-        # Imported here: `serve` connects to nothing.
-        from ..connect.target import check_websocket
+    # Imported here: `serve` connects to nothing.
+    from ..connect.target import check_http, check_websocket
 
+    check_http()
+    if options.ws:
         check_websocket()
     given = {setting: getattr(options, name) for name, setting in _HTTP_OPTIONS.items()}
     try:

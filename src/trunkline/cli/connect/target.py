@@ -62,6 +62,7 @@ __all__ = [
     "add_env",
     "add_headers",
     "add_target",
+    "check_http",
     "check_options",
     "check_websocket",
     "is_http",
@@ -315,6 +316,18 @@ def check_websocket() -> None:
         raise UsageError("WebSocket needs websockets: pip install trunkline[ws]")
 
 
+def check_http() -> None:
+    """Reject HTTP if its library is not installed.
+
+    Raises:
+        UsageError: it is not; the text says how to install it.
+    """
+    from importlib.util import find_spec
+
+    if find_spec("httptools") is None:
+        raise UsageError("HTTP needs httptools: pip install trunkline[http]")
+
+
 def _tls_of(options: argparse.Namespace) -> dict[str, str]:
     given = {name: getattr(options, f"tls_{name}", None) for name in ("ca", "cert", "key")}
     return {name: value for name, value in given.items() if value is not None}
@@ -345,6 +358,8 @@ def parse_server_address(text: str, options: argparse.Namespace) -> Address:
         raise UsageError("--env needs a command after --")
     if text.startswith(("ws://", "wss://")):
         check_websocket()
+    elif is_http(text):
+        check_http()
     given = _tls_of(options)
     try:
         address = parse_address(text, tls=Tls(**given) if given else None)

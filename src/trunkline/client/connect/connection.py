@@ -25,7 +25,7 @@ from ...errors import ConnectionLost, RequestTimeout, TransportError, TrunklineE
 from ...jsonrpc.policy import Policy
 from ...mcp.types import DiscoverResult, LoggingLevel
 from ...spec.revisions import LATEST
-from ..diagnostics import RateLimitedLog, report
+from ..diagnostics import RateLimitedLog
 from ..options import Validate
 from ..requests.cache import Cache, fresh_until
 from ..requests.decode import read
@@ -35,7 +35,14 @@ from ..session import CLOSED, Session
 from ..subscriptions.budget import NotificationBudget
 from ..subscriptions.notifications import NotificationCallbacks, NotificationListeners
 from .negotiation import ClientHello, negotiate
-from .targets import ConnectTarget, forget_era, outlives, remember_era, remembered_era
+from .targets import (
+    ConnectTarget,
+    forget_era,
+    name_of,
+    outlives,
+    remember_era,
+    remembered_era,
+)
 
 if TYPE_CHECKING:
     from ...concurrency.thread_pool import ThreadPool
@@ -198,22 +205,25 @@ class ClientConnection:
     async def _open_once(self) -> Session:
         options = self.options
         transport = self._target.address.transport(options.policy)
-        if transport.name == "http":
-            self._use_http(transport)
+        server = name_of(self._target.address)
         server_log = RateLimitedLog()
+        callbacks = NotificationCallbacks(
+            self.listeners, server_log, self.cache, self.on_tools_changed, self.budget
+        )
+        if transport.name == "http":
+            self._use_http(transport, callbacks)
         session = self._opening = Session(
             transport,
             options.policy,
             timeout=options.timeout,
             max_timeout=options.max_timeout,
             handlers=ClientHandlers(self._handlers, lambda: self.threads),
-            callbacks=NotificationCallbacks(
-                self.listeners, server_log, self.cache, self.on_tools_changed, self.budget
-            ),
+            callbacks=callbacks,
             server_log=server_log,
             on_progress=options.on_progress,
             validator=self._validator(transport.name, server_log),
             is_outlived=self._target.is_reusable and outlives(self._target.address),
+            server=server,
         )
         try:
             async with asyncio.timeout(options.connect_timeout) as limit:
@@ -222,33 +232,29 @@ class ClientConnection:
             await asyncio.wait([self._leave(session)])
             if isinstance(error, TimeoutError) and limit.expired():
                 reason = f"no connection within {options.connect_timeout:g} s"
-                raise RequestTimeout(reason) from None
+                raise RequestTimeout(reason, server=server) from None
             if isinstance(error, ConnectionLost) and error.reason != CLOSED:
                 kind = _ClosedBeforeNegotiation if session.was_turned_away else TransportError
-                raise kind(
-                    error.reason, exit_status=error.exit_status, stderr=error.stderr
-                ) from None
+                reason = f"{server}: {error.reason}" if server else error.reason
+                raise kind(reason, exit_status=error.exit_status, stderr=error.stderr) from None
             raise
         finally:
             self._opening = None
         return session
 
-    def _use_http(self, transport: Any) -> None:
+    def _use_http(self, transport: Any, callbacks: NotificationCallbacks) -> None:
         # Imported here: many clients run a command.
         from ..requests.tool_headers import ToolHeaders
 
         if self.tool_headers is None:
             self.tool_headers = ToolHeaders()
         self.tool_headers.attach(transport)
-        if hasattr(transport, "on_event"):
-            transport.on_event = self._report_event
-
-    def _report_event(self, kind: str, text: str) -> None:
-        if self.on_event is not None:
-            try:
-                self.on_event(kind, text)
-            except Exception as error:  # noqa: BLE001  # what is recovered goes on
-                report(error, "on_event")
+        on_event = self.on_event
+        if on_event is not None and hasattr(transport, "on_event"):
+            # As a callback of a notification: what it raises is logged, and it may be async.
+            transport.on_event = lambda kind, text: callbacks.call(
+                "on_event", on_event, text.encode(), kind, text
+            )
 
     @cached_property
     def threads(self) -> ThreadPool:

@@ -25,6 +25,7 @@ __all__ = [
     "ConnectTarget",
     "TargetLike",
     "forget_era",
+    "name_of",
     "outlives",
     "remember_era",
     "remembered_era",
@@ -130,6 +131,12 @@ def _command(parts: list[Any]) -> Address:
 def outlives(address: Address) -> bool:
     """Return True if the server at an address exists independently of a connection to it."""
     return getattr(address, "outlives_connections", False) is True
+
+
+def name_of(address: Address) -> str:
+    """Return the address as text, if it is one of a server that exists independently; else ""."""
+    has_text = type(address).__str__ is not object.__str__
+    return str(address) if has_text and outlives(address) else ""
 
 
 # The era of servers, by address.

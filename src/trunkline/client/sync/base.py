@@ -39,13 +39,14 @@ T = TypeVar("T")
 
 _END: Final = object()
 
-# Notification callbacks: synchronous ones are called on a thread of their own.
+# Callbacks of notifications and events: synchronous ones are called on a thread of their own.
 _CALLBACKS: Final = (
     "on_log",
     "on_progress",
     "on_notification",
     "on_list_changed",
     "on_resource_updated",
+    "on_event",
 )
 
 

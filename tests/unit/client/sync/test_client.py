@@ -15,6 +15,7 @@ from typing import Any
 import pytest
 from msgspec import Struct
 
+from tests.http_client.stub_server import Asked, McpStub
 from trunkline import Client, Context, PeerError, RequestTimeout, Server, ToolError, TrunklineError
 from trunkline.client.requests.call import PendingCall
 from trunkline.client.subscriptions.stream import Subscription
@@ -344,6 +345,32 @@ def test_a_callback_may_use_the_client(app: Server) -> None:
     with SyncClient(app) as client:
         client.call_tool("climb", {"steps": 2}, on_progress=on_progress)
         assert found == [7, "there"] * 2
+
+
+def test_events_are_reported_on_the_thread_of_callbacks() -> None:
+    stub = McpStub()
+    names: list[tuple[str, str]] = []
+
+    def answer(asked: Asked) -> None:
+        if len(stub.asked("tools/call")) == 1:
+            asked.status(503, {"Retry-After": "0"})
+        else:
+            asked.text("done")
+
+    def on_event(kind: str, text: str) -> None:
+        names.append((kind, threading.current_thread().name))
+
+    async def scene() -> None:
+        def call() -> None:
+            with SyncClient(stub.url, on_event=on_event) as client:
+                assert client.call_tool("echo").text == "done"
+
+        async with asyncio.timeout(WAIT), stub:
+            await asyncio.to_thread(call)
+
+    stub.on["tools/call"] = answer
+    asyncio.run(scene())
+    assert names == [("retry", "trunkline-told")]
 
 
 def test_a_callback_may_close_the_client(app: Server) -> None:

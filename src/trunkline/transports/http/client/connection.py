@@ -77,6 +77,7 @@ class HttpClientConnection(asyncio.BufferedProtocol):
         "_uses",
         "buffer",
         "idle_since",
+        "quiet",
     )
 
     def __init__(
@@ -88,6 +89,8 @@ class HttpClientConnection(asyncio.BufferedProtocol):
         self.buffer = buffer
         # When it last became idle, for the pool.
         self.idle_since = 0.0
+        # How often the pool has looked since a byte of the response came.
+        self.quiet = 0
         self._on_free = on_free
         self._on_lost = on_lost
         self._transport: Any = None
@@ -105,6 +108,11 @@ class HttpClientConnection(asyncio.BufferedProtocol):
         return self._state == _IDLE and not self._transport.is_closing()
 
     @property
+    def is_waiting(self) -> bool:
+        """Whether a response is not complete."""
+        return self._handler is not None
+
+    @property
     def unsent(self) -> int:
         """The number of bytes that the system has not taken."""
         size: int = 0 if self._transport is None else self._transport.get_write_buffer_size()
@@ -118,12 +126,17 @@ class HttpClientConnection(asyncio.BufferedProtocol):
         self._head_bytes = 0
         self._has_length = False
         self._uses += 1
+        self.quiet = 0
         self._transport.write(request)
 
     def close(self) -> None:
         """Close; a request that waits is reported as lost, unless its handler was removed."""
         if self._transport is not None:
             self._transport.abort()
+
+    def give_up(self, reason: str) -> None:
+        """Close, and report that the response is lost."""
+        self._fail(TimeoutError(reason))
 
     def forget(self) -> None:
         """Close without a word to the handler."""
@@ -163,6 +176,7 @@ class HttpClientConnection(asyncio.BufferedProtocol):
         if self._handler is None:
             self.close()  # what follows a response, or comes without a request
             return
+        self.quiet = 0
         if self._state == _WAITING:
             self._state = _HEAD
         self._head_bytes += nbytes

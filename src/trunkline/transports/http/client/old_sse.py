@@ -110,8 +110,7 @@ class OldSse:
         except TransportError as error:
             reason = f"{error.reason}; the outcome is unknown"
         if reason:
-            address = self._transport.address
-            self._lose(frame, RequestLost(f"{address}: {reason}", was_sent=True))
+            self._lose(frame, RequestLost(reason, was_sent=True))
 
     def _lose(self, frame: bytes, error: RequestLost) -> None:
         try:

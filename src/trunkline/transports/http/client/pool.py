@@ -5,6 +5,8 @@ The rules that live here, and only here:
 * A connection that was idle for `IDLE_TIMEOUT_S` is closed and not used again: a request on one
   that the server is closing is lost. Many servers close theirs after 5 s (uvicorn, Node).
 * The latest used connection is used next, so that the others become idle and close.
+* A response of which no byte came for `read_timeout` is lost: its server, or a router on the way,
+  has gone without a word.
 * At most `connections` are open; requests beyond that wait for one, in order. What a request in
   flight may wait for has a few more: replies, notifications and the stream of a session.
 * Through a proxy, TLS is spoken with the server: the proxy sees the name of the host alone.
@@ -21,6 +23,7 @@ from typing import TYPE_CHECKING, Final
 from weakref import WeakKeyDictionary
 
 from ....errors import TransportError
+from ...addresses import Tls
 from .connection import HttpClientConnection
 from .proxy import ProxyAddress, dial, open_tunnel
 
@@ -33,6 +36,8 @@ IDLE_TIMEOUT_S: Final = 4.0
 _READ_BYTES: Final = 256 * 1024
 # Of a connection that has memory of its own.
 _OWN_READ_BYTES: Final = 64 * 1024
+# How often the pool looks for quiet responses within `read_timeout`.
+_LOOKS: Final = 4
 # Connections beyond the bound, for messages without which open requests would not end.
 _RESERVED: Final = 8
 
@@ -46,12 +51,14 @@ class ConnectionPool:
         *,
         connections: int,
         connect_timeout: float,
+        read_timeout: float | None = None,
         context: ssl.SSLContext | None,
         proxy: ProxyAddress | None,
     ) -> None:
         self._address = address
         self._most = connections
         self._connect_timeout = connect_timeout
+        self._read_timeout = read_timeout
         self._context = context
         self._proxy = proxy
         self._loop = asyncio.get_running_loop()
@@ -61,8 +68,9 @@ class ConnectionPool:
         # Each gets a connection that became idle, or None to open one.
         self._waiting: deque[asyncio.Future[HttpClientConnection | None]] = deque()
         self._timer: asyncio.TimerHandle | None = None
-        # Streams that stay open: they are not counted as requests.
-        self.streams = 0
+        self._quiet_timer: asyncio.TimerHandle | None = None
+        # Those with a stream that stays open; they are not counted.
+        self._streams: set[HttpClientConnection] = set()
         self._is_closed = False
 
     def __repr__(self) -> str:
@@ -93,13 +101,15 @@ class ConnectionPool:
         Raises:
             TransportError: the server cannot be reached; the text says why.
         """
+        is_first = is_reserved
         while (connection := self.take()) is None:
             if self._is_closed:
                 raise TransportError("the client was closed")
-            most = self._most + (_RESERVED if is_reserved else self.streams)
+            most = self._most + (_RESERVED if is_reserved else len(self._streams))
             if len(self._open) + self._opening < most:
                 return await self._connect()
-            connection = await self._wait(is_first=is_reserved)
+            connection = await self._wait(is_first=is_first)
+            is_first = True  # it has waited already, should another be faster
             if connection is not None and connection.is_usable:
                 return connection
         return connection
@@ -136,6 +146,8 @@ class ConnectionPool:
             connection.close()
             raise TransportError("the client was closed")
         self._open.add(connection)
+        if self._quiet_timer is None:
+            self._look_again()
         return connection
 
     async def _reach(self) -> HttpClientConnection:
@@ -157,6 +169,21 @@ class ConnectionPool:
         except UnicodeError:
             raise TransportError(f"{self._address} has a host that is not valid") from None
 
+    def _look_again(self) -> None:
+        """Look for quiet responses after a while, if there can be any."""
+        self._quiet_timer = None
+        if self._read_timeout is not None and self._open:
+            delay = self._read_timeout / _LOOKS
+            self._quiet_timer = self._loop.call_later(delay, self._end_quiet)
+
+    def _end_quiet(self) -> None:
+        """End responses of which nothing came for too long."""
+        for connection in [each for each in self._open if each.is_waiting]:
+            connection.quiet += 1
+            if connection.quiet > _LOOKS:
+                connection.give_up(f"nothing came for {self._read_timeout:g} s")
+        self._look_again()
+
     async def _dial(self) -> HttpClientConnection:
         address, loop = self._address, self._loop
         if address.unix is not None:
@@ -165,7 +192,8 @@ class ConnectionPool:
             return made
         name: str | None = None
         if self._context is not None:
-            name = getattr(address.tls, "server_name", None) or address.host
+            given = address.tls.server_name if isinstance(address.tls, Tls) else None
+            name = given or address.host
         if self._proxy is not None:
             sock = await open_tunnel(self._proxy, address.host, address.port)
         else:
@@ -180,6 +208,10 @@ class ConnectionPool:
 
     def release(self, connection: HttpClientConnection) -> None:
         """Take back a connection that is free for a request."""
+        self._streams.discard(connection)
+        if len(self._open) > self._most + len(self._streams):
+            connection.close()  # it was a reserved one
+            return
         if self._wake(connection):
             return
         connection.idle_since = self._loop.time()
@@ -187,8 +219,14 @@ class ConnectionPool:
         if self._timer is None:
             self._timer = self._loop.call_later(IDLE_TIMEOUT_S, self._reap)
 
+    def hold(self, connection: HttpClientConnection) -> None:
+        """Note that a stream will stay on a connection: requests may use one more."""
+        self._streams.add(connection)
+        self._wake(None)
+
     def _lost(self, connection: HttpClientConnection) -> None:
         self._open.discard(connection)
+        self._streams.discard(connection)
         if connection in self._idle:
             self._idle.remove(connection)
         self._wake(None)
@@ -214,9 +252,11 @@ class ConnectionPool:
     async def close(self) -> None:
         """Close every connection."""
         self._is_closed = True
-        if self._timer is not None:
-            self._timer.cancel()
-            self._timer = None
+        for timer in (self._timer, self._quiet_timer):
+            if timer is not None:
+                timer.cancel()
+        self._timer = self._quiet_timer = None
+        self._read_timeout = None
         for each in list(self._open):
             each.forget()
         while self._waiting:

@@ -65,6 +65,8 @@ _REPEATED: Final = frozenset(
 )
 # Bytes of an error response that is not a JSON-RPC message; they are not shown.
 _MAX_ERROR_BYTES: Final = 64 * 1024
+# Seconds for the end of a response whose requests were cancelled by a message.
+_CANCEL_GRACE_S: Final = 5.0
 # Redirects that keep the method, and how many in a row.
 _REDIRECTS: Final = (307, 308)
 _MAX_REDIRECTS: Final = 3
@@ -85,6 +87,10 @@ class RequestLost(TransportError):
         self.was_sent = was_sent
 
 
+# Why a request is lost whose response is complete.
+_NO_ANSWER: Final = RequestLost("the response lacks an answer", was_sent=True)
+
+
 class Post:
     """One POST, its response, and the streams that resume it."""
 
@@ -102,8 +108,9 @@ class Post:
     _session_id: bytes | None = None
     _size = 0
     _reader: EventReader | None = None
-    _is_over = False
+    is_over = False
     _resumes = 0
+    _resuming: asyncio.Task[Any] | None = None
     # Closes a stream that is open after its answer.
     _timer: asyncio.Handle | None = None
 
@@ -152,7 +159,7 @@ class Post:
         except TransportError as error:
             self._lose(RequestLost(error.reason, was_sent=False))
             return
-        if self._is_over:
+        if self.is_over:
             self._transport.pool.release(connection)
         else:
             self._send(connection)
@@ -235,8 +242,8 @@ class Post:
         self._leave()
         if self._kind == _JSON:
             self._transport.deliver(Oversize(head, None, limit), self)
-        expected = f"at most {limit} bytes from {self._transport.address}"
-        self._lose(RemoteProtocolError("mcp.http.size", got=self._size, expected=expected))
+        text = f"{self._size} bytes of {self._transport.address}"
+        self._lose(RemoteProtocolError("mcp.http.size", got=text, expected=f"{limit} bytes"))
 
     def _take_events(self, data: bytes) -> None:
         reader = self._reader
@@ -247,7 +254,7 @@ class Post:
                 self._transport.deliver(event, self)
             elif event.data:
                 self._take_message(event)
-            if self._is_over:
+            if self.is_over:
                 return
         if self._answered and self._timer is None and not self.open_ids():
             # Most streams end with their answer, in the same data.
@@ -282,7 +289,7 @@ class Post:
     def on_complete(self) -> None:
         """End the POST, or go on with what is missing."""
         self._connection = None
-        if self._is_over:
+        if self.is_over:
             return
         status = self._status
         if self._reader is not None:
@@ -301,9 +308,8 @@ class Post:
         self._finish()
         self._transport.deliver(body, self)
         # The receiver knows what was an answer; the body is not decoded twice.
-        error = self._transport.no_answer
         for id in self.ids:
-            self._transport.on_request_lost(id, error)
+            self._transport.on_request_lost(id, _NO_ANSWER)
 
     def _accepted(self) -> None:
         if self.open_ids():
@@ -339,9 +345,8 @@ class Post:
         body = b"".join(self._parts)
         error = error_in(body) if self._kind == _JSON or body[:1] == b"{" else None
         if error is None or not self.ids:
-            text = f"status {self._status}"
-            expected = f"an MCP answer from {self._transport.address}"
-            self._lose(RemoteProtocolError("mcp.http.status", got=text, expected=expected))
+            text = f"status {self._status} of {self._transport.address}"
+            self._lose(RemoteProtocolError("mcp.http.status", got=text, expected="an MCP answer"))
             return
         id = self.ids[0]
         self._finish()
@@ -367,13 +372,13 @@ class Post:
 
     async def _send_later(self, seconds: float) -> None:
         await asyncio.sleep(seconds)
-        if not self._is_over:
+        if not self.is_over:
             self.start()
 
     def on_lost(self, error: Exception | None, *, was_reused: bool, has_begun: bool) -> None:
         """Send again what the server cannot have acted on; else resume, or report the loss."""
         self._connection = None
-        if self._is_over:
+        if self.is_over:
             return
         if self._reader is not None:
             self._stream_ended()
@@ -383,7 +388,7 @@ class Post:
             self.start()
             return
         why = f": {error}" if error is not None else ""
-        text = f"the connection was lost before {self._what} was answered{why}"
+        text = f"the connection was lost before the answer{why}"
         self._lose_for(f"{text}; its outcome is unknown")
 
     def _is_repeatable(self) -> bool:
@@ -409,7 +414,7 @@ class Post:
             self._resumes += 1
             wait = RECONNECT_S if reader.retry_ms is None else reader.retry_ms / 1000
             self._transport.on_event("resume", f"{self._what}, in {wait:g} s")
-            self._transport.spawn(self._resume(longest_wait(wait)))
+            self._resuming = self._transport.spawn(self._resume(longest_wait(wait)))
             return
         text = f"the stream of {self._what} ended before its answer"
         self._lose_for(f"{text}; its outcome is unknown")
@@ -428,7 +433,7 @@ class Post:
         except TransportError:
             self._stream_ended()
             return
-        if self._is_over:
+        if self.is_over:
             return
         if status == 404:
             self._lose_for("the server has ended the session")
@@ -443,12 +448,12 @@ class Post:
 
     def _resumed(self, data: bytes) -> bool:
         self._take_events(data)
-        return not self._is_over and bool(self.open_ids())
+        return not self.is_over and bool(self.open_ids())
 
     # -- the end -----------------------------------------------------------------------------
 
     def _finish(self) -> None:
-        self._is_over = True
+        self.is_over = True
         self._transport.forget(self)
 
     def _leave(self) -> None:
@@ -457,10 +462,10 @@ class Post:
             connection.forget()
 
     def _lose_for(self, reason: str, *, was_sent: bool = True) -> None:
-        self._lose(RequestLost(f"{self._transport.address}: {reason}", was_sent=was_sent))
+        self._lose(RequestLost(reason, was_sent=was_sent))
 
     def _lose(self, error: Exception) -> None:
-        self._is_over = True
+        self.is_over = True
         self._transport.lose(self, error)
 
     def lose_unsent(self, reason: str) -> None:
@@ -468,14 +473,33 @@ class Post:
         if not self._attempts:
             self._lose_for(reason, was_sent=False)
 
+    def cancel(self, id: Any) -> None:
+        """Cancel a request.
+
+        Without a session, closing the response does that. Within one a message does, which is sent
+        next, and the response is closed if it does not end soon.
+                                                    [MCP 2025-11-25, basic/utilities/cancellation]
+        """
+        self._answered.add(id)
+        if self.is_over or self.open_ids():
+            return
+        if self.is_per_request or not self._attempts:
+            self.abandon()
+        elif self._timer is None:
+            self._timer = asyncio.get_running_loop().call_later(_CANCEL_GRACE_S, self.abandon)
+
     def abandon(self) -> None:
-        """Close the response, which cancels the request."""
+        """Close the response, and wait for no more."""
+        if self.is_over:
+            return
         self._finish()
         self._leave()
+        if self._resuming is not None:
+            self._resuming.cancel()
 
     def drop(self) -> None:
         """End without a word, because the transport closes."""
-        self._is_over = True
+        self.is_over = True
         if self._timer is not None:
             self._timer.cancel()
         self._leave()

@@ -35,6 +35,9 @@ class HttpOptions(Struct, frozen=True, kw_only=True):
     proxy: str | None = None
     # Time for a connection, with its TLS handshake.
     connect_timeout: float = 10.0
+    # Time without a byte of a response, after which it is lost; None waits for ever. Keepalive
+    # comments of event streams count. The `timeout` of a call bounds it as a whole.
+    read_timeout: float | None = 300.0
     # Open connections. Each request in flight takes one; the stream of a session, replies and
     # notifications have a few more.
     connections: int = 100
@@ -60,8 +63,10 @@ class HttpOptions(Struct, frozen=True, kw_only=True):
         if len({name.lower() for name in given}) != len(given):
             raise ValueError("HttpOptions.headers has a name twice, which differs in case alone")
         force_setattr(self, "headers", dict(given))
-        for name in ("connect_timeout", "longest_retry"):
+        for name in ("connect_timeout", "read_timeout", "longest_retry"):
             value = getattr(self, name)
+            if value is None and name == "read_timeout":
+                continue
             if type(value) not in (int, float) or not 0.001 <= value < 10**9:
                 raise ValueError(f"HttpOptions.{name} is a number of seconds, not {show(value)}")
         for name, least in (("connections", 1), ("retries", 0), ("reconnects", 0)):

@@ -132,11 +132,11 @@ class GetStream:
         if transport.observer is not None:
             transport.observer.on_request(self, request)
         self._connection.send(request, self)
-        pool.streams += self._is_reserved
+        if self._is_reserved:
+            pool.hold(self._connection)
         try:
             return await self._done
         finally:
-            pool.streams -= self._is_reserved
             if transport.observer is not None:
                 transport.observer.on_end(self)
             if self._connection is not None:

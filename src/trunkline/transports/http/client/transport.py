@@ -26,7 +26,7 @@ from ....errors import LocalProtocolError, TransportError
 from ...base import ignore
 from .message import SentMessage, negotiated_version, read_messages, version_in
 from .pool import ConnectionPool
-from .post import Post, RequestLost
+from .post import Post
 from .proxy import parse_proxy, proxy_for
 from .stream import PlainRequest, SessionStream
 
@@ -93,8 +93,6 @@ class HttpTransport:
         self.observer: HttpObserver | None = None
         self.is_connected = False
         self.address = address
-        # Why a request is lost whose response is complete.
-        self.no_answer = RequestLost(f"{address}: the response lacks an answer", was_sent=True)
         self._options = options
         self._limit = policy.limits.message_size("http")
         self._pool: ConnectionPool | None = None
@@ -155,6 +153,7 @@ class HttpTransport:
             address,
             connections=options.connections,
             connect_timeout=options.connect_timeout,
+            read_timeout=options.read_timeout,
             context=context,
             proxy=proxy,
         )
@@ -187,10 +186,10 @@ class HttpTransport:
         if first.method == "notifications/cancelled" and first.params is not UNSET:
             id = first.params.request_id
             cancelled = self._by_id.get(id) if type(id) in (int, str) else None
-            if cancelled is not None and cancelled.is_per_request:
-                # Closing the response cancels it.
-                cancelled.abandon()
-                return
+            if cancelled is not None:
+                cancelled.cancel(id)
+                if cancelled.is_over:
+                    return  # the server need not be told
         version = version_in(first)
         post = Post(self, frame, messages, is_per_request=version is not None)
         self._posts[post] = None
@@ -257,7 +256,7 @@ class HttpTransport:
 
     def lost(self, reason: str) -> None:
         """End the connection, which cannot go on."""
-        self._report(TransportError(f"{self.address}: {reason}"))
+        self._report(TransportError(reason))
 
     async def fall_back(self, post: Post) -> None:
         """Use HTTP+SSE with a server that refuses `initialize` by POST.

@@ -322,6 +322,29 @@ def test_the_delay_of_an_earlier_refusal_does_not_count_for_a_later_one() -> Non
     assert len(stub.asked("tools/call")) == 2
 
 
+@pytest.mark.parametrize("is_async", [False, True])
+def test_an_event_callback_that_raises_is_logged_and_the_request_is_sent_again(
+    is_async: bool, caplog: pytest.LogCaptureFixture
+) -> None:
+    stub = McpStub()
+    nth(
+        stub,
+        "tools/call",
+        lambda asked: asked.status(503, {"Retry-After": "0"}),
+        lambda asked: asked.text("done"),
+    )
+
+    def refuse(kind: str, text: str) -> None:
+        raise ValueError(f"{kind} is not expected")
+
+    async def refuse_later(kind: str, text: str) -> None:
+        refuse(kind, text)
+
+    play(stub, succeeds, on_event=refuse_later if is_async else refuse)
+    assert "on_event raised an exception" in caplog.text
+    assert "retry is not expected" in caplog.text
+
+
 def test_a_refusal_is_sent_again_as_often_as_options_say() -> None:
     stub = McpStub()
     stub.on["tools/call"] = lambda asked: asked.status(503, {"Retry-After": "0"})
@@ -390,7 +413,7 @@ def test_redirects_in_a_circle_end() -> None:
 @pytest.mark.parametrize("revision", ERAS)
 def test_a_call_on_a_kept_connection_that_closed_is_not_sent_again(revision: str) -> None:
     async def script(client: Client) -> None:
-        with pytest.raises(ConnectionLost, match=r"tools/call was answered.*outcome is unknown"):
+        with pytest.raises(ConnectionLost, match=r"tools/call to http:.*outcome is unknown"):
             await client.call_tool("echo")
         await succeeds(client)
 
@@ -572,7 +595,67 @@ def test_a_cancelled_call_of_a_session_is_told_by_a_notification() -> None:
     assert told.headers["mcp-session-id"] == "s1"
 
 
-def test_a_call_that_is_cancelled_while_it_waits_for_a_connection_is_never_sent() -> None:
+@pytest.mark.parametrize("is_resumed", [False, True])
+def test_the_response_of_a_cancelled_call_of_a_session_is_closed(
+    is_resumed: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(post_module, "_CANCEL_GRACE_S", 0.001)
+
+    def hold(asked: Asked) -> None:
+        held.append(asked)
+        asked.stream("id: 1\nretry: 1\ndata:\n\n", ends=is_resumed)
+
+    def hold_get(asked: Asked) -> None:
+        if "last-event-id" in asked.headers:
+            held.append(asked)
+        asked.stream(": held\n\n", ends=False)
+
+    async def script(client: Client) -> None:
+        stub.on["tools/call"] = hold
+        stub.on["GET"] = hold_get
+        call = asyncio.create_task(client.call_tool("echo"))
+        await stub.until(lambda: len(held) == 1 + is_resumed)
+        call.cancel()
+        await stub.until(lambda: held[-1].writer.transport.is_closing())
+        stub.on["tools/call"] = lambda asked: asked.text("done")
+        await succeeds(client)
+
+    held: list[Asked] = []
+    stub = McpStub(SESSION)
+    play(stub, script)
+    assert len(stub.asked("notifications/cancelled")) == 1
+
+
+@pytest.mark.parametrize("revision", ERAS)
+@pytest.mark.parametrize("begins", [False, True])
+def test_a_quiet_response_is_lost_and_says_so(revision: str, begins: bool) -> None:
+    stub = McpStub(revision)
+    headers = {"Content-Type": "application/json", "Content-Length": "9"}
+    stub.on["tools/call"] = lambda asked: asked.send(head_of(200, headers)) if begins else None
+    script = fails(ConnectionLost, r"nothing came for 0\.2 s; its outcome is unknown")
+    play(stub, script, http=HttpOptions(read_timeout=0.2))
+    assert len(stub.asked("tools/call")) == 1
+
+
+def test_comments_keep_a_response_from_being_lost() -> None:
+    async def slowly(asked: Asked) -> None:
+        asked.stream(": begun\n\n", ends=False)
+        for _ in range(10):
+            await asyncio.sleep(0.05)
+            asked.chunk(": alive\n\n")
+        asked.chunk(event(reply_to(asked, tool_text("done"))))
+
+    stub = McpStub()
+    stub.on["tools/call"] = slowly
+    play(stub, succeeds, http=HttpOptions(read_timeout=0.4))
+
+
+@pytest.mark.parametrize("revision", ERAS)
+def test_a_call_that_is_cancelled_while_it_waits_for_a_connection_is_never_sent(
+    revision: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(post_module, "_CANCEL_GRACE_S", 0.001)
+
     async def script(client: Client) -> None:
         stub.on["tools/call"] = lambda asked: asked.stream(": begun\n\n", ends=False)
         first = asyncio.create_task(client.call_tool("echo"))
@@ -583,6 +666,6 @@ def test_a_call_that_is_cancelled_while_it_waits_for_a_connection_is_never_sent(
         first.cancel()
         await succeeds(client)
 
-    stub = McpStub()
+    stub = McpStub(revision)
     play(stub, script, http=HttpOptions(connections=1))
     assert len(stub.asked("tools/call")) == 2

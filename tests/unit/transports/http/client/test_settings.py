@@ -65,6 +65,7 @@ def test_headers_of_the_transport_itself_are_refused(name: str) -> None:
     ("name", "value"),
     [
         *(("connect_timeout", each) for each in (0, -1, float("nan"), "1", True, None)),
+        *(("read_timeout", each) for each in (0, "1", float("inf"))),
         *(("longest_retry", each) for each in (0, 1e10)),
         *(("connections", each) for each in (0, -1, 1.0, True, 10**6)),
         *(("retries", each) for each in (-1, "2")),
