@@ -291,7 +291,7 @@ class Post:
 
     def _accepted(self) -> None:
         if self.open_ids():
-            text = f"the server accepted {self._what} and did not answer it"
+            text = "the server accepted it without an answer; its outcome is unknown"
             self._lose(RequestLost(text, was_sent=True))
             return
         self._finish()

@@ -80,6 +80,8 @@ class HttpTransport:
         self.on_drained: Callable[[], object] = ignore
         # Called with the id of a request that has no answer, and why.
         self.on_request_lost: Callable[[RequestId, Exception], object] = ignore
+        # Called if the stream of the session is open again, without what it has missed.
+        self.on_gap: Callable[[], object] = ignore
         # Called with what was done about a lost connection, stream or session.
         self.on_event: Callable[[str, str], object] = ignore
         # Return the headers that a tool repeats, and whether a tool may be called twice.
