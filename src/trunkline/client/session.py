@@ -55,7 +55,7 @@ from ..mcp.types import (
     ServerCapabilities,
 )
 from ..redaction import show
-from ..transports.base import HIGH_WATER, Frame, Transport
+from ..transports.base import HIGH_WATER, Frame, Transport, ignore
 from .diagnostics import RateLimitedLog, current_task
 from .requests.method_checks import sendable
 from .requests.request import OnProgress, OutgoingRequest, ReplyWaiter
@@ -173,6 +173,8 @@ class Session:
         # Whether the server outlives this connection, and its address for errors.
         self._is_outlived = is_outlived
         self._server = server
+        # Called with what was done about a lost connection, stream or session.
+        self.on_event: Callable[[str, str], object] = ignore
         # The handlers of server requests, in either era.
         self.handlers = handlers
         # Created with the first request of the server.
@@ -224,6 +226,8 @@ class Session:
         transport.on_error = self._lost
         if hasattr(transport, "on_request_lost"):
             transport.on_request_lost = self._request_lost
+        if hasattr(transport, "on_gap"):
+            transport.on_gap = self.streams.report_gap
 
     # -- opening and ending ------------------------------------------------------------------
 

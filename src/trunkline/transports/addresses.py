@@ -348,6 +348,9 @@ def parse_address(
     for scheme in ("ws", "wss"):
         if text.startswith(f"{scheme}://"):
             is_secure = scheme == "wss"
+            url, query, _ = text.partition("?")
+            if query:  # which may have a secret
+                raise ValueError(f"{show(url)} has a query, which {scheme}:// has not here")
             return Ws(*_parts(text, scheme, is_secure), tls=(tls or True) if is_secure else False)
     if text.startswith("http+unix:"):
         file, path = text.removeprefix("http+"), _HTTP_PATH

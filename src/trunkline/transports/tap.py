@@ -26,7 +26,9 @@ Side: TypeAlias = Literal["client", "server"]
 Hear: TypeAlias = "Callable[[Side, Frame], object]"
 
 # What a client attaches to a transport of HTTP, which others do not have.
-_PASSED: Final = frozenset(("is_idempotent", "on_event", "on_request_lost", "param_headers"))
+_PASSED: Final = frozenset(
+    ("is_idempotent", "on_event", "on_gap", "on_request_lost", "param_headers")
+)
 
 
 class Tapped:

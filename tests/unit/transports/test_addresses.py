@@ -122,7 +122,7 @@ def test_a_server_listens_at_the_root_only_if_the_url_says_so(text: str) -> None
         ("WS://h/mcp", "is not an address"),
         ("ws:///mcp", "a host and a port"),
         ("ws://user@h/mcp", "Ws.host"),
-        ("wss://h:1/mcp?token=x", "Ws.path"),
+        ("wss://h:1/mcp?token=x", "has a query"),
         ("wss://h:65536/mcp", "needs a port"),
         ("http+unix:", "needs a path"),
         ("http+unix://host/run/x", "names a host"),

@@ -211,7 +211,7 @@ class ClientConnection:
             self.listeners, server_log, self.cache, self.on_tools_changed, self.budget
         )
         if transport.name == "http":
-            self._use_http(transport, callbacks)
+            self._use_http(transport)
         session = self._opening = Session(
             transport,
             options.policy,
@@ -225,6 +225,13 @@ class ClientConnection:
             is_outlived=self._target.is_reusable and outlives(self._target.address),
             server=server,
         )
+        if (on_event := self.on_event) is not None:
+            # As a callback of a notification: what it raises is logged, and it may be async.
+            session.on_event = lambda kind, text: callbacks.call(
+                "on_event", on_event, text.encode(), kind, text
+            )
+            if hasattr(transport, "on_event"):
+                transport.on_event = session.on_event
         try:
             async with asyncio.timeout(options.connect_timeout) as limit:
                 await self._begin(session)
@@ -242,19 +249,13 @@ class ClientConnection:
             self._opening = None
         return session
 
-    def _use_http(self, transport: Any, callbacks: NotificationCallbacks) -> None:
+    def _use_http(self, transport: Any) -> None:
         # Imported here: many clients run a command.
         from ..requests.tool_headers import ToolHeaders
 
         if self.tool_headers is None:
             self.tool_headers = ToolHeaders()
         self.tool_headers.attach(transport)
-        on_event = self.on_event
-        if on_event is not None and hasattr(transport, "on_event"):
-            # As a callback of a notification: what it raises is logged, and it may be async.
-            transport.on_event = lambda kind, text: callbacks.call(
-                "on_event", on_event, text.encode(), kind, text
-            )
 
     @cached_property
     def threads(self) -> ThreadPool:

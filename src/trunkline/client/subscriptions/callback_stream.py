@@ -190,9 +190,9 @@ class CallbackSubscription:
 
     async def _reopen(self) -> None:
         while self._attempts < MAX_ATTEMPTS:
-            delay = next(self._delays)
-            self._router.report_event("reconnect", f"the subscription to changes, in {delay:.1f} s")
-            await asyncio.sleep(delay)
+            wait = next(self._delays)
+            self._router.on_event("reconnect", f"the subscription to changes, in {wait:.2g} s")
+            await asyncio.sleep(wait)
             self._attempts += 1
             async with self._lock:
                 if self._stream is not None or self._is_over or self._wanted.is_empty:
@@ -208,17 +208,16 @@ class CallbackSubscription:
                     return  # as below
                 except PeerError as error:
                     log.warning("subscription to changes rejected, giving up: %s", show(str(error)))
-                    self._router.report_event("given-up", "the subscription to changes is rejected")
+                    self._router.on_event("given-up", "the subscription to changes was refused")
                     return
                 except (RequestTimeout, RequestAborted, RemoteProtocolError) as error:
                     if self._router.is_over:
                         return  # the next session subscribes again
                     log.debug("subscription to changes failed: %s", show(str(error)))
+        self._router.on_event("given-up", "the subscription to changes cannot be opened")
         log.warning(
             "subscription to changes ended %d times, giving up: no more notifications", MAX_ATTEMPTS
         )
-        text = f"the subscription to changes ended {MAX_ATTEMPTS} times"
-        self._router.report_event("given-up", text)
 
 
 def _delays() -> Iterator[float]:

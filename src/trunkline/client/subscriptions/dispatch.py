@@ -252,7 +252,6 @@ class SubscriptionRouter:
     """The subscriptions of one session."""
 
     __slots__ = (
-        "_callback_uris",
         "_callbacks",
         "_closed_ids",
         "_open",
@@ -261,6 +260,7 @@ class SubscriptionRouter:
         "_shared",
         "_starting",
         "callback_subscription",
+        "callback_uris",
         "subscribed",
         "turns",
     )
@@ -281,8 +281,9 @@ class SubscriptionRouter:
         self._shared: dict[ChangeListener, SubscriptionTopics] = {}
         # Handshake revisions: how many listeners use a subscribed resource.
         self.subscribed: dict[str, int] = {}
-        # Handshake revisions: the resources subscribed for the callbacks.
-        self._callback_uris: Collection[str] = ()
+        # Handshake revisions: the resources subscribed for the callbacks, which are told of their
+        # changes even if a listener is.
+        self.callback_uris: Collection[str] = ()
         # Handshake revisions: the resources with an (un)subscribe request in flight.
         self.turns: dict[str, SubscribeTurn] = {}
         # The subscription of the callbacks, if there is one.
@@ -293,13 +294,34 @@ class SubscriptionRouter:
         """Whether the session has ended."""
         return not self._session.is_open
 
-    # -- since 2026-07-28 --------------------------------------------------------------------
+    @property
+    def on_event(self) -> Callable[[str, str], object]:
+        """The callback for what was done about a lost stream."""
+        return self._session.on_event
 
-    def report_event(self, kind: str, text: str) -> None:
-        """Report what is done about a lost subscription; other transports than HTTP lose all."""
-        report = getattr(self._session.transport, "on_event", None)
-        if report is not None:
-            report(kind, text)
+    # -- handshake revisions -----------------------------------------------------------------
+
+    def report_gap(self) -> None:
+        """Report a change of each list that may change, and of each subscribed resource.
+
+        The stream of the session was lost, and the server did not keep what it missed.
+        """
+        # Imported here: most streams are resumed.
+        from .stream import declared_topics
+
+        lists = declared_topics(self._session, SubscriptionTopics(True, True, True))
+        missed: list[tuple[str, Any]] = [
+            (method, UNSET)
+            for method, kind in _KINDS.items()
+            if kind in ("tools", "prompts", "resources") and getattr(lists, kind)
+        ]
+        for uri in dict.fromkeys((*self.subscribed, *self.callback_uris)):
+            missed.append((_UPDATED, Raw(encode({"uri": uri}))))
+        for method, params in missed:
+            if not self.take(method, params):
+                self._callbacks.take(method, params)
+
+    # -- since 2026-07-28 --------------------------------------------------------------------
 
     def report_missed(self, topics: SubscriptionTopics) -> None:
         """Call the callbacks of topics of which changes may have been missed."""
@@ -396,19 +418,9 @@ class SubscriptionRouter:
 
     # -- handshake revisions -----------------------------------------------------------------
 
-    def join(
-        self,
-        listener: ChangeListener,
-        wanted: SubscriptionTopics,
-        callback_uris: Collection[str] | None = None,
-    ) -> None:
-        """Add a listener for `wanted`.
-
-        `callback_uris` are the resources whose changes the callbacks receive too.
-        """
+    def join(self, listener: ChangeListener, wanted: SubscriptionTopics) -> None:
+        """Add a listener for `wanted`."""
         self._shared[listener] = wanted
-        if callback_uris is not None:
-            self._callback_uris = callback_uris
 
     def leave(self, listener: ChangeListener) -> bool:
         """Remove a listener; return False if it was not there."""
@@ -417,7 +429,6 @@ class SubscriptionRouter:
     def move_to(self, other: SubscriptionRouter) -> None:
         """Move all listeners to the router of another session."""
         other._shared.update(self._shared)
-        other._callback_uris = self._callback_uris
         for uri, count in self.subscribed.items():
             other.subscribed[uri] = other.subscribed.get(uri, 0) + count
         self._shared.clear()
@@ -538,7 +549,7 @@ class SubscriptionRouter:
             if wanted.takes(change) and (change.uri is None or wanted.names(change.uri)):
                 is_wanted = True
                 listener.on_change(change, weigh(params))
-        if not is_wanted or change.uri is None or _names(self._callback_uris, change.uri):
+        if not is_wanted or change.uri is None or _names(self.callback_uris, change.uri):
             return False
         # Requested by `listen` only, so the callbacks do not receive it, as since 2026-07-28.
         self._callbacks.drop_cached(method, change.uri)

@@ -280,7 +280,7 @@ class ClientSubscriptions:
         self, session: Session, wanted: SubscriptionTopics, buffer: _ChangeBuffer, seconds: float
     ) -> tuple[SubscriptionTopics, Callable[[str], object]]:
         """Listen where a server sends its notifications to all clients."""
-        wanted = _declared(session, wanted)
+        wanted = declared_topics(session, wanted)
         subscribed: list[str] = []
 
         def leave(_: str) -> None:
@@ -291,7 +291,7 @@ class ClientSubscriptions:
                         self._release_uri(each, uri)
 
         # Before the requests: a notification may arrive together with a reply.
-        session.streams.join(buffer, wanted, self.uris)
+        session.streams.join(buffer, wanted)
         try:
             for uri in wanted.uris:
                 if await self._retain_uri(uri, seconds):
@@ -364,13 +364,14 @@ class ClientSubscriptions:
 
     async def begin(self, session: Session) -> None:
         """Subscribe the callbacks on a new session."""
+        session.streams.callback_uris = self.uris
         if LISTEN not in session.methods:
             if _SUBSCRIBE in session.methods:
                 await self._subscribe_again(session)
             return
         has_lists = self._connection.listeners.on_list_changed is not None
         lists = SubscriptionTopics(has_lists, has_lists, has_lists)
-        wanted = _declared(session, lists)._replace(uris=tuple(self.uris))
+        wanted = declared_topics(session, lists)._replace(uris=tuple(self.uris))
         if wanted.is_empty:
             return
         seconds = self._connection.hello.probe_timeout
@@ -440,7 +441,7 @@ _NOTIFICATIONS: Final = {
 }
 
 
-def _declared(session: Session, wanted: SubscriptionTopics) -> SubscriptionTopics:
+def declared_topics(session: Session, wanted: SubscriptionTopics) -> SubscriptionTopics:
     """Drop the topics for which the server declared no capability."""
     capabilities = None if session.negotiated is None else session.negotiated.capabilities
     nothing = SubscriptionTopics()
@@ -454,7 +455,7 @@ def _declared(session: Session, wanted: SubscriptionTopics) -> SubscriptionTopic
 
 def _check_declared(session: Session, wanted: SubscriptionTopics) -> None:
     """Reject topics for which the server declared no capability."""
-    declared = _declared(session, wanted)
+    declared = declared_topics(session, wanted)
     lacking = [name for name in _NOTIFICATIONS if getattr(wanted, name) != getattr(declared, name)]
     if lacking:
         raise LocalProtocolError(

@@ -19,11 +19,13 @@ import asyncio
 import ssl
 import sys
 from collections import deque
+from collections.abc import Callable
 from typing import TYPE_CHECKING, Final
 from weakref import WeakKeyDictionary
 
 from ....errors import TransportError
 from ...addresses import Tls
+from ...base import ignore
 from .connection import HttpClientConnection
 from .proxy import ProxyAddress, dial, open_tunnel
 
@@ -65,6 +67,8 @@ class ConnectionPool:
         self._idle: list[HttpClientConnection] = []
         self._open: set[HttpClientConnection] = set()
         self._opening = 0
+        # Called when a request has to wait for a connection.
+        self.on_full: Callable[[], object] = ignore
         # Each gets a connection that became idle, or None to open one.
         self._waiting: deque[asyncio.Future[HttpClientConnection | None]] = deque()
         self._timer: asyncio.TimerHandle | None = None
@@ -108,6 +112,7 @@ class ConnectionPool:
             most = self._most + (_RESERVED if is_reserved else len(self._streams))
             if len(self._open) + self._opening < most:
                 return await self._connect()
+            self.on_full()
             connection = await self._wait(is_first=is_first)
             is_first = True  # it has waited already, should another be faster
             if connection is not None and connection.is_usable:

@@ -11,7 +11,7 @@ The rules that live here, and only here:
 * A redirect is followed within the origin, with the same method: elsewhere it would carry the
   headers of the caller to a stranger. A session stays where its `initialize` led.
 * An HTTP error with a JSON-RPC error in its body is the answer to the request, whatever its id.
-* A stream that the server leaves open after the answer is closed: it holds a connection.
+* A stream that the server leaves open after the answer is closed if others need its connection.
 """
 
 from __future__ import annotations
@@ -75,8 +75,6 @@ _OLD_SERVER: Final = (400, 404, 405)
 # Characters of a name whose headers are kept: they are few, and repeated in most requests.
 _MAX_CACHED_NAME: Final = 128
 _MEMBERS: Final = {"name": "name", "uri": "uri", "taskId": "task_id"}
-# How long a stream may stay open after its answer.
-_ANSWERED_S: Final = 1.0
 
 
 class RequestLost(TransportError):
@@ -111,7 +109,6 @@ class Post:
     is_over = False
     _resumes = 0
     _resuming: asyncio.Task[Any] | None = None
-    # Closes a stream that is open after its answer.
     _timer: asyncio.Handle | None = None
 
     def __init__(
@@ -256,18 +253,6 @@ class Post:
                 self._take_message(event)
             if self.is_over:
                 return
-        if self._answered and self._timer is None and not self.open_ids():
-            # Most streams end with their answer, in the same data.
-            self._timer = asyncio.get_running_loop().call_soon(self._leave_later)
-
-    def _leave_later(self) -> None:
-        if self._connection is not None:
-            loop = asyncio.get_running_loop()
-            self._timer = loop.call_later(_ANSWERED_S, self._leave_answered)
-
-    def _leave_answered(self) -> None:
-        if self._connection is not None:
-            self.abandon()
 
     def _take_message(self, event: Event) -> None:
         frame = event.data.encode("utf-8", "surrogatepass")
@@ -313,7 +298,7 @@ class Post:
 
     def _accepted(self) -> None:
         if self.open_ids():
-            self._lose_for(f"the server accepted {self._what} and did not answer it")
+            self._lose_for("the server accepted it without an answer; its outcome is unknown")
             return
         self._finish()
         if self._first.method == "notifications/initialized":
@@ -487,6 +472,11 @@ class Post:
             self.abandon()
         elif self._timer is None:
             self._timer = asyncio.get_running_loop().call_later(_CANCEL_GRACE_S, self.abandon)
+
+    def leave_answered(self) -> None:
+        """Close a stream that is open after its answer."""
+        if self._answered and self._connection is not None and not self.open_ids():
+            self.abandon()
 
     def abandon(self) -> None:
         """Close the response, and wait for no more."""

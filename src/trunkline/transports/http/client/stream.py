@@ -6,7 +6,8 @@ The rules that live here, and only here:
   that the server offers none.                 [MCP 2025-11-25, basic/transports]
 * A stream that was lost is reopened with the id of its last event, after the delay that the server
   asked for, or after 1 s, 2 s and so on up to 30 s. One that ended at once and brought nothing is
-  not reopened sooner than that.
+  not reopened sooner than that. If its events had no ids, what the server sent meanwhile is lost,
+  which is reported.
 """
 
 from __future__ import annotations
@@ -19,6 +20,7 @@ from ....concurrency.backoff import backoff
 from ....errors import TransportError
 from ....jsonrpc.framing import Oversize
 from ....jsonrpc.sse import EventReader
+from ...base import ignore
 
 if TYPE_CHECKING:
     from .connection import HttpClientConnection
@@ -114,6 +116,8 @@ class GetStream:
         self._status = 0
         self._take: Callable[[bytes], bool] = lambda _: False
         self._connection: HttpClientConnection | None = None
+        # Called when the server has answered with a stream.
+        self.on_open: Callable[[], object] = ignore
 
     async def run(self, take: Callable[[bytes], bool]) -> int:
         """Read the stream; return the status when it has ended, or `take` returns False.
@@ -149,6 +153,8 @@ class GetStream:
         self._status = status if status != 200 or is_stream else 406
         if self._transport.observer is not None:
             self._transport.observer.on_response(self, status, headers)
+        if self._status == 200:
+            self.on_open()
 
     def on_data(self, data: bytes) -> None:
         """Hand on a part of the stream."""
@@ -186,6 +192,7 @@ class SessionStream:
         self._reader = EventReader(transport.message_limit, empty=True)
         self._stream: GetStream | None = None
         self._events = 0
+        self._was_open = False
 
     def start(self) -> None:
         """Open the stream in the background."""
@@ -203,6 +210,7 @@ class SessionStream:
             events, began = self._events, now()
             try:
                 self._stream = GetStream(transport, self._reader.last_event_id, is_reserved=True)
+                self._stream.on_open = self._opened
                 status = await self._stream.run(self._feed)
             except TransportError:
                 status = 0
@@ -222,6 +230,11 @@ class SessionStream:
             transport.on_event("reconnect", f"the stream of the session, in {wait:g} s")
             await asyncio.sleep(longest_wait(wait))
         transport.on_event("given-up", "the stream of the session cannot be opened")
+
+    def _opened(self) -> None:
+        if self._was_open and not self._reader.last_event_id:
+            self._transport.on_gap()
+        self._was_open = True
 
     def _feed(self, data: bytes) -> bool:
         for event in self._reader.feed(data):

@@ -84,6 +84,8 @@ class HttpTransport:
         # Called with the id of a request that has no answer, and why; it has no effect on a
         # request that was answered.
         self.on_request_lost: Callable[[RequestId, Exception], object] = ignore
+        # Called if the stream of the session is open again, without what it has missed.
+        self.on_gap: Callable[[], object] = ignore
         # Called with what was done about a lost connection, stream or session.
         self.on_event: Callable[[str, str], object] = ignore
         # Return the headers that a tool repeats, and whether a tool may be called twice.
@@ -157,6 +159,7 @@ class HttpTransport:
             context=context,
             proxy=proxy,
         )
+        self._pool.on_full = self._leave_answered
         self._head = self._request_head()
         self._post_head = self._head_of(b"POST", self._path) + _POST_LINES
         # A task, so that `close` can cancel it.
@@ -399,6 +402,10 @@ class HttpTransport:
         for id in post.ids:
             if self._by_id.get(id) is post:
                 del self._by_id[id]
+
+    def _leave_answered(self) -> None:
+        for post in list(self._posts):
+            post.leave_answered()
 
     def lose(self, post: Post, error: Exception) -> None:
         """Report the requests of a POST that have no answer."""

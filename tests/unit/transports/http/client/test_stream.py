@@ -58,6 +58,33 @@ def test_a_lost_stream_of_a_session_is_opened_again_after_its_last_event() -> No
     assert {each.headers["mcp-session-id"] for each in (one, two)} == {"s1"}
 
 
+def test_what_a_stream_without_event_ids_missed_is_reported_as_one_change() -> None:
+    told: list[str] = []
+    held: list[Asked] = []
+    stub = McpStub(SESSION, capabilities={**CAPABLE, "resources": {"subscribe": True}})
+    stub.on["resources/subscribe"] = lambda asked: asked.result({})
+
+    def hold(asked: Asked) -> None:
+        asked.stream(": without ids\n\n", ends=False)
+        held.append(asked)
+
+    async def script(client: Client) -> None:
+        await client.subscribe("file:///a")
+        await stub.until(lambda: len(held) == 1)
+        assert told == []
+        held[0].drop()
+        await stub.until(lambda: len(told) == 2)
+
+    stub.on["GET"] = hold
+    play(
+        stub,
+        script,
+        on_list_changed=lambda kind: told.append(kind),
+        on_resource_updated=lambda uri: told.append(uri),
+    )
+    assert sorted(told) == ["file:///a", "tools"]
+
+
 @pytest.mark.parametrize("revision", ["2025-03-26", SESSION])
 def test_a_server_without_a_stream_is_not_asked_again(revision: str) -> None:
     stub = McpStub(revision)
