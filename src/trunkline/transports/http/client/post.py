@@ -164,13 +164,15 @@ class Post:
     def _send(self, connection: HttpClientConnection) -> None:
         self._connection = connection
         self._attempts += 1
-        # Nothing of an earlier response counts for this one.
-        self._parts, self._size, self._status = [], 0, 0
-        self._kind, self._retry_after, self._location = b"", None, None
-        request = self._transport.request(b"POST", self._headers(), self.frame, self._path)
-        self._transport.count(len(request))
-        if self._transport.observer is not None:
-            self._transport.observer.on_request(self, request)
+        if self._status or self._attempts > 1:
+            # Nothing of an earlier response counts for this one.
+            self._parts, self._size, self._status = [], 0, 0
+            self._kind, self._retry_after, self._location = b"", None, None
+        transport = self._transport
+        request = transport.request(b"POST", self._headers(), self.frame, self._path)
+        transport.sent_bytes += len(request)
+        if transport.observer is not None:
+            transport.observer.on_request(self, request)
         connection.send(request, self)
 
     def _headers(self) -> bytes:

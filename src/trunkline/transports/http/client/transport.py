@@ -15,8 +15,8 @@ The rules that live here, and only here:
 from __future__ import annotations
 
 import asyncio
+import re
 from collections.abc import Callable
-from functools import lru_cache
 from typing import TYPE_CHECKING, Any, Final, Protocol
 from urllib.parse import SplitResult, urljoin, urlsplit
 
@@ -53,6 +53,9 @@ _ENDPOINT_TIMEOUT_S: Final = 5.0
 # Seconds for DELETE when the client closes.
 _CLOSE_TIMEOUT_S: Final = 2.0
 _MAX_SESSION_ID_BYTES: Final = 1024
+# Without blanks and line breaks.
+_is_visible: Final = re.compile(rb"[!-~]+").fullmatch
+_are_sendable: Final = re.compile(r"[!-~]+").fullmatch
 
 
 class HttpObserver(Protocol):
@@ -113,7 +116,8 @@ class HttpTransport:
         self._by_id: dict[Any, Post] = {}
         self._listener: SessionStream | None = None
         self._tasks: set[asyncio.Task[Any]] = set()
-        self._written = 0
+        # The number of bytes that were handed to connections.
+        self.sent_bytes = 0
 
     def __repr__(self) -> str:
         return f"<HttpTransport to {self.address}, {len(self._posts)} requests>"
@@ -128,7 +132,7 @@ class HttpTransport:
     @property
     def written(self) -> int:
         """The number of bytes that have left the backlog, in total."""
-        return self._written - self.backlog
+        return self.sent_bytes - self.backlog
 
     async def connect(self) -> None:
         """Open a first connection.
@@ -198,7 +202,7 @@ class HttpTransport:
         self._posts[post] = None
         for id in post.ids:
             self._by_id[id] = post
-        if version is not None and not _are_sendable(version, str(first.method)):
+        if version is not None and _are_sendable(f"{version}{first.method}") is None:
             # Headers repeat them, and would end where their line does.
             got = f"{first.method} of {version}"
             self.lose(post, LocalProtocolError("mcp.http.method", got=got, expected="ASCII"))
@@ -383,10 +387,6 @@ class HttpTransport:
         """The size limit of a message in bytes."""
         return self._limit
 
-    def count(self, size: int) -> None:
-        """Count bytes that were handed to a connection."""
-        self._written += size
-
     def deliver(self, frame: Frame, origin: object = None, event: Event | None = None) -> None:
         """Hand a received message on; `origin` is the request in whose response it came."""
         if not self._is_reported:
@@ -415,16 +415,7 @@ class HttpTransport:
 
 
 def _is_session_id(value: bytes) -> bool:
-    return 0 < len(value) <= _MAX_SESSION_ID_BYTES and _is_visible(value)
-
-
-@lru_cache(maxsize=256)
-def _are_sendable(version: str, method: str) -> bool:
-    return _is_visible(f"{version}{method}".encode("utf-8", "replace"))
-
-
-def _is_visible(value: bytes) -> bool:
-    return all(0x21 <= each <= 0x7E for each in value)
+    return 0 < len(value) <= _MAX_SESSION_ID_BYTES and _is_visible(value) is not None
 
 
 def _origin(url: SplitResult) -> tuple[str, str | None, int | None]:
