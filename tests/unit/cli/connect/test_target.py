@@ -506,8 +506,11 @@ def test_http_without_its_library_is_misuse(run: Any, monkeypatch: Any, tmp_path
     assert shown == (2, "", f"trunkline proxy: {said}")
     shown = run("proxy", "http://127.0.0.1:0/mcp", "--", "x")
     assert shown == (2, "", f"trunkline proxy: {said}")
-    file = tmp_path / "weather.py"
+    file = tmp_path / "served_without_http.py"
     file.write_text("from trunkline import Server\napp = Server('weather')\n")
+    # What `serve` adds to both is gone after the test.
+    monkeypatch.setattr("sys.path", list(sys.path))
+    monkeypatch.setattr("sys.modules", dict(sys.modules))
     shown = run("serve", str(file), "--http", "0")
     assert shown == (2, "", f"trunkline serve: {said}")
 
