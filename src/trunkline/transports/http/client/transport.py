@@ -26,7 +26,7 @@ from ....errors import LocalProtocolError, TransportError
 from ...base import ignore
 from .message import SentMessage, negotiated_version, read_messages, version_in
 from .pool import ConnectionPool
-from .post import Post
+from .post import Post, RequestLost
 from .proxy import parse_proxy, proxy_for
 from .stream import PlainRequest, SessionStream
 
@@ -104,6 +104,8 @@ class HttpTransport:
         self._was_connected = False
         self._is_reported = False
         self._session_id: bytes | None = None
+        # Why the server does not know the session any more.
+        self._lost_session: str | None = None
         query = f"?{address.query}" if address.query else ""
         self._path = f"{address.path}{query}".encode("ascii")
         self._head = b""
@@ -184,6 +186,7 @@ class HttpTransport:
     def send(self, frame: bytes, route: Any = None) -> None:
         """Send one message in a POST of its own, without waiting."""
         if not self.is_connected:
+            self._refuse(frame)
             return
         if self._old_sse is not None:
             self._old_sse.send(frame)
@@ -208,6 +211,14 @@ class HttpTransport:
             self.lose(post, LocalProtocolError("mcp.http.method", got=got, expected="ASCII"))
             return
         post.start()
+
+    def _refuse(self, frame: bytes) -> None:
+        """Report requests that came after the session was lost."""
+        if self._lost_session is not None and not self._is_reported:
+            for each in read_messages(frame):
+                if each.method is not UNSET and isinstance(each.id, int | str):
+                    error = RequestLost(self._lost_session, was_sent=False)
+                    self.on_request_lost(each.id, error)
 
     async def close(self) -> None:
         """End the session, and close every connection."""
@@ -254,12 +265,24 @@ class HttpTransport:
             self._listener.start()
 
     def session_lost(self, reason: str) -> None:
-        """End the connection, because the server does not know the session any more."""
-        if not self._is_reported:
+        """Send no more, because the server does not know the session any more.
+
+        The connection ends with the last response: the other requests in flight will be refused
+        in the same way, and can then be sent in another session.
+        """
+        if self._lost_session is None and not self._is_reported:
+            self._lost_session = reason
+            self.is_connected = False
+            if self._listener is not None:
+                self._listener.stop()
             self.on_event("session-lost", reason)
             for post in list(self._posts):
                 post.lose_unsent(reason)
-            self.lost(reason)
+            self._end_if_lost()
+
+    def _end_if_lost(self) -> None:
+        if self._lost_session is not None and not self._posts:
+            asyncio.get_running_loop().call_soon(self.lost, self._lost_session)
 
     def lost(self, reason: str) -> None:
         """End the connection, which cannot go on."""
@@ -402,6 +425,8 @@ class HttpTransport:
         for id in post.ids:
             if self._by_id.get(id) is post:
                 del self._by_id[id]
+        if self._lost_session is not None:
+            self._end_if_lost()
 
     def _leave_answered(self) -> None:
         for post in list(self._posts):

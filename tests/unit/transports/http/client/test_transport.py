@@ -186,11 +186,9 @@ def test_a_session_stays_where_the_redirect_of_its_beginning_led() -> None:
     assert [each.path for each in stub.requests] == ["/mcp"] + ["/mcp/"] * 5
 
 
-def test_calls_that_find_the_same_session_lost_report_it_once() -> None:
+def test_calls_that_find_the_same_session_lost_report_it_once_and_are_all_repeated() -> None:
     async def script(client: Client) -> None:
-        calls = [asyncio.create_task(client.call_tool("echo")) for _ in range(5)]
-        await asyncio.wait(calls)
-        assert [each for each in calls if each.exception() is None]
+        await asyncio.gather(*(succeeds(client) for _ in range(5)))
 
     def call(asked: Asked) -> None:
         if asked.headers["mcp-session-id"] == "s1":
@@ -201,6 +199,8 @@ def test_calls_that_find_the_same_session_lost_report_it_once() -> None:
     stub = McpStub(SESSION)
     stub.on["tools/call"] = call
     assert play(stub, script) == [("session-lost", "the server has ended the session")]
+    assert len(stub.asked("tools/call")) == 10
+    assert len(stub.asked("initialize")) == 2
 
 
 def test_a_session_has_an_id_a_version_a_stream_and_an_end() -> None:
