@@ -6,7 +6,7 @@ from typing import Any
 
 from tests.conversation.app import INSTRUCTIONS
 from tests.conversation.rules import CONNECTED, STREAMABLE, rule
-from tests.conversation.talking import INFO, Raw, Talk
+from tests.conversation.talking import INFO, PREFIX, Raw, Talk
 from trunkline.spec.revisions import (
     V2025_03_26,
     V2025_06_18,
@@ -172,27 +172,58 @@ async def test_capabilities_are_what_was_registered_and_what_the_revision_knows(
 async def test_a_server_declares_and_serves_only_what_it_has(talk: Talk) -> None:
     raw = await talk.line("only-tools", opened=False)
     declared = (await raw.shake_hands())["capabilities"]
-    assert declared == {"tools": {"listChanged": True}, "logging": {}}
+    assert declared == {"tools": {"listChanged": True}}
     for method, params in [
         ("resources/list", {}),
         ("resources/templates/list", {}),
         ("resources/read", {"uri": "note://text"}),
         ("resources/subscribe", {"uri": "note://text"}),
+        ("resources/unsubscribe", {"uri": "note://text"}),
         ("prompts/list", {}),
         ("prompts/get", {"name": "review"}),
         ("completion/complete", completing("review")),
+        ("logging/setLevel", {"level": "debug"}),
     ]:
         error = await raw.error(method, params)
         assert error["code"] == -32601
         assert method in error["message"]
+    await raw.result("tools/call", {"name": "one"}, **{f"{PREFIX}logLevel": "debug"})
+    assert not [each for each in raw.received if each.get("method") == "notifications/message"]
 
 
-@rule("BP-021", "BP-039", fresh=True)
-async def test_a_server_with_nothing_still_answers(talk: Talk) -> None:
-    raw = await talk.line("empty")
-    assert (await raw.error("tools/list"))["code"] == -32601
-    assert (await raw.error("tools/call", {"name": "echo"}))["code"] == -32601
+@rule("BP-021", "BP-039", "C-34", "C-36", fresh=True)
+async def test_a_server_with_nothing_declares_what_may_be_added_and_lists_nothing(
+    talk: Talk,
+) -> None:
+    raw = await talk.line("empty", opened=False)
+    assert (await raw.shake_hands())["capabilities"] == {
+        "tools": {"listChanged": True},
+        "prompts": {"listChanged": True},
+        "resources": {"listChanged": True, "subscribe": True},
+        "logging": {},
+    }
+    for method, member in [
+        ("tools/list", "tools"),
+        ("prompts/list", "prompts"),
+        ("resources/list", "resources"),
+        ("resources/templates/list", "resourceTemplates"),
+    ]:
+        assert (await raw.result(method, {}))[member] == []
+    unknown = await raw.error("tools/call", {"name": "echo"})
+    assert (unknown["code"], unknown["message"]) == (-32602, "Unknown tool: echo")
+    assert (await raw.error("completion/complete", completing("review")))["code"] == -32601
     assert await raw.settle()
+
+
+@rule("C-35", "C-36", fresh=True)
+async def test_a_server_declares_no_changes_and_subscriptions_that_it_does_not_have(
+    talk: Talk,
+) -> None:
+    raw = await talk.line("unsubscribable", opened=False)
+    declared = (await raw.shake_hands())["capabilities"]
+    assert [declared[kind] for kind in ("tools", "prompts", "resources")] == [{}, {}, {}]
+    for method in ("resources/subscribe", "resources/unsubscribe"):
+        assert (await raw.error(method, {"uri": "note://text"}))["code"] == -32601
 
 
 def completing(prompt: str) -> dict[str, Any]:

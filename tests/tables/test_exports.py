@@ -23,7 +23,7 @@ EXPORTS = {
         SyncClient SyncPendingCall SyncSubscription SyncTaskHandle TaskHandle ToolResult
     """,
     "trunkline.server": """
-        AcceptedElicitation AsgiApp CacheHint ChoiceTitles ClientRequest Context
+        AcceptedElicitation AsgiApp CacheHint CapabilitySwitches ChoiceTitles ClientRequest Context
         DeclinedElicitation ElicitationResult Extension HttpListener InvalidClientResponse
         InvalidRequestState JsonFormatter METRICS_CONTENT_TYPE MissingCapability ParamHeader
         ReplayMismatch RequestStateTooLarge RoundTripLimitExceeded Server ServerLimits

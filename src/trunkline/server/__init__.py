@@ -28,7 +28,7 @@ __all__, __getattr__, __dir__ = lazy_exports(
         "runtime.asgi": "AsgiApp",
         "runtime.http_listener": "HttpListener",
         "runtime.listener": "ServerListener",
-        "settings": "CacheHint ServerLimits SocketLimits TaskSettings",
+        "settings": "CacheHint CapabilitySwitches ServerLimits SocketLimits TaskSettings",
         "stats": "ServerStats",
     },
 )

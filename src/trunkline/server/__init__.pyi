@@ -21,6 +21,7 @@ from .runtime.asgi import AsgiApp as AsgiApp
 from .runtime.http_listener import HttpListener as HttpListener
 from .runtime.listener import ServerListener as ServerListener
 from .settings import CacheHint as CacheHint
+from .settings import CapabilitySwitches as CapabilitySwitches
 from .settings import ServerLimits as ServerLimits
 from .settings import SocketLimits as SocketLimits
 from .settings import TaskSettings as TaskSettings
@@ -31,6 +32,7 @@ __all__ = [
     "AcceptedElicitation",
     "AsgiApp",
     "CacheHint",
+    "CapabilitySwitches",
     "ChoiceTitles",
     "ClientRequest",
     "Context",

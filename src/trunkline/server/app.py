@@ -43,7 +43,14 @@ from .handlers.output import DERIVE
 from .mount import mount
 from .registry import register
 from .registry.entries import icons_of
-from .settings import CacheHint, ServerLimits, SocketLimits, TaskSettings
+from .settings import (
+    CacheHint,
+    CapabilitySwitches,
+    ServerLimits,
+    SocketLimits,
+    TaskSettings,
+    check_switches,
+)
 from .stats import ServerStats, stats_of
 
 if TYPE_CHECKING:
@@ -103,6 +110,9 @@ class Server:
             keys to all processes that serve the same clients.
         experimental: experimental capabilities to declare.
         extensions: extensions to add, as `add_extension` does.
+        capabilities: kinds to switch off, as in `{"prompts": False, "logging": False}`; see
+            `CapabilitySwitches`. They are not declared, their methods are unknown, and what is
+            registered of them is not offered.
         list_changed: False for a server whose lists never change while it runs: it does not
             declare `listChanged`, and notifies of no change.
         subscribe: False for a server whose resources cannot be subscribed to.
@@ -110,7 +120,8 @@ class Server:
         tasks: how long tasks are kept and how many may run.
 
     Raises:
-        ValueError: an unknown revision, or an extension that cannot be added.
+        TypeError: `capabilities` is not a dict of booleans.
+        ValueError: an unknown revision or kind, or an extension that cannot be added.
     """
 
     @with_hints(SERVER_OPTIONS)
@@ -133,6 +144,7 @@ class Server:
         state_keys: Sequence[bytes] = (),
         experimental: Mapping[str, dict[str, Any]] | None = None,
         extensions: Iterable[Extension] = (),
+        capabilities: CapabilitySwitches | None = None,
         list_changed: bool = True,
         subscribe: bool = True,
         store: Store | None = None,
@@ -158,6 +170,7 @@ class Server:
             limits=limits,
             state_keys=state_keys,
             experimental=dict(experimental or {}),
+            capabilities=check_switches({} if capabilities is None else capabilities),
             list_changed=list_changed,
             subscribe=subscribe,
             store=store,
@@ -312,7 +325,6 @@ class Server:
             from .tasks.methods import tasks_extension
 
             self.add_extension(tasks_extension())
-        core.has_tools = True
         core.tools.add(entry.name, entry)
 
     if not TYPE_CHECKING:  # shows in `help`; a type checker reads the overload
@@ -438,7 +450,6 @@ class Server:
             unsafe=unsafe,
             shared=register.SharedOptions(title, description, icons, meta, inline, timeout, cache),
         )
-        core.has_resources = True
         (core.resources if entry.template is None else core.templates).add(uri, entry)
 
     def remove_resource(self, uri: str) -> None:
@@ -527,7 +538,6 @@ class Server:
         core = self._core
         shared = register.SharedOptions(title, description, icons, meta, inline, timeout)
         entry = register.prompt(core, handler, name, shared=shared)
-        core.has_prompts = True
         core.prompts.add(entry.name, entry)
 
     if not TYPE_CHECKING:  # as above

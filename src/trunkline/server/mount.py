@@ -5,6 +5,7 @@ The rules that live here, and only here:
 * Tools and prompts are renamed to `prefix_name`; URIs stay as they are.
 * What the mounted server adds or removes later is added or removed here too. A name that is
   taken here by then is left out, and a warning is logged.
+* A kind that is switched off in the mounted server is not offered here.
 * Two servers cannot mount each other, directly or through others.
 """
 
@@ -43,6 +44,7 @@ def mount(core: ServerCore, other: ServerCore, prefix: str) -> None:
         ("resources", core.resources, other.resources, ""),
         ("resources", core.templates, other.templates, ""),
     ]
+    pairs = [each for each in pairs if other.offers(each[0])]
     taken: dict[int, dict[str, Any]] = {id(theirs): {} for _, _, theirs, _ in pairs}
 
     def follow(what: str) -> None:
@@ -53,9 +55,6 @@ def mount(core: ServerCore, other: ServerCore, prefix: str) -> None:
         for kind, ours, theirs, lead in pairs:
             if kind == what:
                 _copy(other, ours, theirs, lead, taken[id(theirs)])
-        core.has_tools |= other.has_tools
-        core.has_prompts |= other.has_prompts
-        core.has_resources |= other.has_resources
 
     for _, ours, theirs, lead in pairs:
         for entry in theirs:

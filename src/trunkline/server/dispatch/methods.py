@@ -133,17 +133,12 @@ def _set_level(
 # -- lists -----------------------------------------------------------------------------------
 
 
-def _lister(
-    find: Callable[[ServerCore], PagedList[Any]], offered: Callable[[ServerCore], bool]
-) -> MethodHandler:
+def _lister(find: Callable[[ServerCore], PagedList[Any]]) -> MethodHandler:
 
     def serve(
         connection: Connection, asked: IncomingRequest, _: Caller | None, rev: ServerRevision
     ) -> None:
         core = connection.core
-        if not offered(core):
-            _not_offered(connection, asked, rev)
-            return
         cursor = _read_page.decode(params_of(asked)).cursor
         listed = find(core)
         try:
@@ -239,9 +234,6 @@ def _may_begin(
 def _no_such_tool(
     connection: Connection, asked: IncomingRequest, rev: ServerRevision, name: str
 ) -> None:
-    if not connection.core.has_tools:
-        _not_offered(connection, asked, rev)
-        return
     text = f"Unknown tool: {redact(name)}"
     connection.refuse(asked, rev.policy, ErrorKind.TOOL_NOT_FOUND, text)
 
@@ -293,9 +285,6 @@ def _read(
     connection: Connection, asked: IncomingRequest, caller: Caller | None, rev: ServerRevision
 ) -> None:
     core = connection.core
-    if not core.has_resources:
-        _not_offered(connection, asked, rev)
-        return
     params = _read_resource.decode(params_of(asked))
     uri = params.uri
     for entry, variables in core.find_resources(uri):
@@ -322,7 +311,7 @@ def _subscribe(
 ) -> None:
     core, session = connection.core, connection.session
     uri = _read_subscribe.decode(params_of(asked)).uri
-    if not (core.has_resources and core.subscribe) or session is None:
+    if session is None:
         _not_offered(connection, asked, rev)
     elif next(core.find_resources(uri), None) is None:
         connection.answer(asked, _missing(rev, uri), rev.policy)
@@ -364,9 +353,6 @@ def _get_prompt(
     connection: Connection, asked: IncomingRequest, caller: Caller | None, rev: ServerRevision
 ) -> None:
     core = connection.core
-    if not core.has_prompts:
-        _not_offered(connection, asked, rev)
-        return
     params = _read_prompt.decode(params_of(asked))
     entry: PromptEntry | None = core.prompts.get(params.name)
     if entry is None:
@@ -536,17 +522,15 @@ method_handlers: Final[dict[str, MethodHandler]] = {
     "server/discover": _discover,
     "ping": _ping,
     "logging/setLevel": _set_level,
-    "tools/list": _lister(lambda core: core.tools, lambda core: core.has_tools),
+    "tools/list": _lister(lambda core: core.tools),
     "tools/call": _call_tool,
-    "resources/list": _lister(lambda core: core.resources, lambda core: core.has_resources),
-    "resources/templates/list": _lister(
-        lambda core: core.templates, lambda core: core.has_resources
-    ),
+    "resources/list": _lister(lambda core: core.resources),
+    "resources/templates/list": _lister(lambda core: core.templates),
     "resources/read": _read,
     "resources/subscribe": _subscribe,
     "resources/unsubscribe": _unsubscribe,
     "subscriptions/listen": _listen,
-    "prompts/list": _lister(lambda core: core.prompts, lambda core: core.has_prompts),
+    "prompts/list": _lister(lambda core: core.prompts),
     "prompts/get": _get_prompt,
     "completion/complete": _complete,
     "tasks/get": _of_tasks("tasks/get"),

@@ -87,6 +87,7 @@ class ServerRevision:
             and row.form == "wire"
             and row.name in served
             and not row.extension
+            and core.offers(row.capability)
         }
         self.has_extensions = has_extensions(revision)
         self.methods: dict[str, MethodHandler] = {}
@@ -100,6 +101,7 @@ class ServerRevision:
         self._caches = "ttlMs" in requires("ListToolsResult", revision)
         self._own_meta = {SERVER_INFO: Raw(encode(self._info))} if self._says_type else {}
         self.meta: dict[str, Any] | UnsetType = self._own_meta or UNSET
+        self._logs = core.offers("logging")
         self._structured = _structured(revision)
         self._failures_are_errors = self.policy.tool_failures == "error"
         # Whether invalid arguments of a tool give a result, not an error.
@@ -201,23 +203,25 @@ class ServerRevision:
     # -- negotiation -------------------------------------------------------------------------
 
     def capabilities(self) -> ServerCapabilities:
-        """Return the capabilities in this revision, from what was registered."""
+        """Return the capabilities in this revision: what is not switched off."""
         core = self.core
         changes = True if core.list_changed else UNSET
         completes = core.has_completions and capability("completions", self.revision, "server")
         return narrow(
             ServerCapabilities(
-                tools=ServerCapabilitiesTools(list_changed=changes) if core.has_tools else UNSET,
+                tools=ServerCapabilitiesTools(list_changed=changes)
+                if core.offers("tools")
+                else UNSET,
                 prompts=ServerCapabilitiesPrompts(list_changed=changes)
-                if core.has_prompts
+                if core.offers("prompts")
                 else UNSET,
                 resources=ServerCapabilitiesResources(
                     list_changed=changes, subscribe=True if core.subscribe else UNSET
                 )
-                if core.has_resources
+                if core.offers("resources")
                 else UNSET,
                 completions={} if completes else UNSET,
-                logging={},
+                logging={} if core.offers("logging") else UNSET,
                 experimental=core.experimental or UNSET,
                 tasks=_TASKS if TASKS in core.extensions else UNSET,
                 extensions=core.extension_settings() or UNSET,
@@ -256,12 +260,15 @@ class ServerRevision:
         data: Any,
         logger: str | None,
     ) -> LoggingMessageNotificationParams | None:
-        """Return the params of a log message, or None if the client does not want the level.
+        """Return the params of a log message, or None if the client does not want the level, or the
+        server does not log to clients.
 
         Raises:
             ValueError: the level is unknown; the text lists the levels.
         """
         rank = _rank(level)
+        if not self._logs:
+            return None
         wanted: str | None
         if self.has_handshake:
             session = connection.session
