@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import json
 from typing import Any
+
+import pytest
 
 from tests.conversation.app import INSTRUCTIONS
 from tests.conversation.rules import CONNECTED, STREAMABLE, rule
@@ -83,6 +86,58 @@ async def test_ping_is_answered_before_initialize(talk: Talk) -> None:
     assert await raw.result("ping") == {}
     await raw.shake_hands()
     assert await raw.result("ping") == {}
+
+
+@rule("BP-041", fresh=True)
+@pytest.mark.parametrize("key", ["clientCapabilities", "clientInfo", "logLevel"])
+@pytest.mark.parametrize("method", ["ping", "tools/list", "example/double"])
+async def test_before_a_handshake_keys_of_single_requests_need_a_version(
+    talk: Talk, method: str, key: str
+) -> None:
+    raw = await talk.line(opened=False)
+    value = {"clientCapabilities": {}, "clientInfo": INFO, "logLevel": "info"}[key]
+    params = {"value": 1, "_meta": {f"{PREFIX}{key}": value}}
+    message = {"jsonrpc": "2.0", "id": 1, "method": method, "params": params}
+    raw.send(message)
+    error = (await raw.reply(1))["error"]
+    assert error["code"] == -32602
+    assert "protocol version" in error["message"]
+
+
+@rule("BP-030", until=V2026_07_28, fresh=True)
+async def test_initialize_opens_a_session_whatever_keys_its_meta_has(talk: Talk) -> None:
+    raw = await talk.line(opened=False)
+    meta = {f"{PREFIX}clientInfo": INFO}
+    result = await raw.result("initialize", raw.introduction(), **meta)
+    assert result["protocolVersion"] == talk.revision
+
+
+@rule("K-61", until=V2026_07_28)
+@pytest.mark.parametrize(
+    "meta",
+    [
+        {"clientCapabilities": {"sampling": {}}, "clientInfo": {"name": "x", "version": "1"}},
+        {"logLevel": "debug"},
+        {"clientCapabilities": 1},
+        {"clientInfo": "x", "logLevel": "loud"},
+    ],
+)
+async def test_in_a_session_keys_of_single_requests_change_nothing(
+    talk: Talk, meta: dict[str, Any]
+) -> None:
+    keys = {f"{PREFIX}{key}": value for key, value in meta.items()}
+    result = await talk.raw.result("tools/call", {"name": "who"}, **keys)
+    who = json.loads(result["content"][0]["text"])
+    assert (who["revision"], who["client"], who["declared"]) == (talk.revision, "script", [])
+    talk.raw.received.clear()
+    speak = {"name": "speak", "arguments": {"levels": ["debug", "info"]}}
+    await talk.raw.result("tools/call", speak, **keys, progressToken="t")
+    levels = [
+        each["params"]["level"]
+        for each in talk.raw.received
+        if each.get("method") == "notifications/message"
+    ]
+    assert levels == ["info"]
 
 
 @rule(
