@@ -23,6 +23,7 @@ __all__, __getattr__, __dir__ = lazy_exports(
         "extensions": "Extension",
         "handlers.arguments": "ParamHeader",
         "handlers.output": "ToolOutput",
+        "middleware": "ErrorMap RateLimit RequestLog RequestTimer ResultCache",
         "observability.json_log": "JsonFormatter",
         "observability.prometheus": "CONTENT_TYPE=METRICS_CONTENT_TYPE",
         "runtime.asgi": "AsgiApp",

@@ -15,6 +15,11 @@ from .context import Context as Context
 from .extensions import Extension as Extension
 from .handlers.arguments import ParamHeader as ParamHeader
 from .handlers.output import ToolOutput as ToolOutput
+from .middleware import ErrorMap as ErrorMap
+from .middleware import RateLimit as RateLimit
+from .middleware import RequestLog as RequestLog
+from .middleware import RequestTimer as RequestTimer
+from .middleware import ResultCache as ResultCache
 from .observability.json_log import JsonFormatter as JsonFormatter
 from .observability.prometheus import CONTENT_TYPE as METRICS_CONTENT_TYPE
 from .runtime.asgi import AsgiApp as AsgiApp
@@ -38,6 +43,7 @@ __all__ = [
     "Context",
     "DeclinedElicitation",
     "ElicitationResult",
+    "ErrorMap",
     "Extension",
     "HttpListener",
     "InvalidClientResponse",
@@ -46,8 +52,12 @@ __all__ = [
     "METRICS_CONTENT_TYPE",
     "MissingCapability",
     "ParamHeader",
+    "RateLimit",
     "ReplayMismatch",
+    "RequestLog",
     "RequestStateTooLarge",
+    "RequestTimer",
+    "ResultCache",
     "RoundTripLimitExceeded",
     "Server",
     "ServerLimits",

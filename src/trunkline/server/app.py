@@ -641,10 +641,16 @@ class Server:
         extension_methods.extend(self._core, extension)
 
     def middleware(self, function: Middleware) -> Middleware:
-        """Wrap every handler in a function: `async def timed(context, proceed): ...`.
+        """Wrap every request in a function: `async def timed(context, proceed): ...`.
 
-        `await proceed()` runs the rest and returns what the handler returned; what the
-        function returns takes its place. The first one registered is the outermost.
+        `await proceed()` serves the request. It returns what the handler returned, and the typed
+        result of a request without a handler, such as a `ListToolsResult`; it raises what the
+        handler raised, and a `RequestError` if the request is refused. What the function returns
+        takes the place of the result. `context.method` and `context.params` are the request; the
+        params may be replaced before `proceed`. The first one registered is the outermost.
+
+        `initialize` is not passed through middleware. That of a mounted server is around its
+        handlers alone.
 
         Raises:
             TypeError: it is not a coroutine function.

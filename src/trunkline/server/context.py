@@ -41,6 +41,7 @@ if TYPE_CHECKING:
     from .core import ServerCore
     from .dispatch.connection import Connection
     from .dispatch.handler_run import HandlerRun
+    from .dispatch.request_pipeline import RequestParams
     from .dispatch.revision import ServerRevision
 
 __all__ = ["ClientFacts", "Context"]
@@ -146,6 +147,30 @@ class Context(Struct, eq=False):
     def revision(self) -> str:
         """The revision of MCP of the request."""
         return self._rev.revision
+
+    @property
+    def params(self) -> Any:
+        """The typed params of the request, for middleware: a `CallToolRequestParams`, for example.
+
+        Those of methods outside MCP are a dict. A middleware may set it to others before
+        `proceed`.
+
+        Raises:
+            RequestError: the params are invalid; not caught, it is what the client gets.
+            AttributeError: the server has no middleware.
+        """
+        return self._middleware_params().get()
+
+    @params.setter
+    def params(self, params: Any) -> None:
+        self._middleware_params().set(params)
+
+    def _middleware_params(self) -> RequestParams:
+        request = None if self._run is None else self._run.request
+        if request is None:
+            raise AttributeError("params is for middleware: a handler has its arguments")
+        found: RequestParams = request.params
+        return found
 
     @property
     def client(self) -> ClientFacts:

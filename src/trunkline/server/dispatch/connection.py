@@ -67,6 +67,7 @@ from .requests import SMALL_BYTES, RequestRunner
 from .revision import ServerRevision
 
 if TYPE_CHECKING:
+    from ..context import Context
     from ..core import ServerCore
 
 __all__ = ["MAX_BACKLOG_BYTES", "Connection", "HandshakeSession"]
@@ -116,6 +117,10 @@ class HandshakeSession(Shown, Struct, eq=False):
 
 class Connection:
     """One connection, from its first byte to its last answer."""
+
+    # The context that middleware has of a request that is about to be served; see
+    # `request_pipeline.py`.
+    middleware_context: Context | None = None
 
     __slots__ = (
         "_ending",
@@ -178,6 +183,11 @@ class Connection:
             write_answer=getattr(transport, "answer", None),
         )
         self.runner = RequestRunner(core, self.peer, transport, self.budget, serve, self.end)
+
+    @property
+    def itself(self) -> Connection:
+        """The connection, also where something else takes its place."""
+        return self
 
     @property
     def client_key(self) -> str | None:
@@ -367,7 +377,11 @@ class Connection:
                 serve = rev.methods.get(official(method, rev.policy, rev.revision))
             if serve is None:
                 serve = self.core.own_methods.get(method)
-            if serve is None:
+            if self.core.middleware and method != "initialize":
+                from .request_pipeline import begin_request  # here: most servers have none
+
+                begin_request(self, asked, caller, rev, serve)
+            elif serve is None:
                 text = f"Unknown method: {redact(method)}"
                 self.refuse(asked, rev.policy, ErrorKind.METHOD_NOT_FOUND, text)
             else:

@@ -49,12 +49,20 @@ from ..settings import CacheHint
 from . import initialize
 from .connection import Connection, brief
 from .params import EMPTY, UNREADABLE, ToolCall, members_of, params_of
+from .requests import ResultRenderer
 from .revision import MethodHandler, ServerRevision
 
 if TYPE_CHECKING:
     from ..core import ServerCore
 
-__all__ = ["NotificationHandler", "OwnMethod", "method_handlers", "notification_handlers"]
+__all__ = [
+    "RENDERERS",
+    "NotificationHandler",
+    "OwnMethod",
+    "adopted",
+    "method_handlers",
+    "notification_handlers",
+]
 
 # Of a URI that an error repeats.
 _MAX_URI_CHARS: Final = 8192
@@ -84,6 +92,12 @@ _read_complete: Final = Decoder(CompleteRequestParams)
 _read_level: Final = Decoder(SetLevelRequestParams)
 _read_subscribe: Final = Decoder(SubscribeRequestParams)
 _read_cancelled: Final = Decoder(CancelledNotificationParams)
+
+
+def adopted(known: Context, made: Context) -> Context:
+    """Return the context that middleware has, for the handler that `made` was made for."""
+    known._core, known.name = made._core, made.name
+    return known
 
 
 def _converted(entry: Entry, texts: Mapping[str, str]) -> Any:
@@ -187,6 +201,8 @@ def _call_tool(
         _no_such_tool(connection, asked, rev, params.name)
         return
     context = Context(connection, asked, rev, caller, entry.owner, entry.name)
+    if connection.middleware_context is not None:
+        context = adopted(connection.middleware_context, context)
     may_be_task = entry.task != "never" or params.task is not UNSET
     if may_be_task and not core.tasks.admit(context, entry, params.task):
         return
@@ -251,7 +267,8 @@ def _refuse_arguments(context: Context, entry: ToolEntry, problem: str) -> None:
     connection, asked, rev = context._connection, context._asked, context._rev
     text = f"Invalid arguments for tool {entry.name!r}: {problem}"
     # A client that requested a task expects a task or an error.
-    wants_task = rev.has_handshake and context._run is not None
+    run = context._run
+    wants_task = rev.has_handshake and run is not None and run.become is not None
     if rev.bad_arguments_are_results and not wants_task:
         result = rev.tool_result(errors.failed(text), entry.output)
         connection.answer(asked, result, rev.policy)
@@ -273,7 +290,9 @@ class _Resource(_Answered):
     def finish(self, entry: ResourceEntry, context: Context, value: Any) -> Any:
         rev = context._rev
         if value is None:
-            return _missing(rev, context.name)
+            text, shown = _missing(context.name)
+            kind = ErrorKind.RESOURCE_NOT_FOUND
+            return named_error(kind, policy=rev.policy, message=text, uri=shown)
         result = ReadResourceResult(contents_of(value, context.name, entry.mime_type))
         # Depends on an answer: not cached.  [MCP 2026-07-28, server/utilities/caching]
         is_kept = context._run is None or context._run.round is None
@@ -293,17 +312,26 @@ def _read(
         except ValidationError:
             continue  # no resource of the template has such a name
         context = Context(connection, asked, rev, caller, entry.owner, uri)
+        if connection.middleware_context is not None:
+            context = adopted(connection.middleware_context, context)
         if _may_begin(context, params):
             connection.runner.begin(_RESOURCE, entry, values, context)
         return
-    connection.answer(asked, _missing(rev, uri), rev.policy)
+    _refuse_missing(connection, asked, rev, uri)
 
 
-def _missing(rev: ServerRevision, uri: str) -> ErrorObject:
-    text = f"Resource not found: {redact(uri)}"
+def _missing(uri: str) -> tuple[str, str]:
+    """Return the text of an error about a resource that does not exist, and its URI."""
     # A longer one names nothing: it is longer than any URI that is matched.
     shown = uri if len(uri) <= _MAX_URI_CHARS else brief(uri)
-    return named_error(ErrorKind.RESOURCE_NOT_FOUND, policy=rev.policy, message=text, uri=shown)
+    return f"Resource not found: {redact(uri)}", shown
+
+
+def _refuse_missing(
+    connection: Connection, asked: IncomingRequest, rev: ServerRevision, uri: str
+) -> None:
+    text, shown = _missing(uri)
+    connection.refuse(asked, rev.policy, ErrorKind.RESOURCE_NOT_FOUND, text, uri=shown)
 
 
 def _subscribe(
@@ -314,8 +342,8 @@ def _subscribe(
     if session is None:
         _not_offered(connection, asked, rev)
     elif next(core.find_resources(uri), None) is None:
-        connection.answer(asked, _missing(rev, uri), rev.policy)
-    elif not core.streams.subscribe(connection, uri):
+        _refuse_missing(connection, asked, rev, uri)
+    elif not core.streams.subscribe(connection.itself, uri):
         text = f"No more than {core.limits.subscriptions} subscriptions"
         connection.refuse(asked, rev.policy, ErrorKind.SUBSCRIPTION_FAILED, text)
     else:
@@ -326,7 +354,7 @@ def _unsubscribe(
     connection: Connection, asked: IncomingRequest, _: Caller | None, rev: ServerRevision
 ) -> None:
     uri = _read_subscribe.decode(params_of(asked)).uri
-    connection.core.streams.unsubscribe(connection, uri)
+    connection.core.streams.unsubscribe(connection.itself, uri)
     connection.answer(asked, rev.empty(), rev.policy)
 
 
@@ -373,6 +401,8 @@ def _get_prompt(
         connection.refuse(asked, rev.policy, ErrorKind.INVALID_PROMPT_ARGUMENTS, text)
         return
     context = Context(connection, asked, rev, caller, entry.owner, entry.name)
+    if connection.middleware_context is not None:
+        context = adopted(connection.middleware_context, context)
     if _may_begin(context, params):
         connection.runner.begin(_PROMPT, entry, values, context)
 
@@ -417,6 +447,8 @@ def _complete(
     if params.context is not UNSET and params.context.arguments is not UNSET:
         others = params.context.arguments
     context = Context(connection, asked, rev, caller, completer.owner, name)
+    if connection.middleware_context is not None:
+        context = adopted(connection.middleware_context, context)
     given = (argument.value, others)[: len(completer.arguments.names)]
     struct = completer.arguments.struct
     values = struct(**dict(zip(struct.__struct_fields__, given, strict=False)))
@@ -469,6 +501,8 @@ class OwnMethod(_Answered):
             return
         entry = self.entry
         context = Context(connection, asked, rev, caller, entry.owner, entry.name)
+        if connection.middleware_context is not None:
+            context = adopted(connection.middleware_context, context)
         connection.runner.begin(self, entry, values, context)
 
     def finish(self, _: Entry, context: Context, value: Any) -> Any:
@@ -493,6 +527,14 @@ _TOOL: Final = _Tool()
 _RESOURCE: Final = _Resource()
 _PROMPT: Final = _Prompt()
 _COMPLETION: Final = _Completion()
+
+# What renders the values of handlers, by method.
+RENDERERS: Final[dict[str, ResultRenderer]] = {
+    "tools/call": _TOOL,
+    "resources/read": _RESOURCE,
+    "prompts/get": _PROMPT,
+    "completion/complete": _COMPLETION,
+}
 
 
 # -- notifications ---------------------------------------------------------------------------
