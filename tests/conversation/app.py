@@ -593,10 +593,10 @@ def extended() -> Server:
     @app.tool
     async def star(ctx: Context) -> str:
         """Answer with a result of the extension, to who can have one."""
-        colour = ctx.extension("com.example/stars")
-        if colour is None:
+        settings = ctx.extension("com.example/stars")
+        if settings is None or not stars.accepts_results(ctx):
             return "plain"
-        answer: str = stars.result("starred", {"colour": colour.get("colour")})
+        answer: str = stars.result("starred", {"colour": settings.get("colour")})
         return answer
 
     return app

@@ -19,7 +19,7 @@ from ...jsonrpc.incoming import IncomingRequest
 from ...jsonrpc.limits import TransportName
 from ...jsonrpc.messages import ErrorObject
 from ...jsonrpc.policy import Policy
-from ...mcp.extensions import has_extensions
+from ...mcp.extensions import declared_in, has_extensions
 from ...mcp.meta import SERVER_INFO, Caller
 from ...mcp.shaping import narrow
 from ...mcp.tables import requires, result_types
@@ -113,8 +113,11 @@ class ServerRevision:
         return f"<Surface of {self.core.name!r} in {self.revision}>"
 
     def refresh(self) -> None:
-        """Update the methods of extensions, if the revision has extensions."""
-        added = self.core.extension_methods if self.has_extensions else {}
+        """Update the methods of extensions; those of tasks need a revision with extensions."""
+        added = self.core.extension_methods
+        if not self.has_extensions and TASKS in self.core.extensions:
+            tasks = self.core.extensions[TASKS].extension.methods
+            added = {name: serve for name, serve in added.items() if name not in tasks}
         self.methods = {**added, **self._own_methods}
 
     def codec(self, transport: TransportName) -> Codec:
@@ -207,7 +210,7 @@ class ServerRevision:
         core = self.core
         changes = True if core.list_changed else UNSET
         completes = core.has_completions and capability("completions", self.revision, "server")
-        return narrow(
+        declared = narrow(
             ServerCapabilities(
                 tools=ServerCapabilitiesTools(list_changed=changes)
                 if core.offers("tools")
@@ -224,10 +227,12 @@ class ServerRevision:
                 logging={} if core.offers("logging") else UNSET,
                 experimental=core.experimental or UNSET,
                 tasks=_TASKS if TASKS in core.extensions else UNSET,
-                extensions=core.extension_settings() or UNSET,
             ),
             self.revision,
         )
+        # Not narrowed: in `initialize` they are declared too.
+        extensions = declared_in(self.revision, core.extension_settings())
+        return replace(declared, extensions=extensions) if extensions else declared
 
     def initialized(self) -> InitializeResult:
         """Return the result of `initialize`."""
