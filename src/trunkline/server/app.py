@@ -101,7 +101,8 @@ class Server:
         instructions: how a model should use the server, as a text for its prompt.
         revisions: the revisions of MCP to serve; all five by default.
         policy: how messages are written and read, for peers with quirks.
-        page_size: entries on one page of a list.
+        page_size: entries on one page of a list. By default 100 in 2026-07-28, and up to
+            2025-11-25 as many as fit in 512 KiB, since many clients read one page only.
         cache: how long clients may cache lists and results, unless an entry has its own.
         lifespan: a function of the server that returns an async context manager, entered
             before the first connection; what it yields is `ctx.state`.
@@ -137,7 +138,7 @@ class Server:
         icons: Iterable[Icon | str] = (),
         revisions: Iterable[str] = REVISIONS,
         policy: Policy | None = None,
-        page_size: int = 100,
+        page_size: int | None = None,
         cache: CacheHint = CacheHint(),  # noqa: B008  # immutable
         lifespan: Lifespan | None = None,
         limits: ServerLimits = ServerLimits(),  # noqa: B008  # immutable

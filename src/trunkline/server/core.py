@@ -53,6 +53,9 @@ __all__ = ["Lifespan", "ServerCore"]
 
 _log: Final = logging.getLogger("trunkline.server")
 
+# Entries on one page of a list, unless the author gives another number.
+PAGE_SIZE: Final = 100
+
 Lifespan: TypeAlias = Callable[["Server"], AbstractAsyncContextManager[Any]]
 
 
@@ -67,7 +70,7 @@ class ServerCore:
         instructions: str | None,
         revisions: Iterable[str],
         policy: Policy | None,
-        page_size: int,
+        page_size: int | None,
         cache: CacheHint,
         lifespan: Lifespan | None,
         limits: ServerLimits,
@@ -103,7 +106,10 @@ class ServerCore:
         # Made now, before any fork, so that all worker processes share it.
         self._seal = StateSealer(tuple(state_keys))
         self._cursor_key = self._seal.first
-        make = registration.list_maker(page_size, self._cursor_key, self)
+        # Whether lists are one page in revisions with a handshake, up to a size in bytes.
+        self.has_whole_lists = page_size is None
+        size = PAGE_SIZE if page_size is None else page_size
+        make = registration.list_maker(size, self._cursor_key, self)
         self.tools: PagedList[ToolEntry] = make("tools", self._tool_row)
         self.resources: PagedList[ResourceEntry] = make("resources", lambda each, _: each.row())
         self.templates: PagedList[ResourceEntry] = make(

@@ -157,7 +157,12 @@ def _lister(find: Callable[[ServerCore], PagedList[Any]]) -> MethodHandler:
         listed = find(core)
         try:
             tail = rev.tail(core.cache_of(listed))
-            page = listed.page(rev.revision, None if cursor is UNSET else cursor, tail=tail)
+            page = listed.page(
+                rev.revision,
+                None if cursor is UNSET else cursor,
+                tail=tail,
+                max_bytes=rev.page_bytes,
+            )
         except InvalidCursor as error:
             connection.refuse(asked, rev.policy, ErrorKind.INVALID_CURSOR, str(error))
         else:

@@ -58,6 +58,10 @@ __all__ = ["LEVELS", "MethodHandler", "ServerRevision"]
 # Severity by level, from 0.
 LEVELS: Final[dict[str, int]] = {level: rank for rank, level in enumerate(LOG_LEVELS)}
 
+# Of a page of a list in revisions with a handshake: hundreds of tools with long schemas, and less
+# than clients limit a message to.
+MAX_PAGE_BYTES: Final = 512 * 1024
+
 # The capability of a server with tasks, where tasks are not an extension.
 _TASKS: Final = ServerCapabilitiesTasks(
     cancel={},
@@ -94,6 +98,8 @@ class ServerRevision:
         self.refresh()
         # Whether questions are sent inside results, and answers come as params.
         self.asks_in_results = InputRequiredResult in result_types("tools/call", revision)
+        # Many clients of these revisions read the first page only.
+        self.page_bytes = MAX_PAGE_BYTES if self.has_handshake and core.has_whole_lists else None
         self._codecs: dict[str, Codec] = {}
         self._info = narrow(core.info, revision)
         # Whether each result carries `resultType` and the server's `_meta`.
