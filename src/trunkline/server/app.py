@@ -359,6 +359,7 @@ class Server:
         timeout: float | None = None,
         cache: CacheHint | None = None,
         unsafe: bool = False,
+        fixed_uri: bool = False,
     ) -> Callable[[F], F]:
         """Register a function as a resource; `{name}` in the URI makes it a template.
 
@@ -380,6 +381,8 @@ class Server:
             unsafe: call the handler of a template for any value. By default a value that leads
                 out of a folder, such as `../x`, `/x` or `..%2Fx`, is a resource that does not
                 exist.
+            fixed_uri: keep the URI where this server is mounted with a prefix; for URIs that
+                appear in what the server sends.
 
         Raises:
             TypeError: the parameters are not the variables of the template.
@@ -404,6 +407,7 @@ class Server:
                 timeout=timeout,
                 cache=cache,
                 unsafe=unsafe,
+                fixed_uri=fixed_uri,
             )
             return handler
 
@@ -427,6 +431,7 @@ class Server:
         timeout: float | None = None,
         cache: CacheHint | None = None,
         unsafe: bool = False,
+        fixed_uri: bool = False,
     ) -> None:
         """Register a resource or a template without a decorator; options as for `resource`.
 
@@ -449,6 +454,7 @@ class Server:
             size=size,
             annotations=annotations,
             unsafe=unsafe,
+            fixed_uri=fixed_uri,
             shared=register.SharedOptions(title, description, icons, meta, inline, timeout, cache),
         )
         (core.resources if entry.template is None else core.templates).add(uri, entry)
@@ -664,7 +670,8 @@ class Server:
     def mount(self, other: Server, *, prefix: str = "") -> None:
         """Offer what another server offers, its tools and prompts under `prefix_`.
 
-        URIs stay as they are. What the other server registers or removes later is added or
+        The prefix is the first segment of its URIs and templates: `config://app` is
+        `config://prefix/app` here. What the other server registers or removes later is added or
         removed here too; its handlers keep its middleware, its lifespan and its state.
 
         Its extensions are advertised here too. Its own methods and notifications are not.

@@ -210,7 +210,10 @@ class ServerCore:
             found = (entry for entry, _ in self.find_resources(name))
             entries = found if template is None else [template]
         for entry in entries:
-            own = entry.uri if isinstance(entry, ResourceEntry) else entry.own_name or entry.name
+            if isinstance(entry, ResourceEntry):
+                own = entry.own_uri or entry.uri
+            else:
+                own = entry.own_name or entry.name
             owner: ServerCore = entry.owner
             completer = owner.completions.get((kind, own, argument))
             if completer is not None:
