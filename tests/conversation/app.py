@@ -46,6 +46,7 @@ from trunkline.mcp import (
     ResourceLink,
     TextContent,
 )
+from trunkline.server import CapabilitySwitches
 from trunkline.skills import Skills
 from trunkline.spec.revisions import LATEST, REVISIONS
 
@@ -543,11 +544,21 @@ def wrapped() -> Server:
 
 def only_tools() -> Server:
     """Return a server that has tools and nothing else."""
-    app = Server("only-tools")
+    off: CapabilitySwitches = {"resources": False, "prompts": False, "logging": False}
+    app = Server("only-tools", capabilities=off)
 
     @app.tool
-    async def one() -> str:
+    async def one(ctx: Context) -> str:
+        await ctx.log("emergency", "one")
         return "one"
+
+    @app.prompt
+    def review(style: str) -> str:
+        return style
+
+    @app.resource("note://text")
+    def text() -> str:
+        return "text"
 
     return app
 
@@ -582,10 +593,10 @@ def extended() -> Server:
     @app.tool
     async def star(ctx: Context) -> str:
         """Answer with a result of the extension, to who can have one."""
-        colour = ctx.extension("com.example/stars")
-        if colour is None:
+        settings = ctx.extension("com.example/stars")
+        if settings is None or not stars.accepts_results(ctx):
             return "plain"
-        answer: str = stars.result("starred", {"colour": colour.get("colour")})
+        answer: str = stars.result("starred", {"colour": settings.get("colour")})
         return answer
 
     return app
@@ -611,6 +622,7 @@ VARIANTS: Final[dict[str, Callable[[], Server]]] = {
     "tasks": tasks,
     "tasks-erlmcp": lambda: tasks(policy=Policy.erlmcp()),
     "empty": lambda: Server("empty"),
+    "unsubscribable": lambda: example(subscribe=False, list_changed=False),
     "handshake-only": lambda: example(revisions=_HANDSHAKES),
     "per-request-only": lambda: example(revisions=[LATEST]),
     "middle": lambda: example(revisions=["2025-03-26", "2025-06-18"]),

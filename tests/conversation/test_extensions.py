@@ -22,14 +22,9 @@ def declaring(**settings: Any) -> dict[str, Any]:
 
 
 @rule("BP-050", "BP-039")
-async def test_an_extension_is_advertised_where_there_are_any(talk: Talk) -> None:
-    raw = await talk.able_line("extended")
-    if talk.is_new:
-        found = (await raw.result("server/discover"))["capabilities"]
-        assert found["extensions"] == {STARS: {"most": 5}}
-    else:
-        fresh = await talk.line("extended", opened=False)
-        assert "extensions" not in (await fresh.shake_hands())["capabilities"]
+async def test_an_extension_is_advertised_in_every_revision(talk: Talk) -> None:
+    raw = await talk.line("extended", opened=False)
+    assert (await raw.shake_hands())["capabilities"]["extensions"] == {STARS: {"most": 5}}
 
 
 @rule("BP-051", since=NEW)
@@ -61,12 +56,29 @@ async def test_a_result_of_an_extension_goes_to_who_declared_it(talk: Talk) -> N
     assert "content" not in starred
 
 
-@rule("BP-021", until=NEW)
-async def test_before_there_were_extensions_there_is_nothing_of_it(talk: Talk) -> None:
-    raw = await talk.able_line("extended")
-    for method in ("stars/list", "stars/count"):
-        assert (await raw.error(method))["code"] == -32601
+@rule("K-23", until=NEW, fresh=True)
+async def test_in_a_session_an_extension_is_declared_once(talk: Talk) -> None:
+    raw = await talk.line("extended", capabilities={"extensions": {STARS: {"colour": "red"}}})
+    assert (await raw.result("stars/list", {"limit": 3})) == {"stars": [0, 1, 2]}
+    # Results of its own type need a revision with result types.
     assert await raw.text("star") == "plain"
+
+
+@rule("K-23", until=NEW)
+async def test_in_a_session_without_a_declaration_the_missing_one_is_named(talk: Talk) -> None:
+    raw = await talk.able_line("extended")
+    error = await raw.error("stars/list")
+    assert error["code"] == -32600
+    assert error["data"]["requiredCapabilities"] == {"extensions": {STARS: {}}}
+    assert (await raw.result("stars/count")) == {"count": 5}
+    assert await raw.text("star") == "plain"
+
+
+@rule("K-23", until=NEW, fresh=True)
+async def test_our_client_declares_its_extensions_in_initialize(talk: Talk) -> None:
+    client = await talk.connect("extended", extensions={STARS: {}})
+    assert client.server_extensions == {STARS: {"most": 5}}
+    assert (await client.request("stars/list", {"limit": 1}))["stars"] == [0]
 
 
 @rule("BP-051", "BP-050", since=NEW, fresh=True)

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import json
 from typing import Any
+
+import pytest
 
 from tests.conversation.app import INSTRUCTIONS
 from tests.conversation.rules import CONNECTED, STREAMABLE, rule
-from tests.conversation.talking import INFO, Raw, Talk
+from tests.conversation.talking import INFO, PREFIX, Raw, Talk
 from trunkline.spec.revisions import (
     V2025_03_26,
     V2025_06_18,
@@ -83,6 +86,58 @@ async def test_ping_is_answered_before_initialize(talk: Talk) -> None:
     assert await raw.result("ping") == {}
     await raw.shake_hands()
     assert await raw.result("ping") == {}
+
+
+@rule("BP-041", fresh=True)
+@pytest.mark.parametrize("key", ["clientCapabilities", "clientInfo", "logLevel"])
+@pytest.mark.parametrize("method", ["ping", "tools/list", "example/double"])
+async def test_before_a_handshake_keys_of_single_requests_need_a_version(
+    talk: Talk, method: str, key: str
+) -> None:
+    raw = await talk.line(opened=False)
+    value = {"clientCapabilities": {}, "clientInfo": INFO, "logLevel": "info"}[key]
+    params = {"value": 1, "_meta": {f"{PREFIX}{key}": value}}
+    message = {"jsonrpc": "2.0", "id": 1, "method": method, "params": params}
+    raw.send(message)
+    error = (await raw.reply(1))["error"]
+    assert error["code"] == -32602
+    assert "protocol version" in error["message"]
+
+
+@rule("BP-030", until=V2026_07_28, fresh=True)
+async def test_initialize_opens_a_session_whatever_keys_its_meta_has(talk: Talk) -> None:
+    raw = await talk.line(opened=False)
+    meta = {f"{PREFIX}clientInfo": INFO}
+    result = await raw.result("initialize", raw.introduction(), **meta)
+    assert result["protocolVersion"] == talk.revision
+
+
+@rule("K-61", until=V2026_07_28)
+@pytest.mark.parametrize(
+    "meta",
+    [
+        {"clientCapabilities": {"sampling": {}}, "clientInfo": {"name": "x", "version": "1"}},
+        {"logLevel": "debug"},
+        {"clientCapabilities": 1},
+        {"clientInfo": "x", "logLevel": "loud"},
+    ],
+)
+async def test_in_a_session_keys_of_single_requests_change_nothing(
+    talk: Talk, meta: dict[str, Any]
+) -> None:
+    keys = {f"{PREFIX}{key}": value for key, value in meta.items()}
+    result = await talk.raw.result("tools/call", {"name": "who"}, **keys)
+    who = json.loads(result["content"][0]["text"])
+    assert (who["revision"], who["client"], who["declared"]) == (talk.revision, "script", [])
+    talk.raw.received.clear()
+    speak = {"name": "speak", "arguments": {"levels": ["debug", "info"]}}
+    await talk.raw.result("tools/call", speak, **keys, progressToken="t")
+    levels = [
+        each["params"]["level"]
+        for each in talk.raw.received
+        if each.get("method") == "notifications/message"
+    ]
+    assert levels == ["info"]
 
 
 @rule(
@@ -172,27 +227,58 @@ async def test_capabilities_are_what_was_registered_and_what_the_revision_knows(
 async def test_a_server_declares_and_serves_only_what_it_has(talk: Talk) -> None:
     raw = await talk.line("only-tools", opened=False)
     declared = (await raw.shake_hands())["capabilities"]
-    assert declared == {"tools": {"listChanged": True}, "logging": {}}
+    assert declared == {"tools": {"listChanged": True}}
     for method, params in [
         ("resources/list", {}),
         ("resources/templates/list", {}),
         ("resources/read", {"uri": "note://text"}),
         ("resources/subscribe", {"uri": "note://text"}),
+        ("resources/unsubscribe", {"uri": "note://text"}),
         ("prompts/list", {}),
         ("prompts/get", {"name": "review"}),
         ("completion/complete", completing("review")),
+        ("logging/setLevel", {"level": "debug"}),
     ]:
         error = await raw.error(method, params)
         assert error["code"] == -32601
         assert method in error["message"]
+    await raw.result("tools/call", {"name": "one"}, **{f"{PREFIX}logLevel": "debug"})
+    assert not [each for each in raw.received if each.get("method") == "notifications/message"]
 
 
-@rule("BP-021", "BP-039", fresh=True)
-async def test_a_server_with_nothing_still_answers(talk: Talk) -> None:
-    raw = await talk.line("empty")
-    assert (await raw.error("tools/list"))["code"] == -32601
-    assert (await raw.error("tools/call", {"name": "echo"}))["code"] == -32601
+@rule("BP-021", "BP-039", "C-34", "C-36", fresh=True)
+async def test_a_server_with_nothing_declares_what_may_be_added_and_lists_nothing(
+    talk: Talk,
+) -> None:
+    raw = await talk.line("empty", opened=False)
+    assert (await raw.shake_hands())["capabilities"] == {
+        "tools": {"listChanged": True},
+        "prompts": {"listChanged": True},
+        "resources": {"listChanged": True, "subscribe": True},
+        "logging": {},
+    }
+    for method, member in [
+        ("tools/list", "tools"),
+        ("prompts/list", "prompts"),
+        ("resources/list", "resources"),
+        ("resources/templates/list", "resourceTemplates"),
+    ]:
+        assert (await raw.result(method, {}))[member] == []
+    unknown = await raw.error("tools/call", {"name": "echo"})
+    assert (unknown["code"], unknown["message"]) == (-32602, "Unknown tool: echo")
+    assert (await raw.error("completion/complete", completing("review")))["code"] == -32601
     assert await raw.settle()
+
+
+@rule("C-35", "C-36", fresh=True)
+async def test_a_server_declares_no_changes_and_subscriptions_that_it_does_not_have(
+    talk: Talk,
+) -> None:
+    raw = await talk.line("unsubscribable", opened=False)
+    declared = (await raw.shake_hands())["capabilities"]
+    assert [declared[kind] for kind in ("tools", "prompts", "resources")] == [{}, {}, {}]
+    for method in ("resources/subscribe", "resources/unsubscribe"):
+        assert (await raw.error(method, {"uri": "note://text"}))["code"] == -32601
 
 
 def completing(prompt: str) -> dict[str, Any]:

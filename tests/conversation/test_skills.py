@@ -5,8 +5,6 @@ from __future__ import annotations
 from hashlib import sha256
 from typing import Any
 
-import pytest
-
 from tests.conversation.app import SKILLS
 from tests.conversation.rules import rule
 from tests.conversation.talking import PREFIX, Raw, Talk
@@ -93,10 +91,11 @@ async def test_the_children_of_a_folder_are_read(talk: Talk) -> None:
         assert (await raw.error(method, {"uri": uri}))["code"] == -32602
 
 
-@rule("BP-021", until=NEW)
-@pytest.mark.parametrize("method", ["skills/list", "skills/get"])
-async def test_before_there_were_extensions_nothing_is_listed_as_a_skill(
-    talk: Talk, method: str
-) -> None:
-    raw = await talk.able_line("skilled")
-    assert (await raw.error(method, {"uri": PDF}))["code"] == -32601
+@rule("K-23", until=NEW, fresh=True)
+async def test_skills_are_declared_and_listed_in_sessions_too(talk: Talk) -> None:
+    raw = await talk.line("skilled", opened=False)
+    declared = (await raw.shake_hands())["capabilities"]["extensions"]
+    assert declared[f"{PREFIX}skills"] == {"directoryRead": True}
+    found = {each["uri"] for each in await listed(raw, "skills/list", "skills")}
+    assert found == {PDF, "skill://notes/SKILL.md"}
+    assert (await raw.result("skills/get", {"uri": PDF}))["skill"]["uri"] == PDF

@@ -23,11 +23,12 @@ EXPORTS = {
         SyncClient SyncPendingCall SyncSubscription SyncTaskHandle TaskHandle ToolResult
     """,
     "trunkline.server": """
-        AcceptedElicitation AsgiApp CacheHint ChoiceTitles ClientRequest Context
-        DeclinedElicitation ElicitationResult Extension HttpListener InvalidClientResponse
+        AcceptedElicitation AsgiApp CacheHint CapabilitySwitches ChoiceTitles ClientRequest Context
+        DeclinedElicitation ElicitationResult ErrorMap Extension HttpListener InvalidClientResponse
         InvalidRequestState JsonFormatter METRICS_CONTENT_TYPE MissingCapability ParamHeader
-        ReplayMismatch RequestStateTooLarge RoundTripLimitExceeded Server ServerLimits
-        ServerListener ServerStats SocketLimits TaskSettings ToolOutput
+        RateLimit ReplayMismatch RequestLog RequestStateTooLarge RequestTimer ResultCache
+        RoundTripLimitExceeded Server ServerLimits ServerListener ServerStats SocketLimits
+        TaskSettings ToolOutput
     """,
     "trunkline.skills": """
         FrontmatterError SkillEntry SkillResource Skills VerificationFailed verify

@@ -49,7 +49,7 @@ logging.basicConfig(level=logging.INFO)
 app.run(sys.argv[1])
 """
 # One that keeps nothing between requests.
-ALONE = ', revisions=["2026-07-28"], list_changed=False'
+ALONE = ', revisions=["2026-07-28"], list_changed=False, subscribe=False'
 
 
 class Process:

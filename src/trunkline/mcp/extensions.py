@@ -2,13 +2,17 @@
 
 A server advertises extensions, a client declares them, both as `{id: settings}` among their
 capabilities.                            [MCP 2026-07-28, basic/versioning#extension-negotiation]
+Up to 2025-11-25 that member is not part of the specification, and is declared in `initialize` all
+the same, as other implementations do: capabilities are an open set.
 
 The rules that live here, and only here:
 
 * An id has the syntax of a `_meta` key, with a mandatory prefix. Reserved prefixes are allowed:
   official extensions have them.
 * Settings are a JSON object; an empty one means support without settings.
-* An extension may define result types, except those of MCP itself.
+* An extension may define result types, except those of MCP itself. Only revisions that have
+  extensions have result types.
+* The tasks extension belongs to revisions that have extensions; 2025-11-25 has tasks of its own.
 """
 
 from __future__ import annotations
@@ -21,9 +25,10 @@ from typing import Any, Final
 from msgspec.json import encode
 
 from ..spec.lookup import capability
+from ..spec.mcp.tasks_extension import EXTENSION as TASKS
 from ..spec.meta_key_check import KEY_SYNTAX, check_meta_key
 
-__all__ = ["check_id", "has_extensions", "result_types_of", "settings_of"]
+__all__ = ["check_id", "declared_in", "has_extensions", "result_types_of", "settings_of"]
 
 # The result types of the core.                 [MCP 2026-07-28, basic#resulttype]
 _OF_THE_CORE: Final = frozenset(("complete", "input_required"))
@@ -31,12 +36,23 @@ _OF_THE_CORE: Final = frozenset(("complete", "input_required"))
 
 @cache  # one entry per released revision: another raises, and nothing is kept
 def has_extensions(revision: str) -> bool:
-    """Return True if a revision has extensions.
+    """Return True if a revision has extensions, and results of their own types.
 
     Raises:
         UnknownRevision: the revision is unknown; the text lists the known ones.
     """
     return capability("extensions", revision, "server") is not None
+
+
+def declared_in(revision: str, settings: dict[str, dict[str, Any]]) -> dict[str, dict[str, Any]]:
+    """Return the extensions of `settings` that are declared in a revision.
+
+    Raises:
+        UnknownRevision: the revision is unknown; the text lists the known ones.
+    """
+    if has_extensions(revision):
+        return settings
+    return {id: value for id, value in settings.items() if id != TASKS}
 
 
 def check_id(id: Any) -> None:

@@ -12,7 +12,7 @@ The rules that live here, and only here:
 * A known key with a value of another type makes the request invalid. Unknown members of
   capabilities are accepted.
 * An unknown log level has an error of its own.                 [MCP 2026-07-28, logging]
-* Unknown keys stay in `Caller.meta`, unchanged.
+* Unknown keys stay in `Caller.meta`, unchanged. So do keys that the revision of a session lacks.
 
 Clients of 2026-07-28 send the same with every request, so a `CallerMemo` decodes it once.
 """
@@ -57,7 +57,9 @@ __all__ = [
     "CallerMemo",
     "encoded_request_meta",
     "lacking",
+    "lacks_version",
     "read_caller",
+    "read_session_caller",
     "request_meta",
     "with_progress_token",
 ]
@@ -125,6 +127,28 @@ def read_caller(raw: bytes) -> Caller:
         raise BadMeta(_PLACE, "JSON that can be read") from None
     known = {name: read(meta[key], key) for key, name, read in _READ if key in meta}
     return Caller(meta=meta, **known)
+
+
+def read_session_caller(raw: bytes, revision: str) -> Caller | None:
+    """Decode only the keys that the revision of a session has; None if a version is named.
+
+    Raises:
+        BadMeta: as `read_caller`.
+    """
+    try:
+        meta = _object.decode(raw)
+    except (ValueError, RecursionError):
+        return None  # `read_caller` raises for it
+    if PROTOCOL_VERSION in meta:
+        return None
+    keys = {row.key for row in meta_keys(revision)}
+    known = {name: read(meta[key], key) for key, name, read in _READ if key in meta and key in keys}
+    return Caller(meta=meta, **known)
+
+
+def lacks_version(caller: Caller) -> bool:
+    """Return True if a request has keys of a revision without a handshake, and no version."""
+    return caller.protocol_version is None and not _NEED_VERSION.isdisjoint(caller.meta)
 
 
 def lacking(caller: Caller, revision: str) -> tuple[str, ...]:
@@ -210,6 +234,10 @@ _MEMBERS: Final = {
 _READ: Final = tuple(
     (row.key, _MEMBERS[row.key], _READERS[row.type]) for row in META_KEYS if row.key in _MEMBERS
 )
+
+
+# Keys that have a meaning only beside the version of the request.
+_NEED_VERSION: Final = frozenset((CLIENT_CAPABILITIES, CLIENT_INFO, LOG_LEVEL))
 
 
 def _on_every_request(revision: str) -> tuple[MetaKey, ...]:

@@ -15,12 +15,18 @@ from .context import Context as Context
 from .extensions import Extension as Extension
 from .handlers.arguments import ParamHeader as ParamHeader
 from .handlers.output import ToolOutput as ToolOutput
+from .middleware import ErrorMap as ErrorMap
+from .middleware import RateLimit as RateLimit
+from .middleware import RequestLog as RequestLog
+from .middleware import RequestTimer as RequestTimer
+from .middleware import ResultCache as ResultCache
 from .observability.json_log import JsonFormatter as JsonFormatter
 from .observability.prometheus import CONTENT_TYPE as METRICS_CONTENT_TYPE
 from .runtime.asgi import AsgiApp as AsgiApp
 from .runtime.http_listener import HttpListener as HttpListener
 from .runtime.listener import ServerListener as ServerListener
 from .settings import CacheHint as CacheHint
+from .settings import CapabilitySwitches as CapabilitySwitches
 from .settings import ServerLimits as ServerLimits
 from .settings import SocketLimits as SocketLimits
 from .settings import TaskSettings as TaskSettings
@@ -31,11 +37,13 @@ __all__ = [
     "AcceptedElicitation",
     "AsgiApp",
     "CacheHint",
+    "CapabilitySwitches",
     "ChoiceTitles",
     "ClientRequest",
     "Context",
     "DeclinedElicitation",
     "ElicitationResult",
+    "ErrorMap",
     "Extension",
     "HttpListener",
     "InvalidClientResponse",
@@ -44,8 +52,12 @@ __all__ = [
     "METRICS_CONTENT_TYPE",
     "MissingCapability",
     "ParamHeader",
+    "RateLimit",
     "ReplayMismatch",
+    "RequestLog",
     "RequestStateTooLarge",
+    "RequestTimer",
+    "ResultCache",
     "RoundTripLimitExceeded",
     "Server",
     "ServerLimits",

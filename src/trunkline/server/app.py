@@ -43,7 +43,14 @@ from .handlers.output import DERIVE
 from .mount import mount
 from .registry import register
 from .registry.entries import icons_of
-from .settings import CacheHint, ServerLimits, SocketLimits, TaskSettings
+from .settings import (
+    CacheHint,
+    CapabilitySwitches,
+    ServerLimits,
+    SocketLimits,
+    TaskSettings,
+    check_switches,
+)
 from .stats import ServerStats, stats_of
 
 if TYPE_CHECKING:
@@ -94,7 +101,8 @@ class Server:
         instructions: how a model should use the server, as a text for its prompt.
         revisions: the revisions of MCP to serve; all five by default.
         policy: how messages are written and read, for peers with quirks.
-        page_size: entries on one page of a list.
+        page_size: entries on one page of a list. By default 100 in 2026-07-28, and up to
+            2025-11-25 as many as fit in 512 KiB, since many clients read one page only.
         cache: how long clients may cache lists and results, unless an entry has its own.
         lifespan: a function of the server that returns an async context manager, entered
             before the first connection; what it yields is `ctx.state`.
@@ -103,6 +111,9 @@ class Server:
             keys to all processes that serve the same clients.
         experimental: experimental capabilities to declare.
         extensions: extensions to add, as `add_extension` does.
+        capabilities: kinds to switch off, as in `{"prompts": False, "logging": False}`; see
+            `CapabilitySwitches`. They are not declared, their methods are unknown, and what is
+            registered of them is not offered.
         list_changed: False for a server whose lists never change while it runs: it does not
             declare `listChanged`, and notifies of no change.
         subscribe: False for a server whose resources cannot be subscribed to.
@@ -110,7 +121,8 @@ class Server:
         tasks: how long tasks are kept and how many may run.
 
     Raises:
-        ValueError: an unknown revision, or an extension that cannot be added.
+        TypeError: `capabilities` is not a dict of booleans.
+        ValueError: an unknown revision or kind, or an extension that cannot be added.
     """
 
     @with_hints(SERVER_OPTIONS)
@@ -126,13 +138,14 @@ class Server:
         icons: Iterable[Icon | str] = (),
         revisions: Iterable[str] = REVISIONS,
         policy: Policy | None = None,
-        page_size: int = 100,
+        page_size: int | None = None,
         cache: CacheHint = CacheHint(),  # noqa: B008  # immutable
         lifespan: Lifespan | None = None,
         limits: ServerLimits = ServerLimits(),  # noqa: B008  # immutable
         state_keys: Sequence[bytes] = (),
         experimental: Mapping[str, dict[str, Any]] | None = None,
         extensions: Iterable[Extension] = (),
+        capabilities: CapabilitySwitches | None = None,
         list_changed: bool = True,
         subscribe: bool = True,
         store: Store | None = None,
@@ -158,6 +171,7 @@ class Server:
             limits=limits,
             state_keys=state_keys,
             experimental=dict(experimental or {}),
+            capabilities=check_switches({} if capabilities is None else capabilities),
             list_changed=list_changed,
             subscribe=subscribe,
             store=store,
@@ -312,7 +326,6 @@ class Server:
             from .tasks.methods import tasks_extension
 
             self.add_extension(tasks_extension())
-        core.has_tools = True
         core.tools.add(entry.name, entry)
 
     if not TYPE_CHECKING:  # shows in `help`; a type checker reads the overload
@@ -346,6 +359,7 @@ class Server:
         timeout: float | None = None,
         cache: CacheHint | None = None,
         unsafe: bool = False,
+        fixed_uri: bool = False,
     ) -> Callable[[F], F]:
         """Register a function as a resource; `{name}` in the URI makes it a template.
 
@@ -367,6 +381,8 @@ class Server:
             unsafe: call the handler of a template for any value. By default a value that leads
                 out of a folder, such as `../x`, `/x` or `..%2Fx`, is a resource that does not
                 exist.
+            fixed_uri: keep the URI where this server is mounted with a prefix; for URIs that
+                appear in what the server sends.
 
         Raises:
             TypeError: the parameters are not the variables of the template.
@@ -391,6 +407,7 @@ class Server:
                 timeout=timeout,
                 cache=cache,
                 unsafe=unsafe,
+                fixed_uri=fixed_uri,
             )
             return handler
 
@@ -414,6 +431,7 @@ class Server:
         timeout: float | None = None,
         cache: CacheHint | None = None,
         unsafe: bool = False,
+        fixed_uri: bool = False,
     ) -> None:
         """Register a resource or a template without a decorator; options as for `resource`.
 
@@ -436,9 +454,9 @@ class Server:
             size=size,
             annotations=annotations,
             unsafe=unsafe,
+            fixed_uri=fixed_uri,
             shared=register.SharedOptions(title, description, icons, meta, inline, timeout, cache),
         )
-        core.has_resources = True
         (core.resources if entry.template is None else core.templates).add(uri, entry)
 
     def remove_resource(self, uri: str) -> None:
@@ -527,7 +545,6 @@ class Server:
         core = self._core
         shared = register.SharedOptions(title, description, icons, meta, inline, timeout)
         entry = register.prompt(core, handler, name, shared=shared)
-        core.has_prompts = True
         core.prompts.add(entry.name, entry)
 
     if not TYPE_CHECKING:  # as above
@@ -631,10 +648,16 @@ class Server:
         extension_methods.extend(self._core, extension)
 
     def middleware(self, function: Middleware) -> Middleware:
-        """Wrap every handler in a function: `async def timed(context, proceed): ...`.
+        """Wrap every request in a function: `async def timed(context, proceed): ...`.
 
-        `await proceed()` runs the rest and returns what the handler returned; what the
-        function returns takes its place. The first one registered is the outermost.
+        `await proceed()` serves the request. It returns what the handler returned, and the typed
+        result of a request without a handler, such as a `ListToolsResult`; it raises what the
+        handler raised, and a `RequestError` if the request is refused. What the function returns
+        takes the place of the result. `context.method` and `context.params` are the request; the
+        params may be replaced before `proceed`. The first one registered is the outermost.
+
+        `initialize` is not passed through middleware. That of a mounted server is around its
+        handlers alone.
 
         Raises:
             TypeError: it is not a coroutine function.
@@ -647,7 +670,8 @@ class Server:
     def mount(self, other: Server, *, prefix: str = "") -> None:
         """Offer what another server offers, its tools and prompts under `prefix_`.
 
-        URIs stay as they are. What the other server registers or removes later is added or
+        The prefix is the first segment of its URIs and templates: `config://app` is
+        `config://prefix/app` here. What the other server registers or removes later is added or
         removed here too; its handlers keep its middleware, its lifespan and its state.
 
         Its extensions are advertised here too. Its own methods and notifications are not.

@@ -20,6 +20,7 @@ from __future__ import annotations
 import threading
 from collections.abc import Awaitable, Callable, Generator, Iterable, Mapping
 from copy import deepcopy
+from functools import partial
 from typing import TYPE_CHECKING, Any, Final, TypeVar, overload
 
 from msgspec import UNSET, Struct
@@ -28,7 +29,7 @@ from ..jsonrpc.messages import RequestId
 from ..mcp.types import ClientCapabilities, Implementation, ProgressNotificationParams
 from ..migration_hints import ELICIT_OPTIONS, LOG_OPTIONS, with_hints
 from ..redaction import show
-from .extensions import declared
+from .extensions import declared_by_client
 
 if TYPE_CHECKING:
     import asyncio
@@ -41,6 +42,7 @@ if TYPE_CHECKING:
     from .core import ServerCore
     from .dispatch.connection import Connection
     from .dispatch.handler_run import HandlerRun
+    from .dispatch.request_pipeline import RequestParams
     from .dispatch.revision import ServerRevision
 
 __all__ = ["ClientFacts", "Context"]
@@ -148,6 +150,30 @@ class Context(Struct, eq=False):
         return self._rev.revision
 
     @property
+    def params(self) -> Any:
+        """The typed params of the request, for middleware: a `CallToolRequestParams`, for example.
+
+        Those of methods outside MCP are a dict. A middleware may set it to others before
+        `proceed`.
+
+        Raises:
+            RequestError: the params are invalid; not caught, it is what the client gets.
+            AttributeError: the server has no middleware.
+        """
+        return self._middleware_params().get()
+
+    @params.setter
+    def params(self, params: Any) -> None:
+        self._middleware_params().set(params)
+
+    def _middleware_params(self) -> RequestParams:
+        request = None if self._run is None else self._run.request
+        if request is None:
+            raise AttributeError("params is for middleware: a handler has its arguments")
+        found: RequestParams = request.params
+        return found
+
+    @property
     def client(self) -> ClientFacts:
         """The client: its name, version and capabilities, as it declares them."""
         caller, session = self._caller, self._connection.session
@@ -198,8 +224,12 @@ class Context(Struct, eq=False):
         return self._core.state
 
     def extension(self, id: str) -> dict[str, Any] | None:
-        """The settings that the client declared for an extension, or None."""
-        return declared(self._caller, id)
+        """The settings that the client declared for an extension, or None.
+
+        Up to 2025-11-25 it declares them in `initialize`, and in 2026-07-28 in each request.
+        """
+        found = declared_by_client(self._connection, self._caller, self._rev, id)
+        return deepcopy(found)
 
     # -- requests to the client --------------------------------------------------------------
 
@@ -255,18 +285,25 @@ class Context(Struct, eq=False):
         return client_request.elicit(self, message, form, key, timeout)
 
     def elicit_url(
-        self, message: str, url: str, *, key: str | None = None, timeout: float | None = None
+        self,
+        message: str,
+        url: str,
+        *,
+        key: str | None = None,
+        timeout: float | None = None,
+        elicitation_id: str | None = None,
     ) -> ClientRequest[ElicitationResult[None]]:
         """Ask the user to visit a URL, for what must not pass through the client.
 
         "accept" means that the user agreed to go there, not that anything was done there.
+        `elicitation_id` is for `elicitation_complete`; by default it is random.
 
         Raises:
             MissingCapability: the client did not declare URL elicitation.
         """
         from .client_requests import client_request
 
-        return client_request.elicit_url(self, message, url, key, timeout)
+        return client_request.elicit_url(self, message, url, key, timeout, elicitation_id)
 
     def sample(
         self,
@@ -480,6 +517,40 @@ class Context(Struct, eq=False):
             run.outlet(method, narrowed)
         else:
             self._connection.notify_about(self._asked, method, narrowed)
+
+    def notify(self, method: str, params: Any = None) -> _Sent:
+        """Send the client a notification of an extension, or of your own, about this request.
+
+            await context.notify("notifications/stars/moved", {"star": "vega"})
+
+        It is dropped once the request is answered. `params` is a dict or a Struct.
+
+        Raises:
+            ValueError: MCP has a notification or method of that name.
+            TypeError: the params are not an object, or cannot be encoded.
+        """
+        # Imported here: few handlers send their own.
+        from .client_requests.own_notification import checked
+
+        members = checked(method, params)
+        if self._was_sent():
+            return _DONE
+        return self._deliver(lambda members: self._send(method, members), members)
+
+    def elicitation_complete(self, elicitation_id: str) -> _Sent:
+        """Tell the client that its user is done at the page of `elicit_url`.
+
+        `elicitation_id` is that given to `elicit_url`. Only 2025-11-25 has the notification, for
+        clients that declared URL elicitation; otherwise nothing is sent. It may be called while
+        the question is open, and after the request was answered.
+        """
+        from .client_requests.own_notification import elicitation_complete
+
+        if not isinstance(elicitation_id, str) or not elicitation_id:
+            raise ValueError("elicitation_id is the text that elicit_url was given")
+        if self._was_sent() or not elicitation_complete.is_sent(self):
+            return _DONE
+        return self._deliver(partial(elicitation_complete.send, self), elicitation_id)
 
     async def request(
         self, method: str, params: Any = None, *, timeout: float | None = None

@@ -33,7 +33,7 @@ from .registry import register as registration
 from .registry.entries import Completer, Entry, PromptEntry, ResourceEntry, ToolEntry
 from .registry.paged_list import PagedList
 from .runtime.lifespan import SharedLifespan
-from .settings import CacheHint, ServerLimits, TaskSettings
+from .settings import CacheHint, CapabilitySwitches, ServerLimits, TaskSettings
 from .stats import Counters
 from .subscriptions.registry import SubscriptionRegistry
 
@@ -53,6 +53,9 @@ __all__ = ["Lifespan", "ServerCore"]
 
 _log: Final = logging.getLogger("trunkline.server")
 
+# Entries on one page of a list, unless the author gives another number.
+PAGE_SIZE: Final = 100
+
 Lifespan: TypeAlias = Callable[["Server"], AbstractAsyncContextManager[Any]]
 
 
@@ -67,12 +70,13 @@ class ServerCore:
         instructions: str | None,
         revisions: Iterable[str],
         policy: Policy | None,
-        page_size: int,
+        page_size: int | None,
         cache: CacheHint,
         lifespan: Lifespan | None,
         limits: ServerLimits,
         state_keys: Iterable[bytes],
         experimental: dict[str, dict[str, Any]],
+        capabilities: CapabilitySwitches,
         list_changed: bool,
         subscribe: bool,
         store: Store | None,
@@ -89,7 +93,11 @@ class ServerCore:
         self.cache = cache
         self.limits = limits
         self.experimental = experimental
-        # Whether clients are notified of changed lists, and may subscribe to resources.
+        # Kinds that are switched off; of the others, clients are notified of changed lists, and may
+        # subscribe to resources.
+        self._switched_off = frozenset(name for name, on in capabilities.items() if not on)
+        # Also without a completion so far.
+        self._always_completes = capabilities.get("completions", False)
         self.list_changed = list_changed
         self.subscribe = subscribe
         # What the lifespan yielded, while it lasts.
@@ -98,7 +106,10 @@ class ServerCore:
         # Made now, before any fork, so that all worker processes share it.
         self._seal = StateSealer(tuple(state_keys))
         self._cursor_key = self._seal.first
-        make = registration.list_maker(page_size, self._cursor_key, self)
+        # Whether lists are one page in revisions with a handshake, up to a size in bytes.
+        self.has_whole_lists = page_size is None
+        size = PAGE_SIZE if page_size is None else page_size
+        make = registration.list_maker(size, self._cursor_key, self)
         self.tools: PagedList[ToolEntry] = make("tools", self._tool_row)
         self.resources: PagedList[ResourceEntry] = make("resources", lambda each, _: each.row())
         self.templates: PagedList[ResourceEntry] = make(
@@ -119,10 +130,6 @@ class ServerCore:
         # Called with the list that changed, for servers that mount this one; servers mounted here.
         self.mount_updates: list[Callable[[str], None]] = []
         self.mounted: list[ServerCore] = []
-        # Whether there ever was one: a capability that was declared stays declared.
-        self.has_tools: bool = False
-        self.has_resources: bool = False
-        self.has_prompts: bool = False
         self.connections: set[Connection] = set()
         self.listeners: set[AsgiApp | HttpListener | ServerListener] = set()
         self.streams = SubscriptionRegistry(self)
@@ -175,10 +182,22 @@ class ServerCore:
         """Return True if a URI, or a template as text, is registered."""
         return uri in self.templates or next(self.find_resources(uri), None) is not None
 
+    def offers(self, capability: str) -> bool:
+        """Return True if a capability, or what it is part of, is not switched off."""
+        if capability == "resources.subscribe" and not self.subscribe:
+            return False
+        return capability.partition(".")[0] not in self._switched_off
+
     @property
     def has_completions(self) -> bool:
-        """Whether any argument has a completion, here or in a mounted server."""
-        return bool(self.completions) or any(each.has_completions for each in self.mounted)
+        """Whether arguments may have completions, here or in a mounted server."""
+        if "completions" in self._switched_off:
+            return False
+        return (
+            self._always_completes
+            or bool(self.completions)
+            or any(each.has_completions for each in self.mounted)
+        )
 
     def completer(self, kind: str, name: str, argument: str) -> Completer | None:
         """Return the completer of an argument, or None."""
@@ -191,7 +210,10 @@ class ServerCore:
             found = (entry for entry, _ in self.find_resources(name))
             entries = found if template is None else [template]
         for entry in entries:
-            own = entry.uri if isinstance(entry, ResourceEntry) else entry.own_name or entry.name
+            if isinstance(entry, ResourceEntry):
+                own = entry.own_uri or entry.uri
+            else:
+                own = entry.own_name or entry.name
             owner: ServerCore = entry.owner
             completer = owner.completions.get((kind, own, argument))
             if completer is not None:
@@ -260,7 +282,7 @@ class ServerCore:
         self._cache_hints.clear()
         for follow in self.mount_updates:
             follow(what)
-        if self.list_changed:
+        if self.list_changed and self.offers(what):
             self.streams.list_changed(what)
 
     def new_task(self, loop: asyncio.AbstractEventLoop) -> Callable[[Any], asyncio.Task[Any]]:

@@ -12,12 +12,13 @@ An `Extension` holds what its author registered with it. The syntax of ids is in
 
 The rules that live here, and only here:
 
-* A client has an extension if this request declares it. Earlier declarations do not count, nor
-  does one in a revision without extensions.
+* A client has an extension if this request declares it; earlier declarations do not count. In a
+  session it is the declaration in `initialize` that counts.
 * A method of an extension is an error for other clients, which names what to declare; `always`
   serves it to all.
-* A result of an extension's own type is sent only to a client that declared the extension: to
-  any other it is an invalid result.       [MCP 2026-07-28, basic#resulttype]
+* A result of an extension's own type is sent only to a client that declared the extension, in a
+  revision with result types: to any other it is an invalid result.
+                                           [MCP 2026-07-28, basic#resulttype]
 """
 
 from __future__ import annotations
@@ -55,6 +56,7 @@ __all__ = [
     "ExtensionMethod",
     "ExtensionResult",
     "declared",
+    "declared_by_client",
     "declares",
     "refuse_undeclared",
     "sent",
@@ -185,6 +187,13 @@ class Extension:
             raise ValueError("resultType is not one of the members: it is the first argument")
         return cast("R", ExtensionResult(self.id, result_type, plain))
 
+    def accepts_results(self, context: Context) -> bool:
+        """Return True if the client of a request can be sent results of the extension's types.
+
+        It has to declare the extension, in a revision that has result types: 2026-07-28.
+        """
+        return context._rev.has_extensions and declares(context._caller, self.id)
+
     def on_extend(self, app: Server) -> None:
         """Register what the extension needs on a server; called once for each server.
 
@@ -233,6 +242,20 @@ def declared(caller: Caller | None, id: str) -> dict[str, Any] | None:
     return None if found is None else deepcopy(found)
 
 
+def declared_by_client(
+    connection: Connection, caller: Caller | None, rev: ServerRevision, id: str
+) -> dict[str, Any] | None:
+    """Return the settings that a client declares for an extension, or None.
+
+    In a session it has declared them in `initialize`.
+    """
+    session = connection.session
+    if not rev.has_handshake or session is None:
+        return _declaration(caller, id)
+    extensions = session.capabilities.extensions
+    return extensions.get(id) if isinstance(extensions, dict) else None
+
+
 def _declaration(caller: Caller | None, id: str) -> dict[str, Any] | None:
     if caller is None or caller.capabilities is None or caller.protocol_version is None:
         return None
@@ -273,7 +296,7 @@ class ExtensionGate:
         rev: ServerRevision,
     ) -> None:
         """Serve it, or answer with what is missing."""
-        if declares(caller, self._id):
+        if declared_by_client(connection, caller, rev, self._id) is not None:
             self._serve(connection, asked, caller, rev)
         else:
             refuse_undeclared(connection, asked, rev, self._id)
@@ -289,6 +312,11 @@ def sent(value: ExtensionResult, context: Context) -> dict[str, Any]:
     if value.extension not in context._connection.core.extensions:
         raise OutputMismatch(
             f"{context.name!r} returned {kind}, which was not added to this server"
+        )
+    if not context._rev.has_extensions:
+        raise OutputMismatch(
+            f"{context.name!r} returned {kind}, and MCP {context.revision} has no result types: "
+            "ask `extension.accepts_results(context)` first"
         )
     if not declares(context._caller, value.extension):
         raise OutputMismatch(f"{context.name!r} returned {kind}, which the client did not declare")

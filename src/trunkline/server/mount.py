@@ -2,15 +2,19 @@
 
 The rules that live here, and only here:
 
-* Tools and prompts are renamed to `prefix_name`; URIs stay as they are.
+* Tools and prompts are renamed to `prefix_name`. The prefix is the first segment of URIs and
+  templates: `config://app` becomes `config://prefix/app`, and `urn:a` becomes `urn:prefix/a`. URIs
+  that were registered as fixed, and templates with a variable for the scheme, stay as they are.
 * What the mounted server adds or removes later is added or removed here too. A name that is
   taken here by then is left out, and a warning is logged.
+* A kind that is switched off in the mounted server is not offered here.
 * Two servers cannot mount each other, directly or through others.
 """
 
 from __future__ import annotations
 
 import logging
+from functools import partial
 from typing import TYPE_CHECKING, Any, Final
 
 from msgspec.structs import replace
@@ -40,9 +44,10 @@ def mount(core: ServerCore, other: ServerCore, prefix: str) -> None:
     pairs: list[tuple[str, PagedList[Any], PagedList[Any], str]] = [
         ("tools", core.tools, other.tools, before),
         ("prompts", core.prompts, other.prompts, before),
-        ("resources", core.resources, other.resources, ""),
-        ("resources", core.templates, other.templates, ""),
+        ("resources", core.resources, other.resources, prefix),
+        ("resources", core.templates, other.templates, prefix),
     ]
+    pairs = [each for each in pairs if other.offers(each[0])]
     taken: dict[int, dict[str, Any]] = {id(theirs): {} for _, _, theirs, _ in pairs}
 
     def follow(what: str) -> None:
@@ -53,18 +58,19 @@ def mount(core: ServerCore, other: ServerCore, prefix: str) -> None:
         for kind, ours, theirs, lead in pairs:
             if kind == what:
                 _copy(other, ours, theirs, lead, taken[id(theirs)])
-        core.has_tools |= other.has_tools
-        core.has_prompts |= other.has_prompts
-        core.has_resources |= other.has_resources
 
     for _, ours, theirs, lead in pairs:
         for entry in theirs:
-            if (name := lead + _key(entry)) in ours:
-                raise ValueError(f"{name!r} is taken; mount {other!r} with a prefix")
+            if (name := _mounted_key(entry, lead)) in ours:
+                how = "another prefix" if prefix else "a prefix"
+                raise ValueError(f"{name!r} is taken; mount {other!r} with {how}")
     extension_methods.check_mounted(core, other)
     core.mounted.append(other)
     other.mount_updates.append(follow)
-    other.streams.followers.append(core.streams)
+    fixed = partial(_is_fixed, other)
+    other.streams.followers.append(
+        (core.streams, lambda uri: uri if not prefix or fixed(uri) else prefixed_uri(uri, prefix))
+    )
     for what in ("tools", "prompts", "resources", "extensions"):
         follow(what)
 
@@ -73,8 +79,26 @@ def _reaches(server: ServerCore, sought: ServerCore) -> bool:
     return any(each is sought or _reaches(each, sought) for each in server.mounted)
 
 
-def _key(entry: Any) -> str:
-    return entry.uri if isinstance(entry, ResourceEntry) else entry.name
+def prefixed_uri(uri: str, prefix: str) -> str:
+    """Return a URI or template with a prefix as the first segment after its scheme."""
+    scheme, colon, rest = uri.partition(":")
+    if not prefix or not colon or "{" in scheme:
+        return uri
+    slashes = "//" if rest.startswith("//") else ""
+    return f"{scheme}:{slashes}{prefix}/{rest.removeprefix(slashes)}"
+
+
+def _mounted_key(entry: Any, lead: str) -> str:
+    """Return the name or URI that an entry has where its server is mounted."""
+    if isinstance(entry, ResourceEntry):
+        return entry.uri if entry.fixed_uri else prefixed_uri(entry.uri, lead)
+    return f"{lead}{entry.name}"
+
+
+def _is_fixed(other: ServerCore, uri: str) -> bool:
+    """Return True if a URI names a resource that keeps its URI."""
+    entry = next((entry for entry, _ in other.find_resources(uri)), None)
+    return entry is not None and entry.fixed_uri
 
 
 def _copy(
@@ -85,7 +109,7 @@ def _copy(
     taken: dict[str, Any],
 ) -> None:
     """Make the copies in `ours` those of `theirs`; `taken` maps names to originals."""
-    wanted = {lead + _key(entry): entry for entry in theirs}
+    wanted = {_mounted_key(entry, lead): entry for entry in theirs}
     for name in [name for name, entry in taken.items() if wanted.get(name) is not entry]:
         del taken[name]
         if name in ours:  # or it was removed here
@@ -99,12 +123,28 @@ def _copy(
                 "%r of mounted server %r is not offered: the name is taken", name, other.name
             )
             continue
-        renamed = entry.name if isinstance(entry, ResourceEntry) else name
-        copy = replace(
-            entry,
-            name=renamed,
-            path=(other, *entry.path),
-            own_name=entry.own_name or entry.name,
-        )
-        ours.add(name, copy)
+        path, own_name = (other, *entry.path), entry.own_name or entry.name
+        if isinstance(entry, ResourceEntry):
+            ours.add(name, _copied_resource(entry, name, path, own_name))
+        else:
+            ours.add(name, replace(entry, name=name, path=path, own_name=own_name))
         taken[name] = entry
+
+
+def _copied_resource(
+    entry: ResourceEntry, uri: str, path: tuple[Any, ...], own_name: str
+) -> ResourceEntry:
+    template = entry.template
+    if template is not None and uri != entry.uri:
+        # Imported here: a server without templates need not know how they are read.
+        from .registry.uri_template import UriTemplate
+
+        template = UriTemplate(uri)
+    return replace(
+        entry,
+        uri=uri,
+        template=template,
+        path=path,
+        own_name=own_name,
+        own_uri=entry.own_uri or entry.uri,
+    )

@@ -2,11 +2,56 @@
 
 from __future__ import annotations
 
-from typing import Literal
+from typing import Any, Final, Literal, TypedDict
 
 from msgspec import Struct
 
-__all__ = ["CacheHint", "ServerLimits", "SocketLimits", "TaskSettings"]
+__all__ = [
+    "CacheHint",
+    "CapabilitySwitches",
+    "ServerLimits",
+    "SocketLimits",
+    "TaskSettings",
+    "check_switches",
+]
+
+
+class CapabilitySwitches(TypedDict, total=False):
+    """Kinds of a server that are declared and served, as in `Server(capabilities={...})`.
+
+    `False` switches a kind off: it is not declared, and its methods do not exist. What is left out
+    is on, except `completions`, which are on once an argument has a completion.
+    """
+
+    tools: bool
+    resources: bool
+    prompts: bool
+    completions: bool
+    logging: bool
+
+
+_SWITCHES: Final = tuple(CapabilitySwitches.__annotations__)
+
+
+def check_switches(given: Any) -> CapabilitySwitches:
+    """Return a copy of the switches.
+
+    Raises:
+        TypeError: they are not a dict of booleans.
+        ValueError: one has an unknown name; the text lists the names.
+    """
+    if not isinstance(given, dict):
+        raise TypeError(
+            f'capabilities is a dict such as {{"prompts": False}}, not {type(given).__name__}'
+        )
+    for name, value in given.items():
+        if name not in _SWITCHES:
+            known = ", ".join(_SWITCHES)
+            raise ValueError(f"capabilities has no switch {name!r}; it has {known}")
+        if type(value) is not bool:
+            raise TypeError(f"capabilities[{name!r}] is True or False, not {value!r}")
+    switches: CapabilitySwitches = {**given}  # type: ignore[typeddict-item]  # checked above
+    return switches
 
 
 class CacheHint(Struct, frozen=True):

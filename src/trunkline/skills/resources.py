@@ -93,6 +93,7 @@ class Skills(Extension):
                 name="skill-file",
                 description=_ABOUT_FILES,
                 cache=self._cache,
+                fixed_uri=True,  # `skills/list` has the same
             )
             added.append(_ANY_FILE)
             for uri in self._snapshot.skills:
@@ -204,6 +205,7 @@ class Skills(Extension):
             mime_type=row.mime_type or None,
             size=None if row.size is UNSET else row.size,
             cache=self._cache,
+            fixed_uri=True,
         )
 
 

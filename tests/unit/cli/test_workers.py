@@ -24,7 +24,7 @@ def options(count: int = 2) -> argparse.Namespace:
 
 
 def alone() -> Server:
-    return Server("alone", revisions=["2026-07-28"], list_changed=False)
+    return Server("alone", revisions=["2026-07-28"], list_changed=False, subscribe=False)
 
 
 def test_a_server_with_something_between_requests_is_refused() -> None:

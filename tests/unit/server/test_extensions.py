@@ -7,12 +7,12 @@ import logging
 from typing import Any
 
 import pytest
-from msgspec import UNSET
 from msgspec.json import encode
 
-from tests.unit.server.starry import CAPABILITIES, STARS, Star, asked, meta, stars
+from tests.unit.server.starry import STARS, Star, asked, meta, stars
 from tests.unit.server.wire import META, PER_REQUEST, connected
-from trunkline import Context, Extension, RequestError, Server
+from trunkline import Client, Context, Extension, RequestError, Server
+from trunkline.errors import PeerError
 from trunkline.mcp.meta import Caller, read_caller
 from trunkline.mcp.types import ClientCapabilities
 from trunkline.server.dispatch.revision import ServerRevision
@@ -78,9 +78,11 @@ def test_nothing_is_advertised_where_there_is_none() -> None:
 
 
 @pytest.mark.parametrize("revision", ["2024-11-05", "2025-11-25"])
-def test_a_handshake_does_not_speak_of_extensions(revision: str) -> None:
+def test_a_handshake_declares_extensions_but_not_that_of_tasks(revision: str) -> None:
     app = Server("a", extensions=[stars()])
-    assert app._core.revision(revision).initialized().capabilities.extensions is UNSET
+    app.add_tool(lambda: 1, "long", task="optional")
+    declared = app._core.revision(revision).initialized().capabilities.extensions
+    assert declared == {STARS: stars().settings}
 
 
 # -- who is served ---------------------------------------------------------------------------
@@ -123,12 +125,51 @@ def test_a_method_that_is_always_served_needs_no_declaration() -> None:
     assert asked(Server("a", extensions=[stars()]), "stars/count")["result"]["count"] == 2
 
 
-@pytest.mark.parametrize("method", ["stars/list", "stars/count"])
 @pytest.mark.parametrize("revision", ["2024-11-05", "2025-11-25"])
-def test_a_revision_without_extensions_has_no_such_method(method: str, revision: str) -> None:
-    told: dict[str, Any] = {CAPABILITIES: {"extensions": {STARS: {}}}}
-    error = asked(Server("a", extensions=[stars()]), method, revision, _meta=told)["error"]
-    assert error["code"] == -32601
+def test_in_a_session_the_declaration_of_initialize_counts(revision: str) -> None:
+    app = Server("a", extensions=[stars()])
+
+    @app.tool
+    async def settings(context: Context) -> str:
+        return str(context.extension(STARS))
+
+    async def main() -> None:
+        async with Client(app, revision=revision, extensions={STARS: {"colour": "red"}}) as client:
+            assert client.server_extensions == {STARS: stars().settings}
+            found = await client.request("stars/list", {"limit": 1})
+            assert found["result"] == [{"name": "star 0"}]
+            assert (await client.call_tool("settings")).text == "{'colour': 'red'}"
+        async with Client(app, revision=revision) as client:
+            assert (await client.request("stars/count"))["count"] == 2
+            assert (await client.call_tool("settings")).text == "None"
+            with pytest.raises(PeerError) as caught:
+                await client.request("stars/list")
+            assert caught.value.code == -32600
+            assert caught.value.data == {"requiredCapabilities": {"extensions": {STARS: {}}}}
+
+    asyncio.run(main())
+
+
+@pytest.mark.parametrize("extensions", [[], "x", {STARS: 1}, {STARS: {}, "other": None}])
+def test_strange_extensions_in_initialize_do_not_end_it(extensions: Any) -> None:
+    async def main() -> None:
+        async with connected(Server("a", extensions=[stars()]), PER_REQUEST) as wire:
+            params = {
+                "protocolVersion": "2025-11-25",
+                "clientInfo": {"name": "x", "version": "1"},
+                "capabilities": {"extensions": extensions},
+            }
+            wire.ask(1, "initialize", params)
+            assert (await wire.answer(1))["result"]["protocolVersion"] == "2025-11-25"
+
+    asyncio.run(main())
+
+
+@pytest.mark.parametrize("revision", ["2024-11-05", "2025-06-18"])
+def test_a_session_has_no_methods_of_the_tasks_extension(revision: str) -> None:
+    app = Server("a")
+    app.add_tool(lambda: 1, "long", task="optional")
+    assert not {"tasks/get", "tasks/update"} & set(app._core.revision(revision).methods)
 
 
 def test_a_server_that_was_not_extended_has_no_such_method() -> None:
@@ -286,7 +327,26 @@ def test_to_any_other_client_it_is_the_authors_mistake(caplog: pytest.LogCapture
 def test_in_a_handshake_it_is_a_mistake_too(caplog: pytest.LogCaptureFixture) -> None:
     params = {"name": "star", "arguments": {"name": "v"}}
     assert asked(starring(), "tools/call", "2025-11-25", **params)["result"]["isError"] is True
-    assert "which the client did not declare" in caplog.text
+    assert "MCP 2025-11-25 has no result types" in caplog.text
+
+
+def test_a_handler_can_ask_whether_results_of_own_types_are_accepted() -> None:
+    extension = stars()
+    app = Server("a", extensions=[extension])
+
+    @app.tool
+    async def look(context: Context) -> str:
+        return str(extension.accepts_results(context))
+
+    async def main() -> list[str]:
+        found = []
+        for revision in ("2025-11-25", "2026-07-28"):
+            for options in ({}, {"extensions": {STARS: {}}}):
+                async with Client(app, revision=revision, **options) as client:
+                    found.append((await client.call_tool("look")).text)
+        return found
+
+    assert asyncio.run(main()) == ["False", "False", "False", "True"]
 
 
 def test_a_server_that_lacks_the_extension_does_not_send_its_types(

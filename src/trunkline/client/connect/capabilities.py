@@ -1,6 +1,6 @@
 """The capabilities that a client declares: those of its handlers, and its extensions.
 
-Only the capabilities that the revision has are sent.
+Only the capabilities that the revision has are sent, and extensions in every revision.
 """
 
 from __future__ import annotations
@@ -8,6 +8,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from msgspec import UNSET, UnsetType
+from msgspec.structs import replace
 
 from ...mcp.shaping import narrow
 from ...mcp.types import (
@@ -60,11 +61,15 @@ def capabilities(
     found = ClientCapabilities(
         elicitation=_elicitation(handlers, revision),
         experimental=UNSET if experimental is None else experimental,
-        extensions=extensions or UNSET,
         roots=UNSET if handlers.roots is None else ClientCapabilitiesRoots(list_changed=True),
         sampling=_sampling(handlers, revision),
     )
-    return narrow(found, revision)
+    narrowed = narrow(found, revision)
+    # Not narrowed: in `initialize` they are declared too, except that of tasks.
+    named = extensions
+    if TASKS in extensions and lookup.capability("extensions", revision, "client") is None:
+        named = {id: each for id, each in extensions.items() if id != TASKS}
+    return replace(narrowed, extensions=named) if named else narrowed
 
 
 def _elicitation(

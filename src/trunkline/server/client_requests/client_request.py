@@ -280,7 +280,12 @@ def elicit(
 
 
 def elicit_url(
-    context: Context, message: str, url: str, key: str | None, timeout: float | None
+    context: Context,
+    message: str,
+    url: str,
+    key: str | None,
+    timeout: float | None,
+    elicitation_id: str | None,
 ) -> ClientRequest[ElicitationResult[None]]:
     """Ask the user to visit a URL."""
     _check_text("the message", message)
@@ -291,7 +296,7 @@ def elicit_url(
     async def answer() -> ElicitationResult[None]:
         _check_revision(context, "elicitation/create", "elicitation.url")
         # Only one revision has an id; the others drop it.
-        id = os.urandom(16).hex()
+        id = os.urandom(16).hex() if elicitation_id is None else elicitation_id
         params = ElicitRequestParams(message, mode="url", url=url, elicitation_id=id)
         result: ElicitResult = await _ask(context, chosen, "elicitation/create", params, timeout)
         return (

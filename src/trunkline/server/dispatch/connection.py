@@ -9,6 +9,8 @@ The rules that live here, and only here:
   one, that of the session.
                                                        [MCP 2026-07-28, basic/versioning]
 * Before `initialize` only `ping` is served.           [MCP 2025-11-25, basic/lifecycle]
+* Before it, the client's capabilities, name or log level in `_meta` without a version are an
+  error; in a session these keys have no effect.       [MCP 2026-07-28, basic#_meta]
 * While the client reads too slowly, requests wait; replies and cancels are still processed.
 * On stdio, requests that are not finished `linger` seconds after the end of input get no answer:
   the client has closed, and clients of the official SDK 1.x fail on an answer after that.
@@ -44,7 +46,14 @@ from ...jsonrpc.messages import Reply, Shown
 from ...jsonrpc.outgoing import Pending, UnmatchedReply
 from ...jsonrpc.peer import Peer, ProtocolProblem
 from ...jsonrpc.policy import Policy
-from ...mcp.meta import BadMeta, Caller, check_token_length, lacking
+from ...mcp.meta import (
+    BadMeta,
+    Caller,
+    check_token_length,
+    lacking,
+    lacks_version,
+    read_session_caller,
+)
 from ...mcp.names import official, spoken
 from ...mcp.types import ClientCapabilities, Implementation, ServerCapabilities
 from ...redaction import redact, show
@@ -58,6 +67,7 @@ from .requests import SMALL_BYTES, RequestRunner
 from .revision import ServerRevision
 
 if TYPE_CHECKING:
+    from ..context import Context
     from ..core import ServerCore
 
 __all__ = ["MAX_BACKLOG_BYTES", "Connection", "HandshakeSession"]
@@ -107,6 +117,10 @@ class HandshakeSession(Shown, Struct, eq=False):
 
 class Connection:
     """One connection, from its first byte to its last answer."""
+
+    # The context that middleware has of a request that is about to be served; see
+    # `request_pipeline.py`.
+    middleware_context: Context | None = None
 
     __slots__ = (
         "_ending",
@@ -169,6 +183,11 @@ class Connection:
             write_answer=getattr(transport, "answer", None),
         )
         self.runner = RequestRunner(core, self.peer, transport, self.budget, serve, self.end)
+
+    @property
+    def itself(self) -> Connection:
+        """The connection, also where something else takes its place."""
+        return self
 
     @property
     def client_key(self) -> str | None:
@@ -338,11 +357,16 @@ class Connection:
                 raw = params.meta
             else:
                 raw = UNSET if params is UNSET else only_meta(params).meta
-            caller = None if raw is UNSET else self.core.callers.read(bytes(raw))
+            caller = None
+            if raw is not UNSET:
+                try:
+                    caller = self.core.callers.read(bytes(raw))
+                except BadMeta as error:
+                    caller = self._session_caller(bytes(raw), error)
             if self.core.policy.strictness == "lenient":
                 caller = _with_loose_token(params, caller)
             if caller is None or caller.protocol_version is None:
-                rev = self._rev or self._unopened(asked)
+                rev = self._rev or self._unopened(asked, caller)
             else:
                 rev = self._stateless(asked, caller)
             if rev is None:
@@ -353,7 +377,11 @@ class Connection:
                 serve = rev.methods.get(official(method, rev.policy, rev.revision))
             if serve is None:
                 serve = self.core.own_methods.get(method)
-            if serve is None:
+            if self.core.middleware and method != "initialize":
+                from .request_pipeline import begin_request  # here: most servers have none
+
+                begin_request(self, asked, caller, rev, serve)
+            elif serve is None:
                 text = f"Unknown method: {redact(method)}"
                 self.refuse(asked, rev.policy, ErrorKind.METHOD_NOT_FOUND, text)
             else:
@@ -395,7 +423,14 @@ class Connection:
             return None
         return rev
 
-    def _unopened(self, asked: IncomingRequest) -> ServerRevision | None:
+    def _session_caller(self, raw: bytes, error: BadMeta) -> Caller:
+        """Read a `_meta` of which keys of later revisions are malformed, or raise the error."""
+        found = None if self._rev is None else read_session_caller(raw, self._rev.revision)
+        if found is None:
+            raise error
+        return found
+
+    def _unopened(self, asked: IncomingRequest, caller: Caller | None) -> ServerRevision | None:
         """Return the revision for a request before `initialize` that names none, or refuse it."""
         core = self.core
         opening = core.handshake_revision
@@ -413,10 +448,16 @@ class Connection:
                 self._lacks_meta(asked, core.newest_revision)
             return None
         method = official(asked.method, opening.policy, opening.revision)
-        if method in ("initialize", "ping"):
+        if method == "initialize":
             return opening
-        if method not in opening.methods and method in core.newest_revision.methods:
-            self._lacks_meta(asked, core.newest_revision)
+        newest = core.newest_revision
+        if caller is not None and not newest.has_handshake and lacks_version(caller):
+            self._lacks_meta(asked, newest)
+            return None
+        if method == "ping":
+            return opening
+        if method not in opening.methods and method in newest.methods:
+            self._lacks_meta(asked, newest)
             return None
         text = opening.sentence(ErrorKind.NOT_INITIALIZED)
         self.refuse(asked, opening.policy, ErrorKind.NOT_INITIALIZED, text)

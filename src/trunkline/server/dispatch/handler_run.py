@@ -120,6 +120,7 @@ class HandlerRun:
         "is_done",
         "on_end",
         "outlet",
+        "request",
         "round",
         "waits",
     )
@@ -136,6 +137,8 @@ class HandlerRun:
         self.become: Callable[[], Awaitable[bool]] | None = None
         # Awaited before the handler is called.
         self.begin: Callable[[Context], Awaitable[object]] | None = None
+        # What the middleware of the server has of the request; see `request_pipeline.py`.
+        self.request: Any = None
         # Reports that were sent in earlier runs.
         self.heard = 0
         # What the handler waits for, on threads and in tasks; cancelled with it.

@@ -108,12 +108,17 @@ def _read(
 
 
 def _usual(capabilities: Any) -> Any:
-    """Return capabilities without experimental ones that are not objects.  [K-33]"""
-    if not isinstance(capabilities, dict) or not isinstance(capabilities.get("experimental"), dict):
+    """Return capabilities without experimental ones and extensions that are not objects.  [K-33]"""
+    if not isinstance(capabilities, dict):
         return capabilities
-    ours = capabilities["experimental"].items()
-    kept = {name: value for name, value in ours if isinstance(value, dict)}
-    return {**capabilities, "experimental": kept}
+    usual = dict(capabilities)
+    for member in ("experimental", "extensions"):
+        given = usual.get(member)
+        if isinstance(given, dict):
+            usual[member] = {name: each for name, each in given.items() if isinstance(each, dict)}
+    if "extensions" in usual and not isinstance(usual["extensions"], dict):
+        del usual["extensions"]  # no member of these revisions
+    return usual
 
 
 def _agree(core: ServerCore, wanted: str) -> str | None:

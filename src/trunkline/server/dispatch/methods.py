@@ -49,12 +49,20 @@ from ..settings import CacheHint
 from . import initialize
 from .connection import Connection, brief
 from .params import EMPTY, UNREADABLE, ToolCall, members_of, params_of
+from .requests import ResultRenderer
 from .revision import MethodHandler, ServerRevision
 
 if TYPE_CHECKING:
     from ..core import ServerCore
 
-__all__ = ["NotificationHandler", "OwnMethod", "method_handlers", "notification_handlers"]
+__all__ = [
+    "RENDERERS",
+    "NotificationHandler",
+    "OwnMethod",
+    "adopted",
+    "method_handlers",
+    "notification_handlers",
+]
 
 # Of a URI that an error repeats.
 _MAX_URI_CHARS: Final = 8192
@@ -84,6 +92,12 @@ _read_complete: Final = Decoder(CompleteRequestParams)
 _read_level: Final = Decoder(SetLevelRequestParams)
 _read_subscribe: Final = Decoder(SubscribeRequestParams)
 _read_cancelled: Final = Decoder(CancelledNotificationParams)
+
+
+def adopted(known: Context, made: Context) -> Context:
+    """Return the context that middleware has, for the handler that `made` was made for."""
+    known._core, known.name = made._core, made.name
+    return known
 
 
 def _converted(entry: Entry, texts: Mapping[str, str]) -> Any:
@@ -133,22 +147,22 @@ def _set_level(
 # -- lists -----------------------------------------------------------------------------------
 
 
-def _lister(
-    find: Callable[[ServerCore], PagedList[Any]], offered: Callable[[ServerCore], bool]
-) -> MethodHandler:
+def _lister(find: Callable[[ServerCore], PagedList[Any]]) -> MethodHandler:
 
     def serve(
         connection: Connection, asked: IncomingRequest, _: Caller | None, rev: ServerRevision
     ) -> None:
         core = connection.core
-        if not offered(core):
-            _not_offered(connection, asked, rev)
-            return
         cursor = _read_page.decode(params_of(asked)).cursor
         listed = find(core)
         try:
             tail = rev.tail(core.cache_of(listed))
-            page = listed.page(rev.revision, None if cursor is UNSET else cursor, tail=tail)
+            page = listed.page(
+                rev.revision,
+                None if cursor is UNSET else cursor,
+                tail=tail,
+                max_bytes=rev.page_bytes,
+            )
         except InvalidCursor as error:
             connection.refuse(asked, rev.policy, ErrorKind.INVALID_CURSOR, str(error))
         else:
@@ -192,6 +206,8 @@ def _call_tool(
         _no_such_tool(connection, asked, rev, params.name)
         return
     context = Context(connection, asked, rev, caller, entry.owner, entry.name)
+    if connection.middleware_context is not None:
+        context = adopted(connection.middleware_context, context)
     may_be_task = entry.task != "never" or params.task is not UNSET
     if may_be_task and not core.tasks.admit(context, entry, params.task):
         return
@@ -239,9 +255,6 @@ def _may_begin(
 def _no_such_tool(
     connection: Connection, asked: IncomingRequest, rev: ServerRevision, name: str
 ) -> None:
-    if not connection.core.has_tools:
-        _not_offered(connection, asked, rev)
-        return
     text = f"Unknown tool: {redact(name)}"
     connection.refuse(asked, rev.policy, ErrorKind.TOOL_NOT_FOUND, text)
 
@@ -259,7 +272,8 @@ def _refuse_arguments(context: Context, entry: ToolEntry, problem: str) -> None:
     connection, asked, rev = context._connection, context._asked, context._rev
     text = f"Invalid arguments for tool {entry.name!r}: {problem}"
     # A client that requested a task expects a task or an error.
-    wants_task = rev.has_handshake and context._run is not None
+    run = context._run
+    wants_task = rev.has_handshake and run is not None and run.become is not None
     if rev.bad_arguments_are_results and not wants_task:
         result = rev.tool_result(errors.failed(text), entry.output)
         connection.answer(asked, result, rev.policy)
@@ -281,7 +295,9 @@ class _Resource(_Answered):
     def finish(self, entry: ResourceEntry, context: Context, value: Any) -> Any:
         rev = context._rev
         if value is None:
-            return _missing(rev, context.name)
+            text, shown = _missing(context.name)
+            kind = ErrorKind.RESOURCE_NOT_FOUND
+            return named_error(kind, policy=rev.policy, message=text, uri=shown)
         result = ReadResourceResult(contents_of(value, context.name, entry.mime_type))
         # Depends on an answer: not cached.  [MCP 2026-07-28, server/utilities/caching]
         is_kept = context._run is None or context._run.round is None
@@ -293,9 +309,6 @@ def _read(
     connection: Connection, asked: IncomingRequest, caller: Caller | None, rev: ServerRevision
 ) -> None:
     core = connection.core
-    if not core.has_resources:
-        _not_offered(connection, asked, rev)
-        return
     params = _read_resource.decode(params_of(asked))
     uri = params.uri
     for entry, variables in core.find_resources(uri):
@@ -304,17 +317,26 @@ def _read(
         except ValidationError:
             continue  # no resource of the template has such a name
         context = Context(connection, asked, rev, caller, entry.owner, uri)
+        if connection.middleware_context is not None:
+            context = adopted(connection.middleware_context, context)
         if _may_begin(context, params):
             connection.runner.begin(_RESOURCE, entry, values, context)
         return
-    connection.answer(asked, _missing(rev, uri), rev.policy)
+    _refuse_missing(connection, asked, rev, uri)
 
 
-def _missing(rev: ServerRevision, uri: str) -> ErrorObject:
-    text = f"Resource not found: {redact(uri)}"
+def _missing(uri: str) -> tuple[str, str]:
+    """Return the text of an error about a resource that does not exist, and its URI."""
     # A longer one names nothing: it is longer than any URI that is matched.
     shown = uri if len(uri) <= _MAX_URI_CHARS else brief(uri)
-    return named_error(ErrorKind.RESOURCE_NOT_FOUND, policy=rev.policy, message=text, uri=shown)
+    return f"Resource not found: {redact(uri)}", shown
+
+
+def _refuse_missing(
+    connection: Connection, asked: IncomingRequest, rev: ServerRevision, uri: str
+) -> None:
+    text, shown = _missing(uri)
+    connection.refuse(asked, rev.policy, ErrorKind.RESOURCE_NOT_FOUND, text, uri=shown)
 
 
 def _subscribe(
@@ -322,11 +344,11 @@ def _subscribe(
 ) -> None:
     core, session = connection.core, connection.session
     uri = _read_subscribe.decode(params_of(asked)).uri
-    if not (core.has_resources and core.subscribe) or session is None:
+    if session is None:
         _not_offered(connection, asked, rev)
     elif next(core.find_resources(uri), None) is None:
-        connection.answer(asked, _missing(rev, uri), rev.policy)
-    elif not core.streams.subscribe(connection, uri):
+        _refuse_missing(connection, asked, rev, uri)
+    elif not core.streams.subscribe(connection.itself, uri):
         text = f"No more than {core.limits.subscriptions} subscriptions"
         connection.refuse(asked, rev.policy, ErrorKind.SUBSCRIPTION_FAILED, text)
     else:
@@ -337,7 +359,7 @@ def _unsubscribe(
     connection: Connection, asked: IncomingRequest, _: Caller | None, rev: ServerRevision
 ) -> None:
     uri = _read_subscribe.decode(params_of(asked)).uri
-    connection.core.streams.unsubscribe(connection, uri)
+    connection.core.streams.unsubscribe(connection.itself, uri)
     connection.answer(asked, rev.empty(), rev.policy)
 
 
@@ -364,9 +386,6 @@ def _get_prompt(
     connection: Connection, asked: IncomingRequest, caller: Caller | None, rev: ServerRevision
 ) -> None:
     core = connection.core
-    if not core.has_prompts:
-        _not_offered(connection, asked, rev)
-        return
     params = _read_prompt.decode(params_of(asked))
     entry: PromptEntry | None = core.prompts.get(params.name)
     if entry is None:
@@ -387,6 +406,8 @@ def _get_prompt(
         connection.refuse(asked, rev.policy, ErrorKind.INVALID_PROMPT_ARGUMENTS, text)
         return
     context = Context(connection, asked, rev, caller, entry.owner, entry.name)
+    if connection.middleware_context is not None:
+        context = adopted(connection.middleware_context, context)
     if _may_begin(context, params):
         connection.runner.begin(_PROMPT, entry, values, context)
 
@@ -431,6 +452,8 @@ def _complete(
     if params.context is not UNSET and params.context.arguments is not UNSET:
         others = params.context.arguments
     context = Context(connection, asked, rev, caller, completer.owner, name)
+    if connection.middleware_context is not None:
+        context = adopted(connection.middleware_context, context)
     given = (argument.value, others)[: len(completer.arguments.names)]
     struct = completer.arguments.struct
     values = struct(**dict(zip(struct.__struct_fields__, given, strict=False)))
@@ -483,6 +506,8 @@ class OwnMethod(_Answered):
             return
         entry = self.entry
         context = Context(connection, asked, rev, caller, entry.owner, entry.name)
+        if connection.middleware_context is not None:
+            context = adopted(connection.middleware_context, context)
         connection.runner.begin(self, entry, values, context)
 
     def finish(self, _: Entry, context: Context, value: Any) -> Any:
@@ -507,6 +532,14 @@ _TOOL: Final = _Tool()
 _RESOURCE: Final = _Resource()
 _PROMPT: Final = _Prompt()
 _COMPLETION: Final = _Completion()
+
+# What renders the values of handlers, by method.
+RENDERERS: Final[dict[str, ResultRenderer]] = {
+    "tools/call": _TOOL,
+    "resources/read": _RESOURCE,
+    "prompts/get": _PROMPT,
+    "completion/complete": _COMPLETION,
+}
 
 
 # -- notifications ---------------------------------------------------------------------------
@@ -536,17 +569,15 @@ method_handlers: Final[dict[str, MethodHandler]] = {
     "server/discover": _discover,
     "ping": _ping,
     "logging/setLevel": _set_level,
-    "tools/list": _lister(lambda core: core.tools, lambda core: core.has_tools),
+    "tools/list": _lister(lambda core: core.tools),
     "tools/call": _call_tool,
-    "resources/list": _lister(lambda core: core.resources, lambda core: core.has_resources),
-    "resources/templates/list": _lister(
-        lambda core: core.templates, lambda core: core.has_resources
-    ),
+    "resources/list": _lister(lambda core: core.resources),
+    "resources/templates/list": _lister(lambda core: core.templates),
     "resources/read": _read,
     "resources/subscribe": _subscribe,
     "resources/unsubscribe": _unsubscribe,
     "subscriptions/listen": _listen,
-    "prompts/list": _lister(lambda core: core.prompts, lambda core: core.has_prompts),
+    "prompts/list": _lister(lambda core: core.prompts),
     "prompts/get": _get_prompt,
     "completion/complete": _complete,
     "tasks/get": _of_tasks("tasks/get"),

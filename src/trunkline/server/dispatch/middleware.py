@@ -1,6 +1,7 @@
-"""Middleware: functions around every handler.
+"""Middleware: functions around requests, and those of mounted servers around their handlers.
 
-A server without middleware calls its handlers directly.
+A server without middleware calls its handlers directly; `request_pipeline.py` has the chain of
+one with middleware.
 """
 
 from __future__ import annotations
@@ -23,9 +24,9 @@ Middleware: TypeAlias = Callable[[Context, Proceed], Awaitable[Any]]
 
 
 async def invoke(core: ServerCore, entry: Entry, values: Any, context: Context) -> Any:
-    """Call a handler through the middleware of its servers, the outermost first."""
+    """Call a handler through the middleware of mounted servers, the outermost first."""
     proceed: Proceed = partial(_call, core, entry, values, context)
-    for server in (*reversed(entry.path), core):
+    for server in reversed(entry.path):
         for function in reversed(server.middleware):
             proceed = partial(function, context, proceed)
     return await proceed()

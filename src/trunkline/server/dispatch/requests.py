@@ -192,10 +192,10 @@ class RequestRunner:
             self.at_work[asked] = context
             if size:
                 self.budget.charge(size)
-                may_ask = entry.arguments.wants_context or entry.path or core.middleware
+                may_ask = entry.arguments.wants_context or entry.path
                 if not (may_ask and context._rev.asks_in_results):
                     asked.set_params(UNSET)
-            plain = not (entry.arguments.is_async or entry.path or core.middleware)
+            plain = not (entry.arguments.is_async or entry.path)
             run = context._run
             if entry.inline and plain and (run is None or run.begin is None):
                 self._run_inline(work, entry, values, context)
@@ -227,13 +227,13 @@ class RequestRunner:
                 await context._run.begin(context)
             if begun is not None:
                 value = await begun
-            elif entry.is_plain and not self._core.middleware:
+            elif entry.is_plain:
                 value = entry.arguments.call(values, context)
                 # A wrapper around a coroutine function may return something else.
                 if type(value) is CoroutineType or isawaitable(value):
                     value = await value
             else:
-                value = await self._call_guarded(entry, values, context)
+                value = await self.call(entry, values, context)
             outcome = (
                 work.finish(entry, context, value)
                 if context._run is None
@@ -243,8 +243,8 @@ class RequestRunner:
             outcome = self._failed(work, entry, context, error)
         self._done(context, outcome)
 
-    async def _call_guarded(self, entry: Any, values: Any, context: Context) -> Any:
-        """Call a handler with middleware, timeout or thread."""
+    async def call(self, entry: Any, values: Any, context: Context) -> Any:
+        """Call a handler with the middleware of mounted servers, timeout or thread."""
         if entry.timeout is None:
             return await invoke(self._core, entry, values, context)
         context.deadline = self._loop.time() + entry.timeout

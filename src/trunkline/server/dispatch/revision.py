@@ -19,7 +19,7 @@ from ...jsonrpc.incoming import IncomingRequest
 from ...jsonrpc.limits import TransportName
 from ...jsonrpc.messages import ErrorObject
 from ...jsonrpc.policy import Policy
-from ...mcp.extensions import has_extensions
+from ...mcp.extensions import declared_in, has_extensions
 from ...mcp.meta import SERVER_INFO, Caller
 from ...mcp.shaping import narrow
 from ...mcp.tables import requires, result_types
@@ -58,6 +58,10 @@ __all__ = ["LEVELS", "MethodHandler", "ServerRevision"]
 # Severity by level, from 0.
 LEVELS: Final[dict[str, int]] = {level: rank for rank, level in enumerate(LOG_LEVELS)}
 
+# Of a page of a list in revisions with a handshake: hundreds of tools with long schemas, and less
+# than clients limit a message to.
+MAX_PAGE_BYTES: Final = 512 * 1024
+
 # The capability of a server with tasks, where tasks are not an extension.
 _TASKS: Final = ServerCapabilitiesTasks(
     cancel={},
@@ -87,12 +91,15 @@ class ServerRevision:
             and row.form == "wire"
             and row.name in served
             and not row.extension
+            and core.offers(row.capability)
         }
         self.has_extensions = has_extensions(revision)
         self.methods: dict[str, MethodHandler] = {}
         self.refresh()
         # Whether questions are sent inside results, and answers come as params.
         self.asks_in_results = InputRequiredResult in result_types("tools/call", revision)
+        # Many clients of these revisions read the first page only.
+        self.page_bytes = MAX_PAGE_BYTES if self.has_handshake and core.has_whole_lists else None
         self._codecs: dict[str, Codec] = {}
         self._info = narrow(core.info, revision)
         # Whether each result carries `resultType` and the server's `_meta`.
@@ -100,6 +107,7 @@ class ServerRevision:
         self._caches = "ttlMs" in requires("ListToolsResult", revision)
         self._own_meta = {SERVER_INFO: Raw(encode(self._info))} if self._says_type else {}
         self.meta: dict[str, Any] | UnsetType = self._own_meta or UNSET
+        self._logs = core.offers("logging")
         self._structured = _structured(revision)
         self._failures_are_errors = self.policy.tool_failures == "error"
         # Whether invalid arguments of a tool give a result, not an error.
@@ -111,8 +119,11 @@ class ServerRevision:
         return f"<Surface of {self.core.name!r} in {self.revision}>"
 
     def refresh(self) -> None:
-        """Update the methods of extensions, if the revision has extensions."""
-        added = self.core.extension_methods if self.has_extensions else {}
+        """Update the methods of extensions; those of tasks need a revision with extensions."""
+        added = self.core.extension_methods
+        if not self.has_extensions and TASKS in self.core.extensions:
+            tasks = self.core.extensions[TASKS].extension.methods
+            added = {name: serve for name, serve in added.items() if name not in tasks}
         self.methods = {**added, **self._own_methods}
 
     def codec(self, transport: TransportName) -> Codec:
@@ -201,29 +212,33 @@ class ServerRevision:
     # -- negotiation -------------------------------------------------------------------------
 
     def capabilities(self) -> ServerCapabilities:
-        """Return the capabilities in this revision, from what was registered."""
+        """Return the capabilities in this revision: what is not switched off."""
         core = self.core
         changes = True if core.list_changed else UNSET
         completes = core.has_completions and capability("completions", self.revision, "server")
-        return narrow(
+        declared = narrow(
             ServerCapabilities(
-                tools=ServerCapabilitiesTools(list_changed=changes) if core.has_tools else UNSET,
+                tools=ServerCapabilitiesTools(list_changed=changes)
+                if core.offers("tools")
+                else UNSET,
                 prompts=ServerCapabilitiesPrompts(list_changed=changes)
-                if core.has_prompts
+                if core.offers("prompts")
                 else UNSET,
                 resources=ServerCapabilitiesResources(
                     list_changed=changes, subscribe=True if core.subscribe else UNSET
                 )
-                if core.has_resources
+                if core.offers("resources")
                 else UNSET,
                 completions={} if completes else UNSET,
-                logging={},
+                logging={} if core.offers("logging") else UNSET,
                 experimental=core.experimental or UNSET,
                 tasks=_TASKS if TASKS in core.extensions else UNSET,
-                extensions=core.extension_settings() or UNSET,
             ),
             self.revision,
         )
+        # Not narrowed: in `initialize` they are declared too.
+        extensions = declared_in(self.revision, core.extension_settings())
+        return replace(declared, extensions=extensions) if extensions else declared
 
     def initialized(self) -> InitializeResult:
         """Return the result of `initialize`."""
@@ -256,12 +271,15 @@ class ServerRevision:
         data: Any,
         logger: str | None,
     ) -> LoggingMessageNotificationParams | None:
-        """Return the params of a log message, or None if the client does not want the level.
+        """Return the params of a log message, or None if the client does not want the level, or the
+        server does not log to clients.
 
         Raises:
             ValueError: the level is unknown; the text lists the levels.
         """
         rank = _rank(level)
+        if not self._logs:
+            return None
         wanted: str | None
         if self.has_handshake:
             session = connection.session

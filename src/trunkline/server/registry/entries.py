@@ -119,6 +119,10 @@ class ResourceEntry(Entry, kw_only=True, eq=False):
     size: int | None = None
     # Whether values of the template that lead out of a folder reach the handler.
     unsafe: bool = False
+    # Whether the URI stays as it is where the server is mounted with a prefix.
+    fixed_uri: bool = False
+    # The URI that it was registered with, if it was mounted.
+    own_uri: str = ""
 
     def match(self, uri: RequestedUri) -> dict[str, str] | None:
         """Return the values of the template in `uri`, or None if it does not match."""

@@ -11,6 +11,7 @@ The rules that live here, and only here:
   can neither forge a cursor nor use it after a change. Two processes with the same key and equal
   lists accept each other's cursors.
 * The last page has no cursor, and an empty cursor is invalid.         [MCP, pagination]
+* A page holds so many items or, where it is bounded in bytes, as many as fit, and at least one.
 """
 
 from __future__ import annotations
@@ -136,10 +137,18 @@ class PagedList(Generic[Item]):
         self.on_change()
         return item
 
-    def page(self, revision: str, cursor: str | None, *, tail: bytes = b"") -> Raw:
+    def page(
+        self,
+        revision: str,
+        cursor: str | None,
+        *,
+        tail: bytes = b"",
+        max_bytes: int | None = None,
+    ) -> Raw:
         """Return the page at `cursor`, or the first, as the JSON of a result.
 
-        `tail` is JSON to insert behind the items: `,"ttlMs":0`.
+        `tail` is JSON to insert behind the items: `,"ttlMs":0`. `max_bytes` bounds the page in
+        place of the number of items; it is the same for all pages of a revision.
 
         Raises:
             InvalidCursor: `cursor` is not valid for this state of the list.
@@ -150,7 +159,9 @@ class PagedList(Generic[Item]):
         now = self._current()
         # The keys hold valid cursors only.
         found = now.pages.get((revision, cursor, tail))
-        return self._encoded(now, revision, cursor, tail) if found is None else found
+        if found is None:
+            return self._encoded(now, revision, cursor, tail, max_bytes)
+        return found
 
     def _current(self) -> _Snapshot[Item]:
         found = self._snapshot
@@ -159,12 +170,25 @@ class PagedList(Generic[Item]):
                 found = self._snapshot = _Snapshot(self._items)
         return found
 
-    def _encoded(self, now: _Snapshot[Item], revision: str, cursor: str | None, tail: bytes) -> Raw:
+    def _encoded(
+        self,
+        now: _Snapshot[Item],
+        revision: str,
+        cursor: str | None,
+        tail: bytes,
+        max_bytes: int | None,
+    ) -> Raw:
         start = 0 if cursor is None else self._position(now, cursor)
-        end = start + self._size
-        rows = [
-            encode(narrow(self._row(item, revision), revision)) for item in now.items[start:end]
-        ]
+        last = None if max_bytes is not None else start + self._size
+        rows: list[bytes] = []
+        size = 0
+        for item in now.items[start:last]:
+            row = encode(narrow(self._row(item, revision), revision))
+            size += len(row) + 1  # the comma
+            if max_bytes is not None and rows and size > max_bytes:
+                break
+            rows.append(row)
+        end = start + len(rows)
         more = b',"nextCursor":"%b"' % self._cursor(now, end) if end < len(now.items) else b""
         member = encode(self._member)
         page = Raw(b"{%b:[%b]%b%b}" % (member, b",".join(rows), more, tail))

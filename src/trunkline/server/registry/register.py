@@ -178,6 +178,7 @@ def resource(
     size: int | None,
     annotations: Any,
     unsafe: bool,
+    fixed_uri: bool,
     shared: SharedOptions,
 ) -> ResourceEntry:
     """Return the entry of a resource or of a template."""
@@ -212,6 +213,7 @@ def resource(
         size=size,
         annotations=_typed(annotations, Annotations, "annotations"),
         unsafe=unsafe,
+        fixed_uri=fixed_uri,
         **shared.fields(arguments, "resource"),
     )
 

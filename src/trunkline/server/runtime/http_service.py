@@ -210,7 +210,7 @@ class _SingleConnection(_HttpConnection):
             return False
         return True
 
-    def _unopened(self, asked: IncomingRequest) -> ServerRevision | None:
+    def _unopened(self, asked: IncomingRequest, caller: Caller | None) -> ServerRevision | None:
         """Refuse a request that names no version in its body."""
         core, header = self.core, asked.route.request.protocol_version
         version = None if header is None else header.decode("latin-1")
@@ -220,7 +220,7 @@ class _SingleConnection(_HttpConnection):
             self.refuse(asked, policy, kind, supported=supported, requested=brief(version))
             return None
         if core.handshake_revision is None:
-            return super()._unopened(asked)
+            return super()._unopened(asked, caller)
         self._lacks_meta(asked, core.newest_revision)
         return None
 

@@ -100,7 +100,7 @@ def _honoured(
     lists: dict[str, Any] = {
         name: True
         for what in LISTS
-        if getattr(wanted, name := f"{what}_list_changed") is True and getattr(app, f"has_{what}")
+        if getattr(wanted, name := f"{what}_list_changed") is True and app.offers(what)
     }
     if not app.list_changed:
         lists = {}
@@ -115,7 +115,7 @@ def _honoured(
 
 
 def _known(app: ServerCore, uris: dict[str, None]) -> Iterator[str]:
-    if app.has_resources and app.subscribe:
+    if app.offers("resources.subscribe"):
         yield from (uri for uri in uris if next(app.find_resources(uri), None) is not None)
 
 

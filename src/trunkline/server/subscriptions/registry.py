@@ -105,8 +105,9 @@ class SubscriptionRegistry:
         self._connections: dict[Connection, _ConnectionSubscriptions] = {}
         # Created for the loop of the first listener; a server runs on one loop at a time.
         self._fanout: Fanout | None = None
-        # Of the servers this one is mounted in, which offer its resources too.
-        self.followers: list[SubscriptionRegistry] = []
+        # Of the servers this one is mounted in, which offer its resources too, with a function
+        # that returns the URI that a resource has there.
+        self.followers: list[tuple[SubscriptionRegistry, Callable[[str], str]]] = []
         # Without it the server accepts no subscriptions to tasks.
         self.honoured_task_ids: HonouredTaskIds | None = None
 
@@ -127,13 +128,13 @@ class SubscriptionRegistry:
     def resource_updated(self, uri: str) -> None:
         """Notify subscribers of a resource, here and in servers that mount this one."""
         self._notify(resource_topic(uri), ResourceUpdatedNotificationParams(uri))
-        for follower in self.followers:
-            follower.resource_updated(uri)
+        for follower, mounted_uri in self.followers:
+            follower.resource_updated(mounted_uri(uri))
 
     def task_changed(self, task_id: str, params: Any) -> None:
         """Notify subscribers of a task; `params` are the wire params of 2026-07-28."""
         self._notify(task_topic(task_id), params)
-        for follower in self.followers:
+        for follower, _ in self.followers:
             follower.task_changed(task_id, params)
 
     def _notify(self, topic: Topic, params: Any = None) -> None:

@@ -40,6 +40,7 @@ from ...store.errors import StoreError
 from ..client_requests import capabilities
 from ..context import Context
 from ..dispatch.connection import Connection
+from ..dispatch.methods import adopted
 from ..dispatch.params import params_of
 from ..dispatch.requests import RETRY_AFTER_MS
 from ..dispatch.revision import MethodHandler, ServerRevision
@@ -242,6 +243,8 @@ def _serve(name: str, read: Decoder[Any], method: Callable[..., Awaitable[Any]])
         app = connection.core
         entry = Entry(name=name, owner=app, arguments=arguments)
         context = Context(connection, asked, rev, caller, app, name)
+        if connection.middleware_context is not None:
+            context = adopted(connection.middleware_context, context)
         connection.runner.begin(_WORK, entry, params, context)
 
     return serve

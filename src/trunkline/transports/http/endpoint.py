@@ -31,7 +31,7 @@ from msgspec.json import Decoder, encode
 
 from ...exception_text import as_redacted
 from ...jsonrpc.messages import Shown
-from ...spec.mcp.meta import PROTOCOL_VERSION
+from ...spec.mcp.meta import CLIENT_CAPABILITIES, CLIENT_INFO, LOG_LEVEL, PROTOCOL_VERSION
 from ...store.errors import StoreError
 from .admission import Refusal
 from .event_log import parse_event_id
@@ -121,6 +121,15 @@ class UpgradeRoute(Protocol):
 
 class _Meta(Shown, Struct, frozen=True):
     protocol_version: Any = field(default=UNSET, name=PROTOCOL_VERSION)
+    capabilities: Any = field(default=UNSET, name=CLIENT_CAPABILITIES)
+    client_info: Any = field(default=UNSET, name=CLIENT_INFO)
+    log_level: Any = field(default=UNSET, name=LOG_LEVEL)
+
+    @property
+    def lacks_version(self) -> bool:
+        """Whether it has keys of a revision without a handshake, and no version."""
+        keys = (self.capabilities, self.client_info, self.log_level)
+        return self.protocol_version is UNSET and any(key is not UNSET for key in keys)
 
 
 class _OpeningParams(Shown, Struct, frozen=True):
@@ -424,7 +433,8 @@ class Endpoint:
         """Open a session for `initialize`; refuse what belongs to a session and names none."""
         kind, id = _kind_of(body)
         if kind != "initialize" or not self.service.handshake:
-            if kind == "other" and self.service.handshake:
+            is_other = kind == "other" or (kind == "versionless" and not self.service.per_request)
+            if is_other and self.service.handshake:
                 refusal = Refusal(400, "Mcp-Session-Id is missing: send initialize first")
                 self.refuse(responder, refusal, request, id)
             else:
@@ -547,7 +557,11 @@ async def _missed(session: HttpSession, stream: int, after: int) -> list[tuple[i
 
 
 def _kind_of(body: Any) -> tuple[str, int | str | None]:
-    """Return "initialize", "per-request" (it names a version), "invalid" or "other", and its id."""
+    """Return what a message without a session is, and its id.
+
+    It is "initialize", "per-request" (it names a version), "versionless" (it has other keys of
+    such a request), "invalid" or "other".
+    """
     if type(body) is not bytes:
         return "invalid", None
     try:
@@ -559,7 +573,10 @@ def _kind_of(body: Any) -> tuple[str, int | str | None]:
     meta = UNSET if opening.params is UNSET else opening.params.meta
     if meta is not UNSET and meta.protocol_version is not UNSET:
         return "per-request", opening.id
-    return "initialize" if opening.method == "initialize" else "other", opening.id
+    if opening.method == "initialize":
+        return "initialize", opening.id
+    is_versionless = meta is not UNSET and meta.lacks_version
+    return "versionless" if is_versionless else "other", opening.id
 
 
 def _is_json(kind: bytes | None) -> bool:

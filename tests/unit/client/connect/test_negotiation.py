@@ -322,7 +322,8 @@ def test_capabilities_are_what_there_are_handlers_for() -> None:
         "extensions": {"com.example/stars": {"most": 5}},
     }
     both_modes = {"form": {}, "url": {}}
-    own = {"experimental": {"x": {}}}
+    stars = {"com.example/stars": {"most": 5}}
+    own = {"experimental": {"x": {}}, "extensions": stars}
     roots = {"listChanged": True}
     assert declared("2024-11-05", **options) == {"roots": roots, "sampling": {}, **own}
     assert declared("2025-06-18", **options) == {
@@ -341,8 +342,8 @@ def test_capabilities_are_what_there_are_handlers_for() -> None:
         "roots": {},
         "sampling": {"tools": {}},
         "elicitation": both_modes,
-        "extensions": {"com.example/stars": {"most": 5}, "io.modelcontextprotocol/tasks": {}},
         **own,
+        "extensions": {**stars, "io.modelcontextprotocol/tasks": {}},
     }
 
 

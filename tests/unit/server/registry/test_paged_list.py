@@ -336,3 +336,27 @@ def test_names_may_be_any_text() -> None:
     for name in ("ü", "\ud800", "", '"', "\n"):
         made.add(name, "x")
     assert len(list(walk(made))) == 3
+
+
+# -- pages in bytes --------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("most", [1, 150, 1000, 10**6])
+def test_a_page_in_bytes_has_as_many_items_as_fit_and_at_least_one(most: int) -> None:
+    made = listed(40)
+    found, cursor, pages = [], None, []
+    while True:
+        raw = made.page(V2024_11_05, cursor, max_bytes=most)
+        page = read(raw)
+        pages.append(raw)
+        found += [tool["name"] for tool in page["tools"]]
+        if (cursor := page.get("nextCursor")) is None:
+            break
+        assert len(page["tools"]) == 1 or len(bytes(raw)) <= most + 100
+    assert found == [tool["name"] for tool in all_tools(made)]
+    assert len(pages) == {1: 40, 10**6: 1}.get(most, len(pages))
+    assert made.page(V2024_11_05, None, max_bytes=most) is pages[0]
+
+
+def all_tools(made: PagedList[Any]) -> list[Any]:
+    return read(made.page(LATEST, None, max_bytes=10**9))["tools"]  # type: ignore[no-any-return]  # of a test

@@ -154,8 +154,8 @@ def test_what_is_mounted_keeps_its_own_state_and_middleware() -> None:
     server, other = app(), Server("other", lifespan=lifespan)
 
     @server.middleware
-    async def outer(_: Context, proceed: Any) -> Any:
-        heard.append("outer")
+    async def outer(context: Context, proceed: Any) -> Any:
+        heard.append(f"outer {context.method}")
         return await proceed()
 
     @other.middleware
@@ -169,7 +169,7 @@ def test_what_is_mounted_keeps_its_own_state_and_middleware() -> None:
 
     server.mount(other, prefix="o")
     assert call(server, "o_look") == "state of other in other!"
-    assert heard == ["opened", "outer", "inner", "closed"]
+    assert heard == ["opened", "outer server/discover", "outer tools/call", "inner", "closed"]
     assert other.state is None
 
 

@@ -40,7 +40,7 @@ def test_sessions_stand_in_the_way_and_their_revisions_are_named() -> None:
 
 def test_changes_of_lists_stand_in_the_way() -> None:
     (why,) = obstacles(make_app(list_changed=True)._core)
-    assert why.startswith("listChanged is declared for tools, resources,")
+    assert why.startswith("listChanged is declared for tools, prompts, resources,")
     assert "Server(list_changed=False)" in why
 
 

@@ -51,7 +51,8 @@ def test_what_is_offered_is_honoured() -> None:
 
 
 def test_what_is_not_offered_or_not_wanted_is_left_out() -> None:
-    app = Server("only tools")
+    app = Server("only tools", capabilities={"prompts": False, "resources": False})
+    app.add_resource(lambda: "1", "note://1")
     app.add_tool(lambda: 1, "first")
     assert acknowledged(
         app,
