@@ -7,7 +7,6 @@ import logging
 from typing import Any
 
 import pytest
-from msgspec import UNSET
 from msgspec.json import encode
 
 from tests.unit.server.starry import CAPABILITIES, STARS, Star, asked, meta, stars
@@ -80,7 +79,7 @@ def test_nothing_is_advertised_where_there_is_none() -> None:
 @pytest.mark.parametrize("revision", ["2024-11-05", "2025-11-25"])
 def test_a_handshake_does_not_speak_of_extensions(revision: str) -> None:
     app = Server("a", extensions=[stars()])
-    assert app._core.revision(revision).initialized().capabilities.extensions is UNSET
+    assert app._core.revision(revision).initialized().capabilities.extensions is None
 
 
 # -- who is served ---------------------------------------------------------------------------

@@ -19,8 +19,6 @@ from collections.abc import Awaitable, Callable
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from msgspec import UNSET
-
 from ...errors import ConnectionLost, RequestTimeout, TransportError, TrunklineError
 from ...jsonrpc.policy import Policy
 from ...mcp.types import DiscoverResult, LoggingLevel
@@ -306,5 +304,5 @@ class ClientConnection:
         negotiated = session.negotiated
         if session.is_per_request:
             session.log_at(level)
-        elif negotiated is not None and negotiated.capabilities.logging is not UNSET:
+        elif negotiated is not None and negotiated.capabilities.logging is not None:
             await session.ask(OutgoingRequest("logging/setLevel", None, {"level": level}))

@@ -8,7 +8,7 @@ a declared extension may bring others.
 
 The rules that live here, and only here:
 
-* A result without `resultType` is complete. A type without a resolver is invalid.
+* A result without `resultType`, or with null, is complete. A type without a resolver is invalid.
                                                                     [MCP 2026-07-28, basic]
 * A resolver may return a result of another incomplete type: a call that requested input may
   become a task.
@@ -127,9 +127,10 @@ def read_own(raw: Raw | bytes, kind: Any, method: str, revision: str) -> Any:
 def result_type(raw: Raw | bytes) -> Any:
     """Return the `resultType` of a result."""
     try:
-        return decoder(_Typed)(raw).result_type
+        found = decoder(_Typed)(raw).result_type
     except UNREADABLE:
         return COMPLETE  # `read` reports what is wrong with it
+    return COMPLETE if found is None else found
 
 
 def where_and_what(error: Exception) -> tuple[str, str]:
@@ -162,7 +163,7 @@ def _mended(value: Any, revision: str) -> Any:
     if type(value) is not dict:
         return value
     if PER_REQUEST.holds(revision):
-        _check_complete(value.get("resultType", COMPLETE))
+        _check_complete(value.get("resultType"))
     else:
         value.pop("resultType", None)  # an application's own member in earlier revisions
     value = _without_nulls(value)
@@ -177,7 +178,7 @@ def _refuse(where: str, what: str, method: str) -> NoReturn:
 
 
 def _check_complete(found: Any) -> None:
-    if found != COMPLETE:
+    if found is not None and found != COMPLETE:
         raise NotComplete(found)
 
 

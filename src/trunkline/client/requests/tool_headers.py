@@ -12,8 +12,6 @@ from __future__ import annotations
 import logging
 from typing import TYPE_CHECKING, Any, Final
 
-from msgspec import UNSET
-
 from ...mcp.param_headers import InvalidParamHeader, ParamPath, param_headers
 from ...redaction import show
 
@@ -69,7 +67,7 @@ class ToolHeaders:
             else:
                 self._params.pop(tool.name, None)
         if (
-            hints is not UNSET
+            hints is not None
             and (hints.idempotent_hint is True or hints.read_only_hint is True)
             and len(self._repeatable) < _MAX_TOOLS
         ):

@@ -66,7 +66,7 @@ class ToolResult(Generic[T]):
     def meta(self) -> dict[str, Any]:
         """The `_meta` of the result; empty if it has none."""
         meta = self._answer.meta
-        return {} if meta is UNSET else meta
+        return {} if meta is None else meta
 
     @property
     def text(self) -> str:
@@ -81,6 +81,11 @@ class ToolResult(Generic[T]):
             raw = self._answer.structured_content
             self._plain = None if raw is UNSET else _decode(raw, Any)
         return self._plain
+
+    @property
+    def has_value(self) -> bool:
+        """Whether the result has structured content, null included; else `value` is the text."""
+        return self._answer.structured_content is not UNSET
 
     @property
     def value(self) -> T:

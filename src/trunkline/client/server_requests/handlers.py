@@ -201,7 +201,7 @@ class ClientHandlers:
             )
         if mode == "url":
             _check_address(params.url, f"{where}/url")
-        elif params.requested_schema is UNSET:
+        elif params.requested_schema is None:
             raise RemoteProtocolError(
                 "mcp.type.required", where=f"{where}/requestedSchema", expected="a form"
             )
@@ -209,7 +209,7 @@ class ClientHandlers:
     def _check_tools(self, params: CreateMessageRequestParams, revision: str, where: str) -> None:
         if lookup.capability("sampling.tools", revision, "client") is None:
             return
-        brings = params.tools is not UNSET or params.tool_choice is not UNSET
+        brings = params.tools is not None or params.tool_choice is not None
         if brings and not self._handlers.sampling_tools:
             raise RemoteProtocolError(
                 "mcp.capability.negotiated-only",
@@ -246,8 +246,8 @@ class ClientHandlers:
                 # Imported here: few servers send forms.
                 from .form_validation import fit
 
-                schema = {} if params.requested_schema is UNSET else params.requested_schema
-                content = {} if answer.content is UNSET else answer.content
+                schema = {} if params.requested_schema is None else params.requested_schema
+                content = {} if answer.content is None else answer.content
                 return ElicitResult("accept", answer.meta, fit(schema, content))
         return ElicitResult(answer.action, answer.meta)
 
@@ -295,9 +295,9 @@ def _no_answer(handler: str, expected: str, given: Any) -> NoReturn:
     raise TypeError(f"{handler} returns {expected}, not {type(given).__name__}")
 
 
-def _check_address(url: str | UnsetType, where: str) -> None:
-    if url is UNSET or not _is_page(url):
-        rule = "mcp.type.required" if url is UNSET else "mcp.type.format"
+def _check_address(url: str | None, where: str) -> None:
+    if url is None or not _is_page(url):
+        rule = "mcp.type.required" if url is None else "mcp.type.format"
         expected = "the address of a page, by http or https and with a host"
         raise RemoteProtocolError(rule, where=where, expected=expected)
 

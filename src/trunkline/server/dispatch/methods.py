@@ -355,7 +355,7 @@ def _listen(
 class _Prompt(_Answered):
     def finish(self, entry: PromptEntry, context: Context, value: Any) -> Any:
         result: GetPromptResult = messages_of(value)
-        if result.description is UNSET and entry.description:
+        if result.description is None and entry.description:
             result = msgspec.structs.replace(result, description=entry.description)
         return context._rev.result(result)
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, Final
 
-from msgspec import UNSET, Raw, UnsetType
+from msgspec import UNSET, Raw
 from msgspec.json import encode
 from msgspec.structs import replace
 
@@ -99,7 +99,7 @@ class ServerRevision:
         self._says_type = "resultType" in requires("CallToolResult", revision)
         self._caches = "ttlMs" in requires("ListToolsResult", revision)
         self._own_meta = {SERVER_INFO: Raw(encode(self._info))} if self._says_type else {}
-        self.meta: dict[str, Any] | UnsetType = self._own_meta or UNSET
+        self.meta: dict[str, Any] | None = self._own_meta or None
         self._structured = _structured(revision)
         self._failures_are_errors = self.policy.tool_failures == "error"
         # Whether invalid arguments of a tool give a result, not an error.
@@ -133,7 +133,7 @@ class ServerRevision:
         """Return a result as it is sent in this revision."""
         value = narrow(value, self.revision)
         if self._says_type:
-            meta = self.meta if value.meta is UNSET else {**self._own_meta, **value.meta}
+            meta = self.meta if value.meta is None else {**self._own_meta, **value.meta}
             # Other results have their type as a constant.
             if "result_type" in value.__struct_fields__:
                 return replace(value, meta=meta, result_type="complete")
@@ -149,7 +149,7 @@ class ServerRevision:
             elif not _is_object(structured):
                 # It has no output schema, and this revision allows only objects.
                 value = replace(value, structured_content=UNSET)
-        if value.meta is UNSET and self._says_type:
+        if value.meta is None and self._says_type:
             # As `result` does, without a look at each field: this is the hot path.
             value = narrow(value, self.revision)
             return CallToolResult(
@@ -173,10 +173,10 @@ class ServerRevision:
         """Return the text of a lifecycle error in the profile in use, or None for the usual one."""
         return lifecycle_message(self.policy.codes, kind)
 
-    def output_schema(self, output: Output) -> dict[str, Any] | UnsetType:
+    def output_schema(self, output: Output) -> dict[str, Any] | None:
         """Return the output schema of a tool as this revision lists it."""
         schema = output.wrapped if self._structured == "object" else output.schema
-        return UNSET if schema is None else schema
+        return schema
 
     def empty(self) -> Any:
         """Return an empty result."""
@@ -203,24 +203,24 @@ class ServerRevision:
     def capabilities(self) -> ServerCapabilities:
         """Return the capabilities in this revision, from what was registered."""
         core = self.core
-        changes = True if core.list_changed else UNSET
+        changes = True if core.list_changed else None
         completes = core.has_completions and capability("completions", self.revision, "server")
         return narrow(
             ServerCapabilities(
-                tools=ServerCapabilitiesTools(list_changed=changes) if core.has_tools else UNSET,
+                tools=ServerCapabilitiesTools(list_changed=changes) if core.has_tools else None,
                 prompts=ServerCapabilitiesPrompts(list_changed=changes)
                 if core.has_prompts
-                else UNSET,
+                else None,
                 resources=ServerCapabilitiesResources(
-                    list_changed=changes, subscribe=True if core.subscribe else UNSET
+                    list_changed=changes, subscribe=True if core.subscribe else None
                 )
                 if core.has_resources
-                else UNSET,
-                completions={} if completes else UNSET,
+                else None,
+                completions={} if completes else None,
                 logging={},
-                experimental=core.experimental or UNSET,
-                tasks=_TASKS if TASKS in core.extensions else UNSET,
-                extensions=core.extension_settings() or UNSET,
+                experimental=core.experimental or None,
+                tasks=_TASKS if TASKS in core.extensions else None,
+                extensions=core.extension_settings() or None,
             ),
             self.revision,
         )
@@ -231,7 +231,7 @@ class ServerRevision:
             self.capabilities(),
             self.revision,
             self._info,
-            instructions=self.core.instructions or UNSET,
+            instructions=self.core.instructions or None,
         )
 
     def discovered(self) -> DiscoverResult:
@@ -243,7 +243,7 @@ class ServerRevision:
             list(self.core.revisions),
             cache.milliseconds,
             meta=self.meta,
-            instructions=self.core.instructions or UNSET,
+            instructions=self.core.instructions or None,
         )
 
     # -- logging -----------------------------------------------------------------------------

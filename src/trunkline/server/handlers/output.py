@@ -217,8 +217,8 @@ class Output:
             raise self._cannot_send(error) from None
         return CallToolResult(
             [*content, *more],
-            meta=UNSET if result.meta is None else result.meta,
-            is_error=result.is_error or UNSET,
+            meta=result.meta,
+            is_error=result.is_error or None,
             structured_content=structured,
         )
 

@@ -132,9 +132,10 @@ def test_meta_is_kept() -> None:
 def test_an_absent_result_type_is_complete() -> None:
     assert result(text("x")).text == "x"
     assert result(text("x", resultType="complete")).text == "x"
+    assert result(text("x", resultType=None)).text == "x"
 
 
-@pytest.mark.parametrize("kind", ["input_required", "task", "odd", None, 5])
+@pytest.mark.parametrize("kind", ["input_required", "task", "odd", "", 5])
 def test_a_result_of_another_type_is_told_apart(kind: Any) -> None:
     with pytest.raises(NotComplete, match=r"mcp\.result\.type-unknown") as caught:
         result(text("x", resultType=kind))

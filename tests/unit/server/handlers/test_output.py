@@ -14,7 +14,7 @@ import attrs
 import msgspec
 import pydantic
 import pytest
-from msgspec import UNSET, Meta, Raw, Struct
+from msgspec import Meta, Raw, Struct
 
 from trunkline.errors import TrunklineError
 from trunkline.mcp.types import (
@@ -434,7 +434,7 @@ def test_a_result_puts_its_own_text_beside_the_structure() -> None:
     assert isinstance(result.content[2], ImageContent)
     assert bytes(result.structured_content) == b'{"city":"Rome","days":1}'
     assert result.meta == {"k": 1}
-    assert result.is_error is UNSET
+    assert result.is_error is None
 
 
 def test_a_result_without_a_text_has_that_of_its_value() -> None:
