@@ -25,9 +25,10 @@ from typing import TYPE_CHECKING, Any, Final, NoReturn, TypeAlias
 from msgspec import Raw, Struct, field
 from msgspec.json import Decoder, encode
 
-from ...errors import RemoteProtocolError, TooManyRoundTrips
+from ...errors import RemoteProtocolError, ResultTypeMismatch, TooManyRoundTrips
 from ...jsonrpc.decode_errors import UNREADABLE
 from ...jsonrpc.messages import Shown
+from ...mcp.types import Wire
 from ...spec.revisions import V2026_07_28, Window
 
 if TYPE_CHECKING:
@@ -46,6 +47,7 @@ __all__ = [
     "read",
     "read_own",
     "result_type",
+    "type_name",
     "where_and_what",
 ]
 
@@ -117,11 +119,33 @@ def read_own(raw: Raw | bytes, kind: Any, method: str, revision: str) -> Any:
     The Structs of the protocol check `resultType` themselves; other types do not.
 
     Raises:
-        NotComplete, RemoteProtocolError: as `read`.
+        NotComplete: the result has another `resultType`.
+        RemoteProtocolError: it is not an object, or does not match a type of the protocol.
+        ResultTypeMismatch: it does not match any other type.
     """
     if PER_REQUEST.holds(revision):
         _check_complete(result_type(raw))
-    return read(raw, kind, method, revision)
+    if _is_of_protocol(kind):
+        return read(raw, kind, method, revision)
+    try:
+        return decoder(kind)(raw)
+    except UNREADABLE:
+        pass  # as in `read`
+    try:
+        return decoder(kind)(_second_reading(raw, method, revision))
+    except UNREADABLE as error:
+        where, what = where_and_what(error)
+    raise ResultTypeMismatch(type_name(kind), where, what)
+
+
+def type_name(kind: Any) -> str:
+    """Return the name of a type, for the text of an error."""
+    return kind.__name__ if isinstance(kind, type) else str(kind)
+
+
+def _is_of_protocol(kind: Any) -> bool:
+    # A result is an object in MCP.
+    return bool(kind == dict[str, Any]) or (isinstance(kind, type) and issubclass(kind, Wire))
 
 
 def result_type(raw: Raw | bytes) -> Any:
@@ -145,18 +169,23 @@ def where_and_what(error: Exception) -> tuple[str, str]:
 
 def look_again(raw: Raw | bytes, kind: Any, method: str, revision: str) -> Any:
     """Decode a result that failed once more, without what may be ignored; see `read`."""
-    try:
-        mended = encode(_mended(_plain(raw), revision))
-    except UNREADABLE:
-        # Not JSON, or nested too deeply.
-        raise RemoteProtocolError(
-            "mcp.type.json-type", expected=f"a result of {method} that can be read"
-        ) from None
+    mended = _second_reading(raw, method, revision)
     try:
         return decoder(kind)(mended)
     except UNREADABLE as error:
         where, what = where_and_what(error)
     _refuse(where, what, method)
+
+
+def _second_reading(raw: Raw | bytes, method: str, revision: str) -> bytes:
+    """Return a result without what may be ignored."""
+    try:
+        return encode(_mended(_plain(raw), revision))
+    except UNREADABLE:
+        # Not JSON, or nested too deeply.
+        raise RemoteProtocolError(
+            "mcp.type.json-type", expected=f"a result of {method} that can be read"
+        ) from None
 
 
 def _mended(value: Any, revision: str) -> Any:

@@ -10,7 +10,7 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, Final
 
 from msgspec import UNSET, Raw
-from msgspec.json import encode
+from msgspec.json import decode, encode
 from msgspec.structs import replace
 
 from ...jsonrpc.codec import Codec
@@ -20,7 +20,7 @@ from ...jsonrpc.limits import TransportName
 from ...jsonrpc.messages import ErrorObject
 from ...jsonrpc.policy import Policy
 from ...mcp.extensions import has_extensions
-from ...mcp.meta import SERVER_INFO, Caller
+from ...mcp.meta import SERVER_INFO, WRAPPED, Caller
 from ...mcp.shaping import narrow
 from ...mcp.tables import requires, result_types
 from ...mcp.types import (
@@ -145,7 +145,7 @@ class ServerRevision:
         structured = value.structured_content
         if structured is not UNSET and self._structured == "object":
             if output.wraps:
-                value = replace(value, structured_content={"result": structured})
+                value = _wrapped(value, structured)
             elif not _is_object(structured):
                 # It has no output schema, and this revision allows only objects.
                 value = replace(value, structured_content=UNSET)
@@ -288,6 +288,17 @@ def _structured(revision: str) -> str:
     if found is None:
         return "nothing"
     return "any" if found.type == "any" else "object"
+
+
+def _wrapped(value: CallToolResult, structured: Any) -> CallToolResult:
+    """Return a result with its value as an object, and a mark where the text is another."""
+    written = bytes(structured) if isinstance(structured, Raw) else encode(structured)
+    shown = decode(written) if written[:1] == b'"' else written.decode()
+    block = value.content[0] if len(value.content) == 1 else None
+    meta = value.meta
+    if not isinstance(block, TextContent) or block.text != shown:
+        meta = {**(meta or {}), WRAPPED: True}
+    return replace(value, structured_content={"result": structured}, meta=meta)
 
 
 def _is_object(value: Any) -> bool:

@@ -9,14 +9,15 @@ How a value is rendered:
     `CallToolResult`                        itself
     `ToolOutput(value, text=...)`           the value, with another text beside it
     anything, if the annotation or `output_schema` gives a type
-                                            `structuredContent`, and the same JSON as a text
+                                            `structuredContent`, and the same JSON as a text,
+                                            or the text itself where the JSON is a string
     an object (dict, Struct, dataclass...), without an annotation
                                             `structuredContent`, and the same JSON as a text
     anything else, without an annotation
                                             its JSON as a text
 
-`-> str` promises a text without structure; `output_schema=str` asks for structure. With
-`output_schema=None` results are never structured.
+`-> str`, `-> None` and `-> str | None` promise a text or nothing, without structure;
+`output_schema=str` asks for structure. With `output_schema=None` results are never structured.
 
 A value is encoded once, and the JSON is decoded again by the promised type, so a result that
 breaks its schema is found here and not by a client.
@@ -113,6 +114,8 @@ class Output:
         "_promises",
         "_read",
         "_schema",
+        "_takes_texts",
+        "_texts",
         "_trusted",
         "_type",
         "_wrapped",
@@ -121,11 +124,19 @@ class Output:
     )
 
     def __init__(
-        self, label: str, type_: Any, given: dict[str, Any] | None = None, *, hooked: bool = False
+        self,
+        label: str,
+        type_: Any,
+        given: dict[str, Any] | None = None,
+        *,
+        hooked: bool = False,
+        texts: tuple[type, ...] = (),
     ) -> None:
         self.label = label
         self._type = type_  # _FREE: no promise; None: never structured
         self._promises = type_ is not _FREE and type_ is not None
+        self._texts = texts  # what an annotation of texts allows; empty: anything
+        self._takes_texts = not self._promises and (not texts or str in texts)
         self._given = given
         self._check: SchemaCheck | None = None
         if given is not None:
@@ -174,7 +185,7 @@ class Output:
         Raises:
             OutputMismatch: it cannot be encoded, or does not fit the output schema.
         """
-        if type(value) is str and not self._promises and value.isascii():
+        if type(value) is str and self._takes_texts and value.isascii():
             return CallToolResult(
                 [TextContent(value)]
             )  # the most frequent, so without further calls
@@ -184,10 +195,18 @@ class Output:
             return self._passed(value)
         if self._promises:
             written = self._fitting(value)
-            return CallToolResult([TextContent(written.decode())], structured_content=Raw(written))
+            # A string is sent bare, as the text that it is.
+            text = decode(written) if written[:1] == b'"' else written.decode()
+            return CallToolResult([TextContent(text)], structured_content=Raw(written))
         return self._free(value)
 
-    def _free(self, value: Any) -> CallToolResult:
+    def _free(self, value: Any, *, is_error: bool = False) -> CallToolResult:
+        if self._texts and not is_error and not isinstance(value, self._texts):
+            wanted = " or ".join(_TEXT_NAMES[each] for each in self._texts)
+            raise OutputMismatch(
+                f"{self.label} returned a value that does not fit its return annotation: "
+                f"expected {wanted}, got a value of type {type(value).__name__}"
+            )
         try:
             blocks = blocks_of(value)
             if blocks is not None:
@@ -204,7 +223,11 @@ class Output:
 
     def _around(self, result: ToolOutput[Any]) -> CallToolResult:
         promised = self._promises and not result.is_error
-        inner = self.render(result.value) if promised else self._free(result.value)
+        inner = (
+            self.render(result.value)
+            if promised
+            else self._free(result.value, is_error=result.is_error)
+        )
         structured = inner.structured_content
         if self._promises and not promised:
             structured = UNSET  # an error need not fit the schema, so it is not sent as structure
@@ -290,7 +313,7 @@ def output_of(function: Callable[..., Any], output_schema: Any = DERIVE) -> Outp
     try:
         type_ = plain(output_schema) if asked else _promised(handler.returned())
         if type_ is _FREE:
-            return Output(handler.label, _FREE)
+            return Output(handler.label, _FREE, texts=_texts(handler.returned()))
         return Output(handler.label, type_, hooked=check([type_]))
     except TypeError as error:
         if str(error).startswith(handler.label):
@@ -304,6 +327,7 @@ def output_of(function: Callable[..., Any], output_schema: Any = DERIVE) -> Outp
 # -- return annotations ----------------------------------------------------------------------
 
 _TEXTS: Final = (str, NoneType, None)
+_TEXT_NAMES: Final[dict[type, str]] = {str: "a text", NoneType: "None"}
 _CONTENTS: Final = (*BLOCKS, CallToolResult, bytes, bytearray)
 _NOTHING_SAID: Final = (Any, object, inspect.Signature.empty, NoReturn, Never)
 _ROWS: Final = (list, tuple, Sequence, Iterable)
@@ -324,6 +348,19 @@ def _promised(annotation: Any) -> Any:
     if _is_union(annotation) and all(each in _TEXTS for each in get_args(annotation)):
         return _FREE
     return plain(annotation)
+
+
+def _texts(annotation: Any) -> tuple[type, ...]:
+    """Return what an annotation of texts and None alone allows; nothing for any other."""
+    origin = get_origin(annotation)
+    if origin is ToolOutput:
+        return _texts(get_args(annotation)[0])
+    if origin in (Awaitable, Coroutine):
+        return _texts(get_args(annotation)[-1])
+    kinds = get_args(annotation) if _is_union(annotation) else (annotation,)
+    if not all(each in _TEXTS for each in kinds):
+        return ()
+    return tuple(NoneType if each is None else each for each in kinds)
 
 
 def _is_union(annotation: Any) -> bool:

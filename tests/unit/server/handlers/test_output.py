@@ -7,6 +7,7 @@ import dataclasses
 import datetime
 import enum
 import functools
+import json
 from collections.abc import Awaitable, Callable
 from typing import Annotated, Any, NamedTuple, TypedDict
 
@@ -90,7 +91,9 @@ def structured(result: CallToolResult) -> Any:
     """Return the structure, having looked that the text says the same."""
     assert isinstance(result.structured_content, Raw)
     raw = bytes(result.structured_content)
-    assert result.content == [TextContent(raw.decode())]
+    # A string is sent bare.
+    text = json.loads(raw) if raw.startswith(b'"') else raw.decode()
+    assert result.content == [TextContent(text)]
     return msgspec.json.decode(raw)
 
 
