@@ -10,9 +10,9 @@ import pytest
 from msgspec import UNSET, Struct
 
 from tests.cases import for_each
-from tests.unit.client.scripted import Place, run
+from tests.unit.client.scripted import Place, discovery, run
 from trunkline import Client, Server
-from trunkline.errors import RemoteProtocolError
+from trunkline.errors import PeerError, RemoteProtocolError
 from trunkline.mcp.types import CreateMessageResult, ElicitResult, TextContent
 from trunkline.server import Context
 from trunkline.spec.revisions import LATEST, REVISIONS
@@ -174,3 +174,70 @@ def test_a_value_that_is_null_is_told_from_none(result: dict[str, Any], has_valu
     found = run(main())
     assert found.has_value is has_value
     assert found.structured_content is None
+
+
+# -- integers that are written as doubles ----------------------------------------------------
+
+
+@each_revision
+def test_an_argument_that_is_written_as_a_double_is_an_integer(revision: str) -> None:
+    app = Server("adding")
+
+    @app.tool
+    def add(a: int, b: int | None = None, more: list[int] | None = None) -> str:
+        return repr((a, b, more))
+
+    @app.method("acme/double")
+    def double(n: int) -> dict[str, int]:
+        return {"n": 2 * n}
+
+    async def main() -> list[Any]:
+        async with Client(app, revision=revision) as client:
+            given = {"a": 1.0, "b": 2.0, "more": [3.0]}
+            found = [await client.call_tool("add", given), await client.call_tool("add", {"a": 5})]
+            refused = await called(client, {"a": 1.5})
+            doubled = await client.request("acme/double", {"n": 4.0})
+            return [*(each.text for each in found), refused, doubled]
+
+    async def called(client: Client, arguments: dict[str, Any]) -> str:
+        try:
+            return (await client.call_tool("add", arguments)).text
+        except PeerError as error:
+            return str(error)
+
+    added, plain, refused, doubled = run(main())
+    assert (added, plain) == ("(1, 2, [3])", "(5, None, None)")
+    assert 'argument "a": expected an integer, got a number' in refused
+    assert doubled["n"] == 8
+
+
+def test_a_time_to_live_that_is_written_as_a_double_is_read() -> None:
+    hints = {"ttlMs": 60_000.0, "cacheScope": "private", "resultType": "complete"}
+    listed = [{"name": "t", "inputSchema": {"type": "object"}}]
+    place = Place({"tools/list": {"tools": listed, **hints}})
+    place.answers["server/discover"] = {**discovery(LATEST), **hints}
+    linked = {"type": "resource_link", "name": "n", "uri": "x:y", "size": 7.0}
+    place.answers["tools/call"] = {"content": [linked], "resultType": "complete"}
+
+    async def main() -> list[Any]:
+        async with Client(place) as client:
+            page = await client.list_tools_page()
+            await client.list_tools_page()
+            linked = (await client.call_tool("t")).content[0]
+            return [client.revision, page.ttl_ms, (await client.discover()).ttl_ms, linked]
+
+    revision, ttl, discovered, link = run(main())
+    assert (revision, ttl, discovered) == (LATEST, 60_000, 60_000)
+    assert link.size == 7
+    asked = [each["method"] for each in place.line.sent]
+    assert asked.count("tools/list") == 1  # the second was cached
+
+
+def test_a_value_that_is_written_as_a_double_is_an_integer_of_the_type_asked_for() -> None:
+    answer = {"content": [], "structuredContent": {"n": 5.0}, "resultType": "complete"}
+
+    async def main() -> Any:
+        async with Client(Place({"tools/call": answer})) as client:
+            return (await client.call_tool("t", result_type=dict[str, int])).value
+
+    assert run(main()) == {"n": 5}

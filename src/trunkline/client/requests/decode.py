@@ -13,6 +13,7 @@ The rules that live here, and only here:
 * A resolver may return a result of another incomplete type: a call that requested input may
   become a task.
 * A negative `ttlMs` counts as 0.     [MCP 2026-07-28, server/utilities/caching]
+* An integer may be written as `5.0`.   [JSON Schema 2020-12, section 6.1.1 of validation]
 """
 
 from __future__ import annotations
@@ -42,6 +43,7 @@ __all__ = [
     "NotComplete",
     "Resolver",
     "complete",
+    "decode_again",
     "decoder",
     "look_again",
     "read",
@@ -132,7 +134,7 @@ def read_own(raw: Raw | bytes, kind: Any, method: str, revision: str) -> Any:
     except UNREADABLE:
         pass  # as in `read`
     try:
-        return decoder(kind)(_second_reading(raw, method, revision))
+        return _with_integers(_second_reading(raw, method, revision), kind)
     except UNREADABLE as error:
         where, what = where_and_what(error)
     raise ResultTypeMismatch(type_name(kind), where, what)
@@ -171,10 +173,25 @@ def look_again(raw: Raw | bytes, kind: Any, method: str, revision: str) -> Any:
     """Decode a result that failed once more, without what may be ignored; see `read`."""
     mended = _second_reading(raw, method, revision)
     try:
-        return decoder(kind)(mended)
+        return _with_integers(mended, kind)
     except UNREADABLE as error:
         where, what = where_and_what(error)
     _refuse(where, what, method)
+
+
+def decode_again(raw: Raw | bytes, kind: Any, error: Exception) -> Any:
+    """Decode JSON that failed with `error` again, with integers that are written as `5.0`."""
+    # Imported here, because few peers write them so.
+    from ...mcp.integers import decode_integers
+
+    return decode_integers(raw, decoder(kind), error)
+
+
+def _with_integers(raw: bytes, kind: Any) -> Any:
+    try:
+        return decoder(kind)(raw)
+    except UNREADABLE as error:
+        return decode_again(raw, kind, error)
 
 
 def _second_reading(raw: Raw | bytes, method: str, revision: str) -> bytes:
@@ -196,7 +213,7 @@ def _mended(value: Any, revision: str) -> Any:
     else:
         value.pop("resultType", None)  # an application's own member in earlier revisions
     value = _without_nulls(value)
-    if type(value.get("ttlMs")) is int and value["ttlMs"] < 0:
+    if type(value.get("ttlMs")) in (int, float) and value["ttlMs"] < 0:
         value["ttlMs"] = 0
     return value
 

@@ -30,7 +30,7 @@ from ...jsonrpc.decode_errors import UNREADABLE
 from ...mcp.meta import WRAPPED
 from ...mcp.types import CallToolResult, ContentBlock, TextContent
 from ...redaction import show
-from .decode import decoder, look_again, type_name, where_and_what
+from .decode import decode_again, decoder, look_again, type_name, where_and_what
 
 __all__ = ["ToolResult", "tool_result"]
 
@@ -266,7 +266,10 @@ def _decode(raw: Raw | bytes, kind: Any, where: str = "/structuredContent") -> A
     try:
         return decoder(kind)(raw)
     except UNREADABLE as error:
-        place, what = where_and_what(error)
+        try:
+            return decode_again(raw, kind, error)
+        except UNREADABLE as still:
+            place, what = where_and_what(still)
     if kind is Any:
         raise RemoteProtocolError("mcp.type.json-type", where=where + place, expected=what)
     raise ResultTypeMismatch(type_name(kind), where + place, what)

@@ -48,7 +48,7 @@ from ...mcp.types import (
 from ...redaction import show
 from ...spec import lookup
 from ..diagnostics import current_task, wait_cancelled
-from ..requests.decode import decoder, where_and_what
+from ..requests.decode import decode_again, decoder, where_and_what
 
 if TYPE_CHECKING:
     from ...concurrency.thread_pool import ThreadPool
@@ -121,20 +121,12 @@ class ClientHandlers:
         kind = params_type(method, revision)
         # Some servers write null for an absent member.
         given = b"{}" if raw is UNSET or bytes(raw) == b"null" else raw
-        try:
-            params = decoder(kind)(given)
-        except UNREADABLE as error:
-            place, what = where_and_what(error)
-        else:
-            if isinstance(params, ElicitRequestParams):
-                self._check_mode(params, revision, where)
-            elif isinstance(params, CreateMessageRequestParams):
-                self._check_tools(params, revision, where)
-            return params
-        rule = "mcp.type.required" if "missing required" in what else "mcp.type.json-type"
-        raise RemoteProtocolError(
-            rule, where=where + place, expected=f"the params of {method}: {what}"
-        )
+        params = _read_params(given, kind, method, where)
+        if isinstance(params, ElicitRequestParams):
+            self._check_mode(params, revision, where)
+        elif isinstance(params, CreateMessageRequestParams):
+            self._check_tools(params, revision, where)
+        return params
 
     async def answer(self, method: str, params: Any, revision: str) -> Struct:
         """Call the handler for params that `read` returned; return the result for `revision`.
@@ -257,6 +249,18 @@ class ClientHandlers:
             return await handler(*args)
         given = await self._threads().run(partial(_run_handler, handler, *args))
         return await given if inspect.isawaitable(given) else given
+
+
+def _read_params(given: Any, kind: Any, method: str, where: str) -> Any:
+    try:
+        return decoder(kind)(given)
+    except UNREADABLE as error:
+        try:
+            return decode_again(given, kind, error)
+        except UNREADABLE as still:
+            place, what = where_and_what(still)
+    rule = "mcp.type.required" if "missing required" in what else "mcp.type.json-type"
+    raise RemoteProtocolError(rule, where=where + place, expected=f"the params of {method}: {what}")
 
 
 def as_root(given: Root | str) -> Root:
