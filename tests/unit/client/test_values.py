@@ -10,7 +10,7 @@ import pytest
 from msgspec import UNSET, Struct
 
 from tests.cases import for_each
-from tests.unit.client.scripted import Place, discovery, run
+from tests.unit.client.scripted import Place, discovery, initialized, run
 from trunkline import Client, Server
 from trunkline.errors import PeerError, RemoteProtocolError
 from trunkline.mcp.types import CreateMessageResult, ElicitResult, TextContent
@@ -231,6 +231,40 @@ def test_a_time_to_live_that_is_written_as_a_double_is_read() -> None:
     assert link.size == 7
     asked = [each["method"] for each in place.line.sent]
     assert asked.count("tools/list") == 1  # the second was cached
+
+
+# -- discovery -------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    "lacking", [["ttlMs"], ["cacheScope"], ["ttlMs", "cacheScope", "capabilities", "resultType"]]
+)
+def test_discovery_without_hints_is_accepted_as_connecting_accepts_it(lacking: list[str]) -> None:
+    found = {name: value for name, value in discovery().items() if name not in lacking}
+
+    async def main() -> Any:
+        async with Client(Place({"server/discover": found})) as client:
+            return client.revision, await client.discover()
+
+    revision, result = run(main())
+    assert revision == LATEST
+    assert result.supported_versions == [LATEST]
+    assert (result.ttl_ms, result.cache_scope) == (0, "private")
+
+
+def test_the_era_that_a_strict_client_concludes_is_not_remembered() -> None:
+    place = Place({"initialize": initialized("2025-11-25")})
+    del place.answers["server/discover"]["ttlMs"]
+
+    async def main() -> list[str]:
+        found = []
+        for validate in ("off", "raise", "off", "warn"):
+            mode: Any = validate
+            async with Client(place, validate=mode) as client:
+                found.append(client.revision)
+        return found
+
+    assert run(main()) == [LATEST, "2025-11-25", LATEST, LATEST]
 
 
 def test_a_value_that_is_written_as_a_double_is_an_integer_of_the_type_asked_for() -> None:

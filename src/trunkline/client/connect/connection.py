@@ -275,17 +275,19 @@ class ClientConnection:
 
     async def _negotiate(self, session: Session) -> bytes | None:
         """Negotiate a revision; return the result of `server/discover`, if there was one."""
-        address, pinned = self._target.address, self.hello.pinned
+        address = self._target.address
+        # A pinned revision is what the client wanted, and a client that validates takes an
+        # invalid answer for none: neither describes the server.
+        is_telling = self.hello.pinned is None and self.options.validate != "raise"
         try:
             discovered = await negotiate(session, self.hello, remembered_era(address))
         except BaseException:  # a timeout too: what was remembered did not work
-            if pinned is None:
+            if is_telling:
                 forget_era(address)
             raise
         if session.negotiated is None:
             raise TrunklineError("no revision was negotiated")
-        if pinned is None:
-            # A pinned revision is what the client wanted; it does not describe the server.
+        if is_telling:
             remember_era(address, session.negotiated.era)
         return discovered
 

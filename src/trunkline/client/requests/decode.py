@@ -12,7 +12,7 @@ The rules that live here, and only here:
                                                                     [MCP 2026-07-28, basic]
 * A resolver may return a result of another incomplete type: a call that requested input may
   become a task.
-* A negative `ttlMs` counts as 0.     [MCP 2026-07-28, server/utilities/caching]
+* An absent or negative `ttlMs` counts as 0.     [MCP 2026-07-28, server/utilities/caching]
 * An integer may be written as `5.0`.   [JSON Schema 2020-12, section 6.1.1 of validation]
 """
 
@@ -69,6 +69,10 @@ _MAX_RESULT_TYPES: Final = 16
 # One for each result of the protocol, and for each `result_type` of callers.
 _MAX_DECODERS: Final = 512
 
+# What an absent member of a result counts as, where a type of the protocol requires it.
+_IF_ABSENT: Final[dict[str, dict[str, Any]]] = {
+    "server/discover": {"capabilities": {}, "ttlMs": 0, "cacheScope": "private"},
+}
 # Members that hold application JSON, where null is a value.
 _OPEN: Final = frozenset(
     ("_meta", "structuredContent", "inputSchema", "outputSchema", "data", "metadata", "arguments")
@@ -197,7 +201,7 @@ def _with_integers(raw: bytes, kind: Any) -> Any:
 def _second_reading(raw: Raw | bytes, method: str, revision: str) -> bytes:
     """Return a result without what may be ignored."""
     try:
-        return encode(_mended(_plain(raw), revision))
+        return encode(_mended(_plain(raw), method, revision))
     except UNREADABLE:
         # Not JSON, or nested too deeply.
         raise RemoteProtocolError(
@@ -205,14 +209,14 @@ def _second_reading(raw: Raw | bytes, method: str, revision: str) -> bytes:
         ) from None
 
 
-def _mended(value: Any, revision: str) -> Any:
+def _mended(value: Any, method: str, revision: str) -> Any:
     if type(value) is not dict:
         return value
     if PER_REQUEST.holds(revision):
         _check_complete(value.get("resultType"))
     else:
         value.pop("resultType", None)  # an application's own member in earlier revisions
-    value = _without_nulls(value)
+    value = {**_IF_ABSENT.get(method, {}), **_without_nulls(value)}
     if type(value.get("ttlMs")) in (int, float) and value["ttlMs"] < 0:
         value["ttlMs"] = 0
     return value

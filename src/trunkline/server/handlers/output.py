@@ -15,6 +15,9 @@ How a value is rendered:
                                             `structuredContent`, and the same JSON as a text
     anything else, without an annotation
                                             its JSON as a text
+    a list, if the annotation is `list` without items or of any
+                                            its content blocks if it has some, else
+                                            `structuredContent`, and the same JSON as a text
 
 `-> str`, `-> None` and `-> str | None` promise a text or nothing, without structure;
 `output_schema=str` asks for structure. With `output_schema=None` results are never structured.
@@ -111,6 +114,7 @@ class Output:
     __slots__ = (
         "_check",
         "_given",
+        "_is_open",
         "_promises",
         "_read",
         "_schema",
@@ -131,11 +135,14 @@ class Output:
         *,
         hooked: bool = False,
         texts: tuple[type, ...] = (),
+        is_open: bool = False,
     ) -> None:
         self.label = label
         self._type = type_  # _FREE: no promise; None: never structured
         self._promises = type_ is not _FREE and type_ is not None
         self._texts = texts  # what an annotation of texts allows; empty: anything
+        # A list of anything, content blocks too: it has no schema that holds for both.
+        self._is_open = is_open
         self._takes_texts = not self._promises and (not texts or str in texts)
         self._given = given
         self._check: SchemaCheck | None = None
@@ -147,6 +154,8 @@ class Output:
         self._schema: dict[str, Any] | None = given
         self._wrapped: dict[str, Any] | None = None
         self._wraps: bool | None = None if self._promises else False
+        if is_open:
+            self._wraps = True
         # Values of these classes fit by themselves, and are not decoded again. A pydantic model
         # has checked itself, and may encode members under other names than it decodes.
         self._trusted = type_ if type_ in (int, float, bool) or is_model(type_) else None
@@ -158,7 +167,7 @@ class Output:
     @property
     def schema(self) -> dict[str, Any] | None:
         """The JSON Schema of the value, or None. It is cached: do not change it."""
-        if self._schema is None and self._promises:
+        if self._schema is None and self._promises and not self._is_open:
             self._schema = schema_of(self._type)
         return self._schema
 
@@ -193,12 +202,21 @@ class Output:
             return self._around(value)
         if isinstance(value, CallToolResult):
             return self._passed(value)
+        if self._is_open and (blocks := self._blocks(value)) is not None:
+            return CallToolResult(blocks)
         if self._promises:
             written = self._fitting(value)
             # A string is sent bare, as the text that it is.
             text = decode(written) if written[:1] == b'"' else written.decode()
             return CallToolResult([TextContent(text)], structured_content=Raw(written))
         return self._free(value)
+
+    def _blocks(self, value: Any) -> Any:
+        """Return the content blocks in a list, or None if it is data, or not a list."""
+        try:
+            return blocks_of(value) if isinstance(value, list | tuple) else None
+        except OutputMismatch as error:
+            raise self._cannot_send(error) from None
 
     def _free(self, value: Any, *, is_error: bool = False) -> CallToolResult:
         if self._texts and not is_error and not isinstance(value, self._texts):
@@ -247,7 +265,7 @@ class Output:
 
     def _passed(self, result: CallToolResult) -> CallToolResult:
         result = as_typed(result)
-        if self._promises and result.is_error is not True:
+        if self._promises and not self._is_open and result.is_error is not True:
             if result.structured_content is UNSET:
                 raise OutputMismatch(
                     f"{self.label} returned a result without structured_content, which its "
@@ -314,7 +332,8 @@ def output_of(function: Callable[..., Any], output_schema: Any = DERIVE) -> Outp
         type_ = plain(output_schema) if asked else _promised(handler.returned())
         if type_ is _FREE:
             return Output(handler.label, _FREE, texts=_texts(handler.returned()))
-        return Output(handler.label, type_, hooked=check([type_]))
+        is_open = not asked and _is_open_list(handler.returned())
+        return Output(handler.label, type_, hooked=check([type_]), is_open=is_open)
     except TypeError as error:
         if str(error).startswith(handler.label):
             raise
@@ -361,6 +380,15 @@ def _texts(annotation: Any) -> tuple[type, ...]:
     if not all(each in _TEXTS for each in kinds):
         return ()
     return tuple(NoneType if each is None else each for each in kinds)
+
+
+def _is_open_list(annotation: Any) -> bool:
+    """Return True for a list of which nothing is said but that it is one."""
+    annotation = bare(annotation)
+    origin, inner = get_origin(annotation) or annotation, get_args(annotation)
+    if origin in (ToolOutput, Awaitable, Coroutine) and inner:
+        return _is_open_list(inner[-1])
+    return origin in (list, tuple, Sequence) and all(e in (Any, object, ...) for e in inner)
 
 
 def _is_union(annotation: Any) -> bool:

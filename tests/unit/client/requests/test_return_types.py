@@ -5,6 +5,7 @@ from __future__ import annotations
 import dataclasses
 import datetime
 import enum
+from collections.abc import Sequence
 from decimal import Decimal
 from typing import Annotated, Any, Literal, NamedTuple, TypedDict
 from uuid import UUID
@@ -16,6 +17,8 @@ from tests.cases import for_each
 from tests.unit.client.scripted import Place, run
 from trunkline import Client, Server, ToolOutput
 from trunkline.errors import ResultTypeMismatch, ToolFailed
+from trunkline.mcp.types import ImageContent, TextContent
+from trunkline.server.handlers.output import output_of
 from trunkline.spec.revisions import REVISIONS
 
 # 2024-11-05 and 2025-03-26 have content alone.
@@ -228,6 +231,39 @@ def test_a_promise_of_a_text_is_checked(
 def test_an_error_of_a_tool_need_not_be_the_text_that_it_promised() -> None:
     output = ToolOutput({"why": 1}, is_error=True)
     assert called(ToolOutput[str], output, REVISIONS[-1]).text == '{"why":1}'
+
+
+# -- lists of anything -----------------------------------------------------------------------
+
+PICTURE = ImageContent("QQ==", "image/png")
+OPEN_LISTS = [list, list[Any], tuple, tuple[Any, ...], Sequence[Any], ToolOutput[list[Any]]]
+
+
+@for_each("revision", REVISIONS)
+@pytest.mark.parametrize("type_", OPEN_LISTS, ids=str)
+def test_content_blocks_in_a_list_of_anything_are_sent_as_blocks(type_: Any, revision: str) -> None:
+    found = called(type_, [TextContent("a"), "b", PICTURE], revision)
+    assert found.content == [TextContent("a"), TextContent("b"), PICTURE]
+    assert not found.has_value
+
+
+@for_each("revision", WITH_STRUCTURE)
+@pytest.mark.parametrize("type_", OPEN_LISTS, ids=str)
+def test_a_list_of_anything_else_is_data(type_: Any, revision: str) -> None:
+    for value in ([], [1, "a"], ["a", "b"], [{"a": None}]):
+        found = called(type_, value, revision)
+        assert (found.value, found.has_value) == (value, True)
+    assert called(type_, {"a": 1}, revision).is_error
+
+
+def test_a_list_of_anything_lists_no_schema_unless_one_is_asked_for() -> None:
+    assert output_of(lister).schema is None
+    assert output_of(lister).wrapped is None
+    assert output_of(lister, list).schema == {"type": "array"}
+
+
+def lister() -> list[Any]:
+    return []
 
 
 # -- servers written elsewhere ---------------------------------------------------------------
