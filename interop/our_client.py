@@ -8,7 +8,7 @@ from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from typing import Any
 
-from msgspec import UNSET, Struct
+from msgspec import Struct
 
 from trunkline import (
     Client,
@@ -156,7 +156,7 @@ class Talk:
             return None
         if params.message == DISMISS:
             return "cancel"
-        assert params.requested_schema is not UNSET
+        assert params.requested_schema is not None
         return {each: ANSWERS[each] for each in params.requested_schema["properties"]}
 
     async def _stall(self) -> None:
@@ -201,8 +201,8 @@ def declared(talk: Talk, *names: str) -> None:
     """See that the server says that it can do something, before it is asked to."""
     found: Any = talk.client.server_capabilities
     for name in names:
-        found = getattr(found, name, UNSET)
-    expect(found not in (UNSET, False), True, f"the capability {'.'.join(names)}")
+        found = getattr(found, name, None)
+    expect(found not in (None, False), True, f"the capability {'.'.join(names)}")
 
 
 # -- opening ---------------------------------------------------------------------------------
@@ -216,7 +216,7 @@ async def the_server_says_who_it_is(talk: Talk) -> None:
     expect(talk.client.instructions, INSTRUCTIONS)
     declared = talk.client.server_capabilities
     for name in ("tools", "resources", "prompts"):
-        expect(getattr(declared, name) is not UNSET, True, name)
+        expect(getattr(declared, name) is not None, True, name)
     opening = talk.client.initialize_result
     expect(opening is not None, HANDSHAKE.holds(talk.revision), "a result of initialize")
 
@@ -246,7 +246,7 @@ async def tools_are_listed(talk: Talk) -> None:
     tools = {tool.name: tool for tool in found}
     expect(tools["add"].input_schema["required"], ["a", "b"])
     if STRUCTURED.holds(talk.revision):
-        expect(tools["forecast"].output_schema is not UNSET, True, "an output schema")
+        expect(tools["forecast"].output_schema is not None, True, "an output schema")
 
 
 @CHECKS.about(ANY)

@@ -6,8 +6,6 @@ import asyncio
 from contextlib import suppress
 from typing import Any
 
-from msgspec import UNSET
-
 from trunkline import PeerError, RemoteProtocolError
 from trunkline.errors import InputRequestFailed, TooManyRoundTrips
 from trunkline.spec.revisions import V2025_11_25, V2026_07_28, Window
@@ -72,7 +70,7 @@ async def our_user_is_sent_to_a_page(talk: Talk) -> None:
     asked = talk.asked[-1]
     expect((asked.mode, asked.url), ("url", PAGE))
     has_id = HANDSHAKE.holds(talk.revision)
-    expect(asked.elicitation_id is not UNSET, has_id, "an id")
+    expect(asked.elicitation_id is not None, has_id, "an id")
     if has_id:
         await until(lambda: COMPLETE in talk.others, "word that the user was there")
         talk.others.remove(COMPLETE)

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from msgspec import UNSET
-
 from trunkline import Cancelled, PeerError
 from trunkline.spec.revisions import V2025_11_25, V2026_07_28, Window
 
@@ -48,7 +46,7 @@ def _offered(talk: Talk) -> None:
         declared(talk, "tasks", "requests", "tools", "call")
     else:
         extensions = talk.client.server_capabilities.extensions
-        expect(extensions is not UNSET and ID in extensions, True, "the extension")
+        expect(extensions is not None and ID in extensions, True, "the extension")
 
 
 @CHECKS.about(WITH_TASKS)

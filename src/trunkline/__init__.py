@@ -18,7 +18,8 @@ __all__, __getattr__, __dir__ = lazy_exports(
         "errors": (
             "Cancelled ConnectionLost InputRequestFailed LocalProtocolError PeerError "
             "ProtocolError RemoteProtocolError RequestAborted RequestError RequestTimeout "
-            "TooManyRoundTrips ToolError ToolFailed TransportError TrunklineError"
+            "ResultTypeMismatch TooManyRoundTrips ToolError ToolFailed TransportError "
+            "TrunklineError"
         ),
         "server": (
             "CacheHint ChoiceTitles Context ElicitationResult Extension MissingCapability "

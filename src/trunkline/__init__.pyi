@@ -21,6 +21,7 @@ from .errors import RemoteProtocolError as RemoteProtocolError
 from .errors import RequestAborted as RequestAborted
 from .errors import RequestError as RequestError
 from .errors import RequestTimeout as RequestTimeout
+from .errors import ResultTypeMismatch as ResultTypeMismatch
 from .errors import TooManyRoundTrips as TooManyRoundTrips
 from .errors import ToolError as ToolError
 from .errors import ToolFailed as ToolFailed
@@ -79,6 +80,7 @@ __all__ = [
     "RequestAborted",
     "RequestError",
     "RequestTimeout",
+    "ResultTypeMismatch",
     "Server",
     "ServerChange",
     "ServerLimits",

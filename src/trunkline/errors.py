@@ -17,6 +17,7 @@
       RequestError                  raised by a handler to choose the wire error, by symbol
       ToolError                     raised by a tool to choose the text of its `isError` result
       ToolFailed                    raised by a client that asks a failed tool for its value
+      ResultTypeMismatch            a result is not of the `result_type` of the caller
 
 Errors hold facts; their text is composed here, and never shows a secret. Control characters in
 the text of others are escaped. Only `str` of a ToolError is unchanged, because the caller of the
@@ -42,6 +43,7 @@ __all__ = [
     "RequestAborted",
     "RequestError",
     "RequestTimeout",
+    "ResultTypeMismatch",
     "TooManyRoundTrips",
     "ToolError",
     "ToolFailed",
@@ -328,6 +330,25 @@ class ToolFailed(TrunklineError):
 
     def __str__(self) -> str:
         return _told(self.args[0])
+
+
+class ResultTypeMismatch(TrunklineError):
+    """A result is not of the `result_type` of the caller: one of the two is wrong.
+
+    `expected` is the name of that type, `where` a JSON pointer into the result, and `reason`
+    says what is different.
+    """
+
+    def __init__(self, expected: str, where: str = "", reason: str = "") -> None:
+        super().__init__(expected, where, reason)
+        self.expected = expected
+        self.where = where
+        self.reason = reason
+
+    def __str__(self) -> str:
+        place = f" at {show_pointer(self.where)}" if self.where else ""
+        text = f"the result is not of result_type {_told(self.expected)}{place}"
+        return f"{text}: {_told(self.reason)}" if self.reason else text
 
 
 def pointer_value(pointer: str) -> str:

@@ -407,7 +407,7 @@ async def test_our_client_visits_a_page_and_samples_with_tools(talk: Talk) -> No
     client, told, _ = await talk.able_client("asking")
     assert (await client.call_tool("visit")).text == "accept"
     assert told.questions[0].url == PAGE_TO_VISIT
-    assert (await client.call_tool("with_tools")).text == "UNSET"
+    assert (await client.call_tool("with_tools")).text == "None"
     assert told.questions[1].tools[0].name == "weather"
 
 

@@ -54,17 +54,17 @@ ELSEWHERE: Final = {
 texts = st.text("ab", max_size=3)
 # Members whose values depend on each other, or are judged by more than their type.
 CHOSEN: Final[dict[tuple[str, str], st.SearchStrategy[Any]]] = {
-    ("ElicitRequestParams", "elicitation_id"): st.just(UNSET),
+    ("ElicitRequestParams", "elicitation_id"): st.none(),
     ("ElicitRequestParams", "mode"): st.just("form"),
     ("ElicitRequestParams", "requested_schema"): st.just({}),
-    ("ElicitRequestParams", "url"): st.just(UNSET),
+    ("ElicitRequestParams", "url"): st.none(),
     ("ElicitResult", "content"): st.just({"a": 1}),
-    ("GetTaskResult", "error"): st.just(UNSET),
-    ("GetTaskResult", "result"): st.just(UNSET),
+    ("GetTaskResult", "error"): st.none(),
+    ("GetTaskResult", "result"): st.none(),
     ("GetTaskResult", "status"): st.just("input_required"),
-    ("ResourceContents", "blob"): st.just(UNSET),
-    ("TaskStatusNotificationParams", "error"): st.just(UNSET),
-    ("TaskStatusNotificationParams", "result"): st.just(UNSET),
+    ("ResourceContents", "blob"): st.none(),
+    ("TaskStatusNotificationParams", "error"): st.none(),
+    ("TaskStatusNotificationParams", "result"): st.none(),
     ("TaskStatusNotificationParams", "status"): st.just("input_required"),
 }
 

@@ -13,8 +13,9 @@ EXPORTS = {
         ElicitationResult ErrorKind Extension Http HttpLimits HttpOptions HttpSettings
         InputRequestFailed LocalProtocolError MissingCapability ParamHeader PeerError
         PendingCall ProtocolError RemoteProtocolError RequestAborted RequestError
-        RequestTimeout Server ServerChange ServerLimits SocketLimits Stdio Subscription
-        SyncClient TaskHandle TaskSettings Tcp Tls TooManyRoundTrips ToolError ToolFailed
+        RequestTimeout ResultTypeMismatch Server ServerChange ServerLimits SocketLimits
+        Stdio Subscription SyncClient TaskHandle TaskSettings Tcp Tls TooManyRoundTrips
+        ToolError ToolFailed
         ToolOutput ToolResult Transport TransportError TrunklineError Unix Ws __version__
         jsonrpc judge mcp memory_pair spec
     """,
@@ -50,8 +51,8 @@ EXPORTS = {
     "trunkline.errors": """
         Cancelled ConnectionLost IdsExhausted InputRequestFailed InvalidMessage
         LocalProtocolError PeerError ProtocolError RemoteProtocolError RequestAborted
-        RequestError RequestTimeout TooManyRoundTrips ToolError ToolFailed TransportError
-        TrunklineError
+        RequestError RequestTimeout ResultTypeMismatch TooManyRoundTrips ToolError ToolFailed
+        TransportError TrunklineError
     """,
     "trunkline.jsonrpc": """
         BadHeader Batch Call Codec ContentLengthFraming DetectingFraming ErrorObject Event

@@ -6,7 +6,7 @@ The rows are read here directly, apart from what the generator and the tables ma
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import Any, Final
+from typing import Any, Final, get_args
 
 import msgspec
 import pytest
@@ -202,10 +202,56 @@ def test_required_members_come_first_and_both_are_in_the_order_of_the_rows(name:
     assert order == sorted(order)
 
 
+# What only clients send, or what only this library reads. Null in it is refused.
+READ_HERE: Final = {
+    "CallToolRequestParams",
+    "CancelTaskRequestParams",
+    "CancelledNotificationParams",
+    "CompleteRequestParams",
+    "CompleteRequestParamsContext",
+    "GetPromptRequestParams",
+    "GetTaskPayloadRequestParams",
+    "GetTaskRequestParams",
+    "InitializeRequestParams",
+    "NotificationParams",
+    "PaginatedRequestParams",
+    "ProgressNotificationParams",
+    "PromptReference",
+    "ReadResourceRequestParams",
+    "RequestMetaObject",
+    "RequestParams",
+    "SetLevelRequestParams",
+    "SubscribeRequestParams",
+    "SubscriptionFilter",
+    "SubscriptionsAcknowledgedNotificationParams",
+    "UnsubscribeRequestParams",
+}
+# Null is a value of these, so that None cannot stand for absent.
+NULL_IS_A_VALUE: Final = {"structured_content", "ttl", "ttl_ms"}
+
+
 @each_struct
-def test_a_member_that_may_be_absent_is_unset(name: str) -> None:
-    found = [f for f in msgspec.structs.fields(STRUCTS[name]) if not f.required]
-    assert [field.name for field in found if field.default is not msgspec.UNSET] == []
+def test_an_absent_member_is_none_unless_null_is_a_value_or_refused(name: str) -> None:
+    for field in msgspec.structs.fields(STRUCTS[name]):
+        null_is_a_value = field.name in NULL_IS_A_VALUE and takes_null(field.type)
+        absent = msgspec.UNSET if name in READ_HERE or null_is_a_value else None
+        assert field.required or field.default is absent, field.name
+
+
+def takes_null(hint: Any) -> bool:
+    """Return True if null is a value of a member beside being absent."""
+    return hint is Any or {type(None), msgspec.UnsetType} <= set(get_args(hint))
+
+
+def test_no_type_is_listed_as_read_here_without_need() -> None:
+    optional = {
+        name
+        for name, struct in STRUCTS.items()
+        if any(field.default is msgspec.UNSET for field in msgspec.structs.fields(struct))
+    }
+    assert optional >= READ_HERE
+    # Capabilities and names are shown to handlers, content and tools to callbacks.
+    assert not READ_HERE & {"ClientCapabilities", "Implementation", "TextContent", "Tool", "Root"}
 
 
 @each_struct

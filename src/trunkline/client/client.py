@@ -188,7 +188,7 @@ class Client(SubmitMethods):
             with_http_options(target_of(target), http, headers),
             ClientHello(
                 revision,
-                Implementation(name, version, title=UNSET if title is None else title),
+                Implementation(name, version, title=title),
                 partial(capabilities, handlers, experimental, settings),
                 probe_timeout,
             ),
@@ -294,7 +294,7 @@ class Client(SubmitMethods):
     def server_extensions(self) -> dict[str, dict[str, Any]]:
         """The extensions that the server declared: their settings by id."""
         found = self.server_capabilities.extensions
-        return {} if found is UNSET else found
+        return {} if found is None else found
 
     @property
     def instructions(self) -> str | None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from msgspec import UNSET, Struct
+from msgspec import Struct
 
 __all__ = ["declares"]
 
@@ -15,8 +15,8 @@ def declares(capabilities: Struct, path: str) -> bool:
         if isinstance(held, dict) and path in held:
             return held[path] is not False
         step, _, path = path.partition(".")
-        held = held.get(step, UNSET) if isinstance(held, dict) else _member(held, step)
-        if held is UNSET or held is False:
+        held = held.get(step) if isinstance(held, dict) else _member(held, step)
+        if held is None or held is False:
             return False
     return True
 
@@ -25,5 +25,5 @@ def _member(value: object, name: str) -> object:
     """Return a member of a Struct by its wire name."""
     if isinstance(value, Struct):
         names = dict(zip(value.__struct_encode_fields__, value.__struct_fields__, strict=True))
-        return getattr(value, names.get(name, ""), UNSET)
-    return UNSET
+        return getattr(value, names.get(name, ""), None)
+    return None

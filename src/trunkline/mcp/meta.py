@@ -52,6 +52,7 @@ __all__ = [
     "PROTOCOL_VERSION",
     "SERVER_INFO",
     "SUBSCRIPTION_ID",
+    "WRAPPED",
     "BadMeta",
     "Caller",
     "CallerMemo",
@@ -67,6 +68,11 @@ __all__ = [
 
 # The place of `_meta` in a request; errors have pointers into the whole message.
 _PLACE: Final = "/params/_meta"
+
+
+# In the `_meta` of a tool's result: structured content is `{"result": value}` around the value.
+# It is sent where the text beside it does not show that.
+WRAPPED: Final = "trunkline/wrapped"
 
 
 class BadMeta(ValueError):

@@ -73,12 +73,12 @@ def _audio_as_resource(block: wire.AudioContent) -> wire.EmbeddedResource:
 
 def _link_as_text(block: wire.ResourceLink) -> wire.TextContent:
     """Return a link as text: `Title (name, type, size): uri`."""
-    size = UNSET if block.size is UNSET else f"{block.size} bytes"
-    name = UNSET if block.title is UNSET else block.name
-    details = ", ".join(str(text) for text in (name, block.mime_type, size) if text is not UNSET)
-    called = block.name if block.title is UNSET else block.title
+    size = None if block.size is None else f"{block.size} bytes"
+    name = None if block.title is None else block.name
+    details = ", ".join(str(text) for text in (name, block.mime_type, size) if text is not None)
+    called = block.name if block.title is None else block.title
     text = f"{called} ({details}): {block.uri}" if details else f"{called}: {block.uri}"
-    if block.description is not UNSET:
+    if block.description is not None:
         text = f"{text}\n{block.description}"
     return wire.TextContent(text, meta=block.meta, annotations=block.annotations)
 
@@ -134,7 +134,9 @@ def _compile(kind: type[Struct], revision: str) -> Work | None:
     if known is None:
         return _stand_in(kind, ANYWHERE, revision)
     unknown = drops(kind.__name__, revision)
-    dropped = tuple(field.name for field in fields(kind) if field.encode_name in unknown)
+    dropped = tuple(
+        (field.name, field.default) for field in fields(kind) if field.encode_name in unknown
+    )
     inner = {
         field.name: _of_member(field.type, known[field.encode_name], revision)
         for field in fields(kind)
@@ -229,16 +231,16 @@ def _holds_several(kind: type[Struct], revision: str) -> bool:
 # The closures of a plan, which return the same object if nothing changes
 
 
-def _of_struct(dropped: tuple[str, ...], inner: tuple[tuple[str, Work], ...]) -> Work:
+def _of_struct(dropped: tuple[tuple[str, Any], ...], inner: tuple[tuple[str, Work], ...]) -> Work:
     def work(value: Any) -> Any:
         changes: dict[str, Any] | None = None
-        for name in dropped:
-            if getattr(value, name) is not UNSET:
+        for name, absent in dropped:
+            if getattr(value, name) is not absent:
                 changes = changes or {}
-                changes[name] = UNSET
+                changes[name] = absent
         for name, narrowed in inner:
             before = getattr(value, name)
-            if before is not UNSET:
+            if before is not None and before is not UNSET:
                 after = narrowed(before)
                 if after is not before:
                     changes = changes or {}

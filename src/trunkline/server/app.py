@@ -16,8 +16,6 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from inspect import Parameter, signature
 from typing import TYPE_CHECKING, Any, Literal, TypeVar, overload
 
-from msgspec import UNSET
-
 from ..jsonrpc.policy import Policy
 from ..mcp.types import Annotations, Icon, Implementation, ToolAnnotations
 from ..migration_hints import (
@@ -154,10 +152,10 @@ class Server:
         info = Implementation(
             name,
             version,
-            description=description or UNSET,
+            description=description or None,
             icons=icons_of(icons),
-            title=title or UNSET,
-            website_url=website_url or UNSET,
+            title=title or None,
+            website_url=website_url or None,
         )
         self._core = ServerCore(
             self,

@@ -28,7 +28,7 @@ from copy import deepcopy
 from typing import TYPE_CHECKING, Any, Final, TypeVar, cast
 from weakref import WeakSet
 
-from msgspec import UNSET, Struct
+from msgspec import Struct
 from msgspec.json import decode
 
 from ..jsonrpc.messages import Shown
@@ -261,7 +261,7 @@ def _declaration(caller: Caller | None, id: str) -> dict[str, Any] | None:
         return None
     extensions = caller.capabilities.extensions
     # In a revision without extensions the member has no meaning.
-    if extensions is UNSET or not has_extensions(caller.protocol_version):
+    if extensions is None or not has_extensions(caller.protocol_version):
         return None
     return extensions.get(id)
 
@@ -322,7 +322,7 @@ def sent(value: ExtensionResult, context: Context) -> dict[str, Any]:
         raise OutputMismatch(f"{context.name!r} returned {kind}, which the client did not declare")
     always: dict[str, Any] = {**context._rev.empty(), "resultType": value.result_type}
     own = value.members.get("_meta")
-    if own and always.get("_meta", UNSET) is not UNSET:
+    if own and always.get("_meta") is not None:
         always["_meta"] = {**always["_meta"], **own}
     return {**value.members, **always}
 

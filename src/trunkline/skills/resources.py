@@ -26,8 +26,6 @@ from threading import Lock
 from typing import Any, Final
 from weakref import WeakSet
 
-from msgspec import UNSET
-
 from ..errors import RequestError
 from ..mcp.types import Resource, ResourceContents
 from ..redaction import redact, show
@@ -203,7 +201,7 @@ class Skills(Extension):
             name=row.name,
             description=row.description or None,
             mime_type=row.mime_type or None,
-            size=None if row.size is UNSET else row.size,
+            size=row.size,
             cache=self._cache,
             fixed_uri=True,
         )
@@ -240,7 +238,7 @@ def _resource(snapshot: SkillSnapshot, uri: str) -> Resource:
         return Resource(uri.rpartition("/")[2], uri, mime_type=DIRECTORY)
     entry = snapshot.skills.get(uri)
     name = file.path.name if entry is None else entry.name
-    about = UNSET if entry is None else entry.frontmatter["description"]
+    about = None if entry is None else entry.frontmatter["description"]
     return Resource(name, uri, description=about, mime_type=file.mime_type, size=file.size)
 
 

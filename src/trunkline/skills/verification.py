@@ -20,7 +20,7 @@ from base64 import b64decode
 from collections.abc import Mapping
 from typing import Any
 
-from msgspec import UNSET, ValidationError, convert
+from msgspec import ValidationError, convert
 
 from ..errors import TrunklineError
 from ..mcp.types import ReadResourceResult, ResourceContents
@@ -88,9 +88,9 @@ def _only(entry: SkillEntry, contents: ReadResourceResult | ResourceContents) ->
 
 def _bytes(contents: ResourceContents) -> bytes:
     try:
-        if contents.text is not UNSET:
+        if contents.text is not None:
             return contents.text.encode()
-        if contents.blob is not UNSET:
+        if contents.blob is not None:
             return b64decode(contents.blob, validate=True)
     except ValueError:
         raise VerificationFailed(contents.uri, "the content cannot be decoded") from None

@@ -23,7 +23,7 @@ from msgspec.json import encode
 
 from ..client.requests.tool_result import ToolResult
 from ..mcp.shaping import narrow
-from ..mcp.types import CallToolResult
+from ..mcp.types import CallToolResult, TextContent
 from ..redaction import show
 from ..spec.profiles import profile
 from .scripted_answers import AskedQuestion
@@ -103,7 +103,7 @@ def _kinds(run: EraRun) -> set[str]:
 
 def _results(one: EraRun, other: EraRun) -> Iterator[str]:
     ours, theirs = one.result, other.result
-    if _essence(ours) != _essence(theirs):
+    if _essence(ours, one) != _essence(theirs, one):
         yield _difference(
             "The results differ", one, other, _outcome_text(ours), _outcome_text(theirs)
         )
@@ -115,9 +115,11 @@ def _results(one: EraRun, other: EraRun) -> Iterator[str]:
         yield _difference("The structured results differ", one, other, *values)
 
 
-def _essence(result: ToolResult[Any]) -> tuple[bool, str]:
-    text = _REFERENCE.sub("", result.text) if result.is_error else result.text
-    return result.is_error, text
+def _essence(result: ToolResult[Any], run: EraRun) -> tuple[bool, str]:
+    # In the older revision a block may be sent as a text.
+    blocks = narrow(CallToolResult(result.content), run.revision).content
+    text = "\n".join(each.text for each in blocks if isinstance(each, TextContent))
+    return result.is_error, _REFERENCE.sub("", text) if result.is_error else text
 
 
 def _blocks(result: ToolResult[Any], run: EraRun) -> Any:

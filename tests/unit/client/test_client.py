@@ -26,6 +26,7 @@ from trunkline.errors import (
     PeerError,
     RemoteProtocolError,
     RequestTimeout,
+    ResultTypeMismatch,
     TrunklineError,
 )
 from trunkline.jsonrpc import Policy
@@ -279,7 +280,7 @@ def test_a_raw_request_gives_a_dict_or_a_type() -> None:
     async def work(client: Client) -> None:
         assert await client.request("acme/own", {"a": 1}) == {"ok": 1, "more": None}
         assert await client.request("acme/own", result_type=Own) == Own(1)
-        with pytest.raises(RemoteProtocolError):
+        with pytest.raises(ResultTypeMismatch):
             await client.request("acme/own", result_type=dict[str, str])
 
     use(Place({"acme/own": {"ok": 1, "more": None}}), work)

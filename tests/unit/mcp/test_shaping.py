@@ -229,7 +229,7 @@ def test_a_stand_in_is_narrowed_as_well() -> None:
     sound = AudioContent("AAAA", "audio/wav", meta={}, annotations=Annotations(last_modified="2"))
     found = narrow(sound, V2024_11_05)
     assert isinstance(found, EmbeddedResource)
-    assert found.meta is UNSET
+    assert found.meta is None
     assert found.annotations == Annotations()
 
 

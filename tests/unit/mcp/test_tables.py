@@ -8,7 +8,7 @@ from typing import Any
 
 import msgspec
 import pytest
-from msgspec import UNSET, Struct
+from msgspec import Struct
 
 from trunkline.mcp import types as wire
 from trunkline.mcp.tables import (
@@ -142,7 +142,7 @@ def shaped(value: Any, revision: str) -> Any:
     kept = {}
     for field in msgspec.structs.fields(value):
         item = getattr(value, field.name)
-        kept[field.name] = UNSET if field.encode_name in gone else shaped(item, revision)
+        kept[field.name] = field.default if field.encode_name in gone else shaped(item, revision)
     return type(value)(**kept)
 
 

@@ -158,8 +158,10 @@ def test_a_value_of_a_wrong_type_is_refused(name: str) -> None:
     revisions = known_in(name)
     views = [(r, f) for r in revisions for f in (tables.members(name, r) or {}).values()]
     most = values_of(name, revisions[-1])[1]
+    optional = {f.encode_name for f in msgspec.structs.fields(STRUCTS[name]) if f.default is None}
     for member in {field.name for _, field in views}:
         fits = fitting([(r, field) for r, field in views if field.name == member])
+        fits |= {"NoneType"} if member in optional else set()
         for wrong in WRONG:
             if kind(wrong) not in fits:
                 with pytest.raises(ValidationError):
@@ -246,7 +248,7 @@ def test_what_a_server_asks_for_inside_a_result_is_told_apart_by_its_method() ->
         "c": {"method": "elicitation/create", "params": {"message": "m", "requestedSchema": {}}},
     }
     result = msgspec.convert({"inputRequests": asked}, InputRequiredResult)
-    assert result.input_requests is not UNSET
+    assert result.input_requests is not None
     kinds = [type(request) for request in result.input_requests.values()]
     assert kinds == [CreateMessageRequest, ListRootsRequest, ElicitRequest]
 
@@ -328,10 +330,24 @@ def test_a_capability_that_was_any_object_keeps_what_was_listed_later() -> None:
     }
 
 
-def test_absent_is_not_null() -> None:
+def test_an_absent_member_is_none_and_is_not_written() -> None:
+    assert TextContent("hi").annotations is None
     assert msgspec.json.encode(TextContent("hi")) == b'{"type":"text","text":"hi"}'
-    with pytest.raises(ValidationError, match=r"\$\.isError"):
-        msgspec.convert({"content": [], "isError": None}, CallToolResult)
+
+
+def test_null_is_read_as_absent_in_what_a_program_sees() -> None:
+    found = msgspec.convert({"tools": [], "nextCursor": None, "_meta": None}, ListToolsResult)
+    assert found == ListToolsResult([])
+    assert msgspec.json.encode(found) == b'{"tools":[]}'
+
+
+@pytest.mark.parametrize("member", ["arguments", "_meta", "task", "requestState"])
+def test_null_is_refused_in_params_that_a_client_sends(member: str) -> None:
+    with pytest.raises(ValidationError, match=rf"\$\.{member}"):
+        msgspec.convert({"name": "n", member: None}, CallToolRequestParams)
+
+
+def test_structured_content_that_is_null_is_not_absent() -> None:
     assert msgspec.convert({"content": []}, CallToolResult).structured_content is UNSET
     null = msgspec.convert({"content": [], "structuredContent": None}, CallToolResult)
     assert null.structured_content is None

@@ -15,7 +15,7 @@ import asyncio
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any, Final
 
-from msgspec import UNSET, to_builtins
+from msgspec import to_builtins
 
 from ...errors import PeerError, RemoteProtocolError
 from ...spec.error_kinds import ErrorKind
@@ -85,7 +85,7 @@ async def _versions(client: Client) -> list[str] | None:
 
 async def _entries(client: Client, member: str, method: str) -> list[Any]:
     capability = method.partition("/")[0]
-    if getattr(client.server_capabilities, capability) is UNSET:
+    if getattr(client.server_capabilities, capability) is None:
         return []
     # Imported here, as by the client itself.
     from ...client.requests.pagination import read_all
@@ -120,4 +120,4 @@ def _page(result: dict[str, Any], member: str) -> Page:
         )
     cursor = result.get("nextCursor")
     # The size in bytes is unknown here; the number of items bounds it.
-    return Page(items, cursor if isinstance(cursor, str) else UNSET, 0)
+    return Page(items, cursor if isinstance(cursor, str) else None, 0)

@@ -599,11 +599,10 @@ def _prompt(options: argparse.Namespace, console: Console) -> ElicitationPrompt 
 
 
 async def _set_log_level(client: Client, level: str | None) -> None:
-    from msgspec import UNSET
 
     if client.era == "per_request":
         await client.set_logging_level(level or "warning")  # type: ignore[arg-type]  # one of LEVELS
-    elif level is not None and client.server_capabilities.logging is not UNSET:
+    elif level is not None and client.server_capabilities.logging is not None:
         await client.set_logging_level(level)  # type: ignore[arg-type]  # as above
 
 

@@ -7,7 +7,6 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from msgspec import UNSET, UnsetType
 from msgspec.structs import replace
 
 from ...mcp.shaping import narrow
@@ -60,8 +59,8 @@ def capabilities(
     """Return the capabilities to declare in `revision`."""
     found = ClientCapabilities(
         elicitation=_elicitation(handlers, revision),
-        experimental=UNSET if experimental is None else experimental,
-        roots=UNSET if handlers.roots is None else ClientCapabilitiesRoots(list_changed=True),
+        experimental=experimental,
+        roots=None if handlers.roots is None else ClientCapabilitiesRoots(list_changed=True),
         sampling=_sampling(handlers, revision),
     )
     narrowed = narrow(found, revision)
@@ -72,24 +71,22 @@ def capabilities(
     return replace(narrowed, extensions=named) if named else narrowed
 
 
-def _elicitation(
-    handlers: HandlerFunctions, revision: str
-) -> ClientCapabilitiesElicitation | UnsetType:
+def _elicitation(handlers: HandlerFunctions, revision: str) -> ClientCapabilitiesElicitation | None:
     form, url = (_if_known(f"elicitation.{mode}", revision) for mode in ("form", "url"))
     if handlers.on_elicit_url is None:
-        url = UNSET
+        url = None
     if handlers.on_elicit is None:
         # An elicitation capability without a mode would declare forms.
-        return UNSET if url is UNSET else ClientCapabilitiesElicitation(url=url)
+        return None if url is None else ClientCapabilitiesElicitation(url=url)
     return ClientCapabilitiesElicitation(form=form, url=url)
 
 
-def _sampling(handlers: HandlerFunctions, revision: str) -> ClientCapabilitiesSampling | UnsetType:
+def _sampling(handlers: HandlerFunctions, revision: str) -> ClientCapabilitiesSampling | None:
     if handlers.on_sample is None:
-        return UNSET
-    tools = _if_known("sampling.tools", revision) if handlers.sampling_tools else UNSET
+        return None
+    tools = _if_known("sampling.tools", revision) if handlers.sampling_tools else None
     return ClientCapabilitiesSampling(tools=tools)
 
 
-def _if_known(name: str, revision: str) -> dict[str, Any] | UnsetType:
-    return UNSET if lookup.capability(name, revision, "client") is None else {}
+def _if_known(name: str, revision: str) -> dict[str, Any] | None:
+    return None if lookup.capability(name, revision, "client") is None else {}

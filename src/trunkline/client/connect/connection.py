@@ -19,8 +19,6 @@ from collections.abc import Awaitable, Callable
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from msgspec import UNSET
-
 from ...errors import ConnectionLost, RequestTimeout, TransportError, TrunklineError
 from ...jsonrpc.policy import Policy
 from ...mcp.types import DiscoverResult, LoggingLevel
@@ -287,17 +285,19 @@ class ClientConnection:
 
     async def _negotiate(self, session: Session) -> bytes | None:
         """Negotiate a revision; return the result of `server/discover`, if there was one."""
-        address, pinned = self._target.address, self.hello.pinned
+        address = self._target.address
+        # A pinned revision is what the client wanted, and a client that validates takes an
+        # invalid answer for none: neither describes the server.
+        is_telling = self.hello.pinned is None and self.options.validate != "raise"
         try:
             discovered = await negotiate(session, self.hello, remembered_era(address))
         except BaseException:  # a timeout too: what was remembered did not work
-            if pinned is None:
+            if is_telling:
                 forget_era(address)
             raise
         if session.negotiated is None:
             raise TrunklineError("no revision was negotiated")
-        if pinned is None:
-            # A pinned revision is what the client wanted; it does not describe the server.
+        if is_telling:
             remember_era(address, session.negotiated.era)
         return discovered
 
@@ -316,5 +316,5 @@ class ClientConnection:
         negotiated = session.negotiated
         if session.is_per_request:
             session.log_at(level)
-        elif negotiated is not None and negotiated.capabilities.logging is not UNSET:
+        elif negotiated is not None and negotiated.capabilities.logging is not None:
             await session.ask(OutgoingRequest("logging/setLevel", None, {"level": level}))

@@ -23,7 +23,7 @@ import asyncio
 from collections.abc import Callable, Iterable, Mapping
 from typing import Any, Final, NamedTuple, NoReturn
 
-from msgspec import UNSET, Raw, UnsetType, ValidationError, convert, field
+from msgspec import Raw, ValidationError, convert, field
 
 from ...errors import PeerError, RemoteProtocolError
 from ...jsonrpc.messages import shown_tuple
@@ -80,9 +80,9 @@ class _Discovered(Wire, frozen=True):
 
     supported_versions: list[str]
     capabilities: ServerCapabilities = ServerCapabilities()
-    instructions: str | UnsetType | None = UNSET
+    instructions: str | None = None
     result_type: str = "complete"
-    meta: dict[str, Any] | UnsetType | None = field(default=UNSET, name="_meta")
+    meta: dict[str, Any] | None = field(default=None, name="_meta")
 
 
 async def negotiate(session: Session, hello: ClientHello, remembered: Era | None) -> bytes | None:

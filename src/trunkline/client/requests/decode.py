@@ -8,11 +8,12 @@ a declared extension may bring others.
 
 The rules that live here, and only here:
 
-* A result without `resultType` is complete. A type without a resolver is invalid.
+* A result without `resultType`, or with null, is complete. A type without a resolver is invalid.
                                                                     [MCP 2026-07-28, basic]
 * A resolver may return a result of another incomplete type: a call that requested input may
   become a task.
-* A negative `ttlMs` counts as 0.     [MCP 2026-07-28, server/utilities/caching]
+* An absent or negative `ttlMs` counts as 0.     [MCP 2026-07-28, server/utilities/caching]
+* An integer may be written as `5.0`.   [JSON Schema 2020-12, section 6.1.1 of validation]
 """
 
 from __future__ import annotations
@@ -25,9 +26,10 @@ from typing import TYPE_CHECKING, Any, Final, NoReturn, TypeAlias
 from msgspec import Raw, Struct, field
 from msgspec.json import Decoder, encode
 
-from ...errors import RemoteProtocolError, TooManyRoundTrips
+from ...errors import RemoteProtocolError, ResultTypeMismatch, TooManyRoundTrips
 from ...jsonrpc.decode_errors import UNREADABLE
 from ...jsonrpc.messages import Shown
+from ...mcp.types import Wire
 from ...spec.revisions import V2026_07_28, Window
 
 if TYPE_CHECKING:
@@ -41,11 +43,13 @@ __all__ = [
     "NotComplete",
     "Resolver",
     "complete",
+    "decode_again",
     "decoder",
     "look_again",
     "read",
     "read_own",
     "result_type",
+    "type_name",
     "where_and_what",
 ]
 
@@ -65,6 +69,10 @@ _MAX_RESULT_TYPES: Final = 16
 # One for each result of the protocol, and for each `result_type` of callers.
 _MAX_DECODERS: Final = 512
 
+# What an absent member of a result counts as, where a type of the protocol requires it.
+_IF_ABSENT: Final[dict[str, dict[str, Any]]] = {
+    "server/discover": {"capabilities": {}, "ttlMs": 0, "cacheScope": "private"},
+}
 # Members that hold application JSON, where null is a value.
 _OPEN: Final = frozenset(
     ("_meta", "structuredContent", "inputSchema", "outputSchema", "data", "metadata", "arguments")
@@ -117,19 +125,42 @@ def read_own(raw: Raw | bytes, kind: Any, method: str, revision: str) -> Any:
     The Structs of the protocol check `resultType` themselves; other types do not.
 
     Raises:
-        NotComplete, RemoteProtocolError: as `read`.
+        NotComplete: the result has another `resultType`.
+        RemoteProtocolError: it is not an object, or does not match a type of the protocol.
+        ResultTypeMismatch: it does not match any other type.
     """
     if PER_REQUEST.holds(revision):
         _check_complete(result_type(raw))
-    return read(raw, kind, method, revision)
+    if _is_of_protocol(kind):
+        return read(raw, kind, method, revision)
+    try:
+        return decoder(kind)(raw)
+    except UNREADABLE:
+        pass  # as in `read`
+    try:
+        return _with_integers(_second_reading(raw, method, revision), kind)
+    except UNREADABLE as error:
+        where, what = where_and_what(error)
+    raise ResultTypeMismatch(type_name(kind), where, what)
+
+
+def type_name(kind: Any) -> str:
+    """Return the name of a type, for the text of an error."""
+    return kind.__name__ if isinstance(kind, type) else str(kind)
+
+
+def _is_of_protocol(kind: Any) -> bool:
+    # A result is an object in MCP.
+    return bool(kind == dict[str, Any]) or (isinstance(kind, type) and issubclass(kind, Wire))
 
 
 def result_type(raw: Raw | bytes) -> Any:
     """Return the `resultType` of a result."""
     try:
-        return decoder(_Typed)(raw).result_type
+        found = decoder(_Typed)(raw).result_type
     except UNREADABLE:
         return COMPLETE  # `read` reports what is wrong with it
+    return COMPLETE if found is None else found
 
 
 def where_and_what(error: Exception) -> tuple[str, str]:
@@ -144,29 +175,49 @@ def where_and_what(error: Exception) -> tuple[str, str]:
 
 def look_again(raw: Raw | bytes, kind: Any, method: str, revision: str) -> Any:
     """Decode a result that failed once more, without what may be ignored; see `read`."""
+    mended = _second_reading(raw, method, revision)
     try:
-        mended = encode(_mended(_plain(raw), revision))
-    except UNREADABLE:
-        # Not JSON, or nested too deeply.
-        raise RemoteProtocolError(
-            "mcp.type.json-type", expected=f"a result of {method} that can be read"
-        ) from None
-    try:
-        return decoder(kind)(mended)
+        return _with_integers(mended, kind)
     except UNREADABLE as error:
         where, what = where_and_what(error)
     _refuse(where, what, method)
 
 
-def _mended(value: Any, revision: str) -> Any:
+def decode_again(raw: Raw | bytes, kind: Any, error: Exception) -> Any:
+    """Decode JSON that failed with `error` again, with integers that are written as `5.0`."""
+    # Imported here, because few peers write them so.
+    from ...mcp.integers import decode_integers
+
+    return decode_integers(raw, decoder(kind), error)
+
+
+def _with_integers(raw: bytes, kind: Any) -> Any:
+    try:
+        return decoder(kind)(raw)
+    except UNREADABLE as error:
+        return decode_again(raw, kind, error)
+
+
+def _second_reading(raw: Raw | bytes, method: str, revision: str) -> bytes:
+    """Return a result without what may be ignored."""
+    try:
+        return encode(_mended(_plain(raw), method, revision))
+    except UNREADABLE:
+        # Not JSON, or nested too deeply.
+        raise RemoteProtocolError(
+            "mcp.type.json-type", expected=f"a result of {method} that can be read"
+        ) from None
+
+
+def _mended(value: Any, method: str, revision: str) -> Any:
     if type(value) is not dict:
         return value
     if PER_REQUEST.holds(revision):
-        _check_complete(value.get("resultType", COMPLETE))
+        _check_complete(value.get("resultType"))
     else:
         value.pop("resultType", None)  # an application's own member in earlier revisions
-    value = _without_nulls(value)
-    if type(value.get("ttlMs")) is int and value["ttlMs"] < 0:
+    value = {**_IF_ABSENT.get(method, {}), **_without_nulls(value)}
+    if type(value.get("ttlMs")) in (int, float) and value["ttlMs"] < 0:
         value["ttlMs"] = 0
     return value
 
@@ -177,7 +228,7 @@ def _refuse(where: str, what: str, method: str) -> NoReturn:
 
 
 def _check_complete(found: Any) -> None:
-    if found != COMPLETE:
+    if found is not None and found != COMPLETE:
         raise NotComplete(found)
 
 

@@ -15,8 +15,6 @@ from __future__ import annotations
 from collections.abc import Awaitable, Callable
 from typing import Any, NamedTuple
 
-from msgspec import UNSET
-
 from ...errors import PeerError, RemoteProtocolError, RequestTimeout
 from ...jsonrpc.messages import shown_tuple
 from ...spec.error_kinds import ErrorKind
@@ -34,10 +32,10 @@ class ListLimits(NamedTuple):
 
 
 class Page(NamedTuple):
-    """One page: its items, the cursor of the next or UNSET, and its size in bytes."""
+    """One page: its items, the cursor of the next or None, and its size in bytes."""
 
     items: list[Any]
-    next_cursor: Any
+    next_cursor: str | None
     size: int
 
     def __repr__(self) -> str:
@@ -113,7 +111,7 @@ async def _follow(
         size += page.size
         if len(found) > limits.items or size > limits.size:
             break
-        if page.next_cursor is UNSET:
+        if page.next_cursor is None:
             return found
         cursor = page.next_cursor
     raise RemoteProtocolError(

@@ -204,7 +204,7 @@ class RequestSender:
         if result is None:
             raw = await self.resolve(session, request, raw)
             result = read(raw, result_type, method, session.revision)
-        ttl = getattr(result, "ttl_ms", UNSET)
+        ttl = getattr(result, "ttl_ms", None)
         if cache is not None and type(ttl) is int and ttl > 0:
             cache.keep(key, bytes(raw), fresh_until(now(), ttl), changes)
         return result, memoryview(raw).nbytes

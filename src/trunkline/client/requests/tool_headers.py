@@ -13,8 +13,6 @@ from __future__ import annotations
 import logging
 from typing import TYPE_CHECKING, Any, Final
 
-from msgspec import UNSET
-
 from ...mcp.param_headers import InvalidParamHeader, ParamPath, param_headers
 from ...redaction import show
 
@@ -78,7 +76,7 @@ class ToolHeaders:
     def _note_hints(self, tool: Tool) -> None:
         hints = tool.annotations
         if (
-            hints is not UNSET
+            hints is not None
             and (hints.idempotent_hint is True or hints.read_only_hint is True)
             and len(self._repeatable) < _MAX_TOOLS
         ):

@@ -8,23 +8,29 @@ The rules that live here, and only here:
 * In 2025-06-18 and 2025-11-25 structured content is an object, so servers wrap any other value as
   `{"result": value}`; some servers do so in every revision, so the revision is not considered.
   Such an object is unwrapped, unless the type has a member `result`, or may have one: then the
-  text content decides, which is that of the intended value.
+  text content decides, which is that of the intended value, or of each item of a list.
+* A server of this library marks what it wrapped where the text is not that of the value.
+* A result without content and without structured content is None: a tool that returned none.
 * A tool that failed has content and no value: `value` raises.
+* A value that is not of the requested type is not the server's fault alone: the type may be
+  wrong, so the error is not one of the protocol.
 """
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from functools import lru_cache
 from typing import Any, Final, Generic, TypeVar, cast
 
 from msgspec import UNSET, Raw, UnsetType
-from msgspec.json import Decoder
+from msgspec.json import Decoder, encode
 
-from ...errors import NOTHING, RemoteProtocolError, ToolFailed
+from ...errors import NOTHING, RemoteProtocolError, ResultTypeMismatch, ToolFailed
 from ...jsonrpc.decode_errors import UNREADABLE
+from ...mcp.meta import WRAPPED
 from ...mcp.types import CallToolResult, ContentBlock, TextContent
 from ...redaction import show
-from .decode import decoder, look_again, where_and_what
+from .decode import decode_again, decoder, look_again, type_name, where_and_what
 
 __all__ = ["ToolResult", "tool_result"]
 
@@ -66,7 +72,7 @@ class ToolResult(Generic[T]):
     def meta(self) -> dict[str, Any]:
         """The `_meta` of the result; empty if it has none."""
         meta = self._answer.meta
-        return {} if meta is UNSET else meta
+        return {} if meta is None else meta
 
     @property
     def text(self) -> str:
@@ -83,12 +89,17 @@ class ToolResult(Generic[T]):
         return self._plain
 
     @property
+    def has_value(self) -> bool:
+        """Whether the result has structured content, null included; else `value` is the text."""
+        return self._answer.structured_content is not UNSET
+
+    @property
     def value(self) -> T:
-        """What the tool returned: the structured content, else the text.
+        """What the tool returned: the structured content, else the text; None without content.
 
         Raises:
             ToolFailed: the tool ran and failed; the text is its error message.
-            RemoteProtocolError: the value does not match the requested type.
+            ResultTypeMismatch: the value is not of the requested type.
         """
         if self._value is NOTHING:
             if self.is_error:
@@ -99,44 +110,74 @@ class ToolResult(Generic[T]):
     def _read_value(self) -> Any:
         kind, raw = self._type, self._answer.structured_content
         if kind is None:
-            return self.text if raw is UNSET else self._plain_value()
-        if raw is not UNSET:
-            return self._read_structured(kind, raw)
+            if raw is not UNSET:
+                return self._plain_value()
+            return self.text if self._answer.content else None
+        return self._read_text(kind) if raw is UNSET else self._read_structured(kind, raw)
+
+    def _read_text(self, kind: Any) -> Any:
+        """Return the text as a value of a type: the text itself, or what its JSON says."""
         if kind is str:
             return self.text
-        return _decode(self.text.encode("utf-8", "surrogatepass"), kind, "/content")
+        takes_null, takes_only_texts = _texts_of(kind)
+        if not self._answer.content and takes_null:
+            return None
+        if takes_only_texts:
+            return self.text
+        where = "/content"
+        if not self._answer.content:
+            raise ResultTypeMismatch(type_name(kind), where, "there is no content")
+        written = self.text.encode("utf-8", "surrogatepass")
+        try:
+            return _decode(written, kind, where)
+        except ResultTypeMismatch as error:
+            # Texts are sent bare: that of an enum, a date, a UUID.
+            try:
+                return _decode(encode(self.text), kind, where)
+            except (ResultTypeMismatch, UnicodeEncodeError):
+                raise error from None
 
     def _read_structured(self, kind: Any, raw: Raw) -> Any:
         inner = _unwrapped(raw)
         if inner is None:
             return _decode(raw, kind)
         tries = [(inner, "/structuredContent/result"), (raw, "/structuredContent")]
-        if _may_have_result(kind) and not self._says(_decode(inner, Any)):
+        if _may_have_result(kind) and not self._is_wrapped(_decode(inner, Any)):
             tries.reverse()
         try:
             return _decode(tries[0][0], kind, tries[0][1])
-        except RemoteProtocolError as error:
+        except ResultTypeMismatch as error:
             try:
                 return _decode(tries[1][0], kind, tries[1][1])
-            except RemoteProtocolError:
+            except ResultTypeMismatch:
                 raise error from None
 
     def _plain_value(self) -> Any:
         """Return the structured content, unwrapped if necessary."""
         found = self.structured_content
-        if type(found) is dict and found.keys() == {"result"} and self._says(found["result"]):
-            return found["result"]
+        if type(found) is dict and found.keys() == {"result"}:
+            return found["result"] if self._is_wrapped(found["result"]) else found
         return found
 
+    def _is_wrapped(self, value: Any) -> bool:
+        """Return True if `value`, the only member of an object, is what the tool returned."""
+        return self.meta.get(WRAPPED) is True or self._says(value)
+
     def _says(self, value: Any) -> bool:
-        """Return True if the text content is that of `value`."""
-        text = self.text
-        if type(value) is str:
-            return text == value
-        try:
-            return bool(_decode(text.encode("utf-8", "surrogatepass"), Any) == value)
-        except (RemoteProtocolError, RecursionError):
+        """Return True if the text content is that of `value`, or has a text for each item."""
+        if _is_text_of(self.text, value):
+            return True
+        if value is not None and type(value) is not list:
             return False
+        # The official SDKs send an item per block, those of inner lists too, and none for null.
+        texts = [each.text for each in self.content if isinstance(each, TextContent)]
+        try:
+            items = list(_items(value))
+        except RecursionError:
+            return False
+        if not len(texts) == len(items) == len(self.content):
+            return False
+        return all(map(_is_text_of, texts, items))
 
     def __repr__(self) -> str:
         failed = ", is_error=True" if self.is_error else ""
@@ -168,6 +209,36 @@ def _unwrapped(raw: Raw) -> Raw | None:
     return members["result"] if list(members) == ["result"] else None
 
 
+def _is_text_of(text: str, value: Any) -> bool:
+    """Return True for the text of a value: its JSON, or a text itself."""
+    if type(value) is str and text == value:
+        return True
+    try:
+        return bool(_decode(text.encode("utf-8", "surrogatepass"), Any) == value)
+    except (RemoteProtocolError, RecursionError):
+        return False
+
+
+def _items(value: Any) -> Iterator[Any]:
+    """Yield what is in a list, and in lists in it, except null."""
+    if type(value) is list:
+        for each in value:
+            yield from _items(each)
+    elif value is not None:
+        yield value
+
+
+@lru_cache(maxsize=512)
+def _texts_of(kind: Any) -> tuple[bool, bool]:
+    """Return whether a type takes null, and whether it takes nothing but texts and null."""
+    from msgspec import inspect
+
+    info = inspect.type_info(kind)
+    kinds = info.types if isinstance(info, inspect.UnionType) else (info,)
+    null = any(isinstance(each, inspect.NoneType | inspect.AnyType) for each in kinds)
+    return null, all(isinstance(e, inspect.StrType | inspect.NoneType) for e in kinds)
+
+
 @lru_cache(maxsize=512)
 def _may_have_result(kind: Any) -> bool:
     """Return True if an object with the member `result` can be a value of a type."""
@@ -195,6 +266,10 @@ def _decode(raw: Raw | bytes, kind: Any, where: str = "/structuredContent") -> A
     try:
         return decoder(kind)(raw)
     except UNREADABLE as error:
-        place, what = where_and_what(error)
-    name = getattr(kind, "__name__", None) or str(kind)
-    raise RemoteProtocolError("mcp.type.json-type", where=where + place, expected=f"{name}: {what}")
+        try:
+            return decode_again(raw, kind, error)
+        except UNREADABLE as still:
+            place, what = where_and_what(still)
+    if kind is Any:
+        raise RemoteProtocolError("mcp.type.json-type", where=where + place, expected=what)
+    raise ResultTypeMismatch(type_name(kind), where + place, what)

@@ -48,7 +48,7 @@ from ...mcp.types import (
 from ...redaction import show
 from ...spec import lookup
 from ..diagnostics import current_task, wait_cancelled
-from ..requests.decode import decoder, where_and_what
+from ..requests.decode import decode_again, decoder, where_and_what
 
 if TYPE_CHECKING:
     from ...concurrency.thread_pool import ThreadPool
@@ -121,20 +121,12 @@ class ClientHandlers:
         kind = params_type(method, revision)
         # Some servers write null for an absent member.
         given = b"{}" if raw is UNSET or bytes(raw) == b"null" else raw
-        try:
-            params = decoder(kind)(given)
-        except UNREADABLE as error:
-            place, what = where_and_what(error)
-        else:
-            if isinstance(params, ElicitRequestParams):
-                self._check_mode(params, revision, where)
-            elif isinstance(params, CreateMessageRequestParams):
-                self._check_tools(params, revision, where)
-            return params
-        rule = "mcp.type.required" if "missing required" in what else "mcp.type.json-type"
-        raise RemoteProtocolError(
-            rule, where=where + place, expected=f"the params of {method}: {what}"
-        )
+        params = _read_params(given, kind, method, where)
+        if isinstance(params, ElicitRequestParams):
+            self._check_mode(params, revision, where)
+        elif isinstance(params, CreateMessageRequestParams):
+            self._check_tools(params, revision, where)
+        return params
 
     async def answer(self, method: str, params: Any, revision: str) -> Struct:
         """Call the handler for params that `read` returned; return the result for `revision`.
@@ -201,7 +193,7 @@ class ClientHandlers:
             )
         if mode == "url":
             _check_address(params.url, f"{where}/url")
-        elif params.requested_schema is UNSET:
+        elif params.requested_schema is None:
             raise RemoteProtocolError(
                 "mcp.type.required", where=f"{where}/requestedSchema", expected="a form"
             )
@@ -209,7 +201,7 @@ class ClientHandlers:
     def _check_tools(self, params: CreateMessageRequestParams, revision: str, where: str) -> None:
         if lookup.capability("sampling.tools", revision, "client") is None:
             return
-        brings = params.tools is not UNSET or params.tool_choice is not UNSET
+        brings = params.tools is not None or params.tool_choice is not None
         if brings and not self._handlers.sampling_tools:
             raise RemoteProtocolError(
                 "mcp.capability.negotiated-only",
@@ -246,8 +238,8 @@ class ClientHandlers:
                 # Imported here: few servers send forms.
                 from .form_validation import fit
 
-                schema = {} if params.requested_schema is UNSET else params.requested_schema
-                content = {} if answer.content is UNSET else answer.content
+                schema = {} if params.requested_schema is None else params.requested_schema
+                content = {} if answer.content is None else answer.content
                 return ElicitResult("accept", answer.meta, fit(schema, content))
         return ElicitResult(answer.action, answer.meta)
 
@@ -257,6 +249,18 @@ class ClientHandlers:
             return await handler(*args)
         given = await self._threads().run(partial(_run_handler, handler, *args))
         return await given if inspect.isawaitable(given) else given
+
+
+def _read_params(given: Any, kind: Any, method: str, where: str) -> Any:
+    try:
+        return decoder(kind)(given)
+    except UNREADABLE as error:
+        try:
+            return decode_again(given, kind, error)
+        except UNREADABLE as still:
+            place, what = where_and_what(still)
+    rule = "mcp.type.required" if "missing required" in what else "mcp.type.json-type"
+    raise RemoteProtocolError(rule, where=where + place, expected=f"the params of {method}: {what}")
 
 
 def as_root(given: Root | str) -> Root:
@@ -295,9 +299,9 @@ def _no_answer(handler: str, expected: str, given: Any) -> NoReturn:
     raise TypeError(f"{handler} returns {expected}, not {type(given).__name__}")
 
 
-def _check_address(url: str | UnsetType, where: str) -> None:
-    if url is UNSET or not _is_page(url):
-        rule = "mcp.type.required" if url is UNSET else "mcp.type.format"
+def _check_address(url: str | None, where: str) -> None:
+    if url is None or not _is_page(url):
+        rule = "mcp.type.required" if url is None else "mcp.type.format"
         expected = "the address of a page, by http or https and with a host"
         raise RemoteProtocolError(rule, where=where, expected=expected)
 

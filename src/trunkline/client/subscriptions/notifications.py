@@ -22,7 +22,7 @@ from ...mcp.types import LoggingMessageNotificationParams, ResourceUpdatedNotifi
 from ...redaction import show
 from ..diagnostics import RateLimitedLog, current_task, wait_cancelled
 from ..requests.cache import Cache
-from ..requests.decode import decoder
+from ..requests.decode import decode_again, decoder
 from .budget import NotificationBudget, WeighedCallback, weigh
 
 __all__ = ["NotificationCallbacks", "NotificationListeners"]
@@ -134,11 +134,18 @@ class NotificationCallbacks:
 
     def read(self, method: str, params: Any, kind: Any) -> Any:
         """Return the params of a notification, or None if they are invalid."""
+        given = b"{}" if params is UNSET else params
         try:
-            return decoder(kind)(b"{}" if params is UNSET else params)
+            return decoder(kind)(given)
         except UNREADABLE as error:
+            return self._read_again(method, given, kind, error)
+
+    def _read_again(self, method: str, given: Any, kind: Any, error: Exception) -> Any:
+        try:
+            return decode_again(given, kind, error)
+        except UNREADABLE as still:
             text = "invalid params of %s, ignored: %s"
-            self._server_log.warning(text, show(method), show(str(error)))
+            self._server_log.warning(text, show(method), show(str(still)))
             return None
 
     def call(self, name: str, listener: Callable[..., object], params: Any, *args: Any) -> None:

@@ -22,7 +22,7 @@ from collections.abc import Callable
 from functools import partial
 from typing import TYPE_CHECKING, Any, Final, NamedTuple, NoReturn
 
-from msgspec import UNSET, Raw
+from msgspec import Raw
 
 from ...errors import PeerError, TrunklineError
 from ...jsonrpc.error_codes import named_error
@@ -271,7 +271,7 @@ class TaskRequests:
     async def _start_task(self, request: OutgoingRequest, ttl: float | None) -> StartedCall:
         """Request a task; progress on the call is reported until the task ends."""
         session = self._connection.current()
-        metadata = TaskMetadata(UNSET if ttl is None else max(1, round(ttl * 1000)))
+        metadata = TaskMetadata(None if ttl is None else max(1, round(ttl * 1000)))
         augmented = request._replace(fields={**request.fields, "task": metadata})
         try:
             pending = session.start(augmented)
@@ -326,8 +326,8 @@ def _not_in_handshake(_: Raw) -> NoReturn:
 def _task_support(tools: list[Tool]) -> dict[str, str]:
     found: dict[str, str] = {}
     for tool in tools:
-        stated = UNSET if tool.execution is UNSET else tool.execution.task_support
-        found[tool.name] = _FORBIDDEN if stated is UNSET else stated
+        stated = None if tool.execution is None else tool.execution.task_support
+        found[tool.name] = _FORBIDDEN if stated is None else stated
     return found
 
 

@@ -213,9 +213,8 @@ class TaskPoller:
                 raise
             return
         result: CancelTaskResult = read(raw, CancelTaskResult, "tasks/cancel", session.revision)
-        if result.status is not UNSET:
-            message = None if result.status_message is UNSET else result.status_message
-            self._update(TaskState(self.id, result.status, message))
+        if result.status is not None:
+            self._update(TaskState(self.id, result.status, result.status_message))
 
     async def _ask(self, method: str, params: type[Struct]) -> tuple[Raw, Session]:
         request = OutgoingRequest(method, params, {"task_id": self.id}, self._timeout)
@@ -444,8 +443,7 @@ class TaskPoller:
         del weight
         task = change.task
         if task is not None:
-            message = None if task.status_message is UNSET else task.status_message
-            interval = task.poll_interval_ms or task.poll_interval or None
+            message, interval = task.status_message, task.poll_interval_ms or task.poll_interval
             self._update(TaskState(self.id, task.status, message, poll_interval_ms=interval))
 
     def on_end(self, error: TrunklineError | None, reason: str | None) -> None:

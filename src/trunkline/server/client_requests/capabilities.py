@@ -9,7 +9,7 @@ from collections.abc import Mapping
 from functools import lru_cache
 from typing import TYPE_CHECKING, Any, Final
 
-from msgspec import UNSET, DecodeError, Raw, ValidationError, to_builtins
+from msgspec import DecodeError, Raw, ValidationError, to_builtins
 from msgspec.json import Decoder
 
 from ...errors import LocalProtocolError, RemoteProtocolError
@@ -45,7 +45,7 @@ def missing(capabilities: ClientCapabilities, revision: str, method: str, params
     for need in ASKING_NEEDS:
         if need.method == method and need.when.holds(revision):
             value = _member(params, need.member)
-            if value is not UNSET and need.value in (None, value):
+            if value is not None and need.value in (None, value):
                 needed[need.capability] = None
     lacking = [name for name in needed if not declares(capabilities, name, revision)]
     # A capability implied by its missing parent is not named.
@@ -76,8 +76,8 @@ def check(
 
 def _member(params: Any, name: str) -> Any:
     if isinstance(params, Mapping):
-        return params.get(name, UNSET)
-    return getattr(params, _python_name(name), UNSET)
+        return params.get(name)
+    return getattr(params, _python_name(name), None)
 
 
 def declares(capabilities: ClientCapabilities, name: str, revision: str) -> bool:
@@ -86,14 +86,14 @@ def declares(capabilities: ClientCapabilities, name: str, revision: str) -> bool
         return False  # not a capability in this revision
     declared: Any = capabilities
     for part in name.split("."):
-        declared = getattr(declared, _python_name(part), UNSET)
-    if declared is not UNSET:
+        declared = getattr(declared, _python_name(part), None)
+    if declared is not None:
         return True
     if name not in IMPLIED:
         return False
     # Implied by an empty parent.
-    parent: Any = getattr(capabilities, name.split(".")[0], UNSET)
-    return parent is not UNSET and not to_builtins(parent)
+    parent: Any = getattr(capabilities, name.split(".")[0], None)
+    return parent is not None and not to_builtins(parent)
 
 
 def _python_name(part: str) -> str:

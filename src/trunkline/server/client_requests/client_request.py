@@ -27,7 +27,7 @@ from math import inf
 from queue import SimpleQueue
 from typing import TYPE_CHECKING, Any, Final, Generic, Literal, NoReturn, TypeAlias, TypeVar
 
-from msgspec import UNSET, Raw, Struct, ValidationError
+from msgspec import Raw, Struct, ValidationError
 from msgspec.json import Decoder
 
 from ...concurrency.thread_pool import deliver
@@ -463,7 +463,7 @@ def _schema(context: Context, form: Form) -> dict[str, Any]:
 
 
 def _read_content(form: Form, result: ElicitResult) -> Any:
-    return form.read(None if result.content is UNSET else result.content)
+    return form.read(result.content)
 
 
 def _content(context: Context, key: str, form: Form, result: ElicitResult) -> Any:

@@ -19,7 +19,7 @@ from collections.abc import Callable, Iterable, Mapping
 from itertools import groupby
 from typing import Any, Final, Literal, NamedTuple, TypeAlias, TypeVar
 
-from msgspec import UNSET, Struct, UnsetType, ValidationError, convert
+from msgspec import Struct, ValidationError, convert
 from msgspec.json import decode
 
 from ...errors import LocalProtocolError
@@ -97,27 +97,23 @@ def sampling_params(
     params = CreateMessageRequestParams(
         max_tokens,
         found,
-        include_context=_or_unset(include_context),
-        metadata=UNSET if metadata is None else dict(metadata),
+        include_context=include_context,
+        metadata=None if metadata is None else dict(metadata),
         model_preferences=_preferences(model_preferences),
         stop_sequences=_several(stop_sequences),
-        system_prompt=_or_unset(system),
-        temperature=_or_unset(temperature),
-        tool_choice=_or_unset(choice),
-        tools=UNSET if tools is None else [_tool(each) for each in tools],
+        system_prompt=system,
+        temperature=temperature,
+        tool_choice=choice,
+        tools=None if tools is None else [_tool(each) for each in tools],
     )
     params = _typed(params)
     _check_tools(params.messages)
     return params
 
 
-def _or_unset(value: T | None) -> T | UnsetType:
-    return UNSET if value is None else value
-
-
-def _several(value: Iterable[str] | None) -> list[str] | UnsetType:
+def _several(value: Iterable[str] | None) -> list[str] | None:
     if value is None:
-        return UNSET
+        return None
     return [value] if isinstance(value, str) else list(value)
 
 
@@ -217,7 +213,7 @@ def _tool(value: Any) -> Tool:
     if callable(value):
         taken = arguments_of(value)
         name = getattr(value, "__name__", taken.label)
-        return Tool(taken.schema, name, description=taken.description or UNSET)
+        return Tool(taken.schema, name, description=taken.description or None)
     raise TypeError(f"a tool is a Tool, a function or a dict, not {show(value)}")
 
 
@@ -252,9 +248,9 @@ def _unmatched(where: str) -> LocalProtocolError:
 # -- other arguments -------------------------------------------------------------------------
 
 
-def _preferences(value: Any) -> ModelPreferences | UnsetType:
+def _preferences(value: Any) -> ModelPreferences | None:
     if value is None:
-        return UNSET
+        return None
     if isinstance(value, ModelPreferences):
         return value
     if isinstance(value, Mapping):

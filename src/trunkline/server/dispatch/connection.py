@@ -112,7 +112,7 @@ class HandshakeSession(Shown, Struct, eq=False):
 
     def was_declared(self, what: str) -> bool:
         """Return True if the client was sent the capability of a list."""
-        return getattr(self.declared, what) is not UNSET
+        return getattr(self.declared, what) is not None
 
 
 class Connection:

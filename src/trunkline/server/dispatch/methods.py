@@ -40,7 +40,7 @@ from ...spec.mcp.tasks_extension import EXTENSION as TASKS
 from .. import errors
 from ..context import Context
 from ..extensions import ExtensionResult, sent
-from ..handlers.arguments import explain
+from ..handlers.arguments import Arguments, explain
 from ..handlers.output import contents_of, messages_of
 from ..handlers.pydantic_models import read_model
 from ..registry.entries import Completer, Entry, PromptEntry, ResourceEntry, ToolEntry
@@ -215,8 +215,11 @@ def _call_tool(
     try:
         values = entry.arguments.decode(EMPTY if raw is UNSET else raw)
     except UNREADABLE as error:
-        _bad_arguments(context, entry, error, raw)
-        return
+        try:
+            values = _second_reading(entry.arguments, raw, error)
+        except UNREADABLE as still:
+            _bad_arguments(context, entry, still, raw)
+            return
     if entry.check is not None and (problem := entry.check.problem(values)) is not None:
         _refuse_arguments(context, entry, problem)
         return
@@ -226,6 +229,14 @@ def _call_tool(
     if brings and rev.asks_in_results and not _resume(context, params):
         return
     connection.runner.begin(_TOOL, entry, values, context)
+
+
+def _second_reading(arguments: Arguments, raw: Any, error: Exception) -> Any:
+    """Decode arguments again whose integers are written as `5.0`, or raise the error."""
+    # Imported here, because most arguments are decoded at once.
+    from ...mcp.integers import decode_integers
+
+    return decode_integers(raw, arguments.decode, error)
 
 
 def _is_retry(params: Any) -> bool:
@@ -377,7 +388,7 @@ def _listen(
 class _Prompt(_Answered):
     def finish(self, entry: PromptEntry, context: Context, value: Any) -> Any:
         result: GetPromptResult = messages_of(value)
-        if result.description is UNSET and entry.description:
+        if result.description is None and entry.description:
             result = msgspec.structs.replace(result, description=entry.description)
         return context._rev.result(result)
 
@@ -501,9 +512,12 @@ class OwnMethod(_Answered):
         try:
             values = self.entry.arguments.decode(raw)
         except UNREADABLE as error:
-            text = f"Invalid params: {explain(error, raw, self.entry.arguments)}"
-            connection.refuse(asked, rev.policy, ErrorKind.INVALID_PARAMS, text)
-            return
+            try:
+                values = _second_reading(self.entry.arguments, raw, error)
+            except UNREADABLE as still:
+                text = f"Invalid params: {explain(still, raw, self.entry.arguments)}"
+                connection.refuse(asked, rev.policy, ErrorKind.INVALID_PARAMS, text)
+                return
         entry = self.entry
         context = Context(connection, asked, rev, caller, entry.owner, entry.name)
         if connection.middleware_context is not None:

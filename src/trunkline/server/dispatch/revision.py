@@ -9,8 +9,8 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, Final
 
-from msgspec import UNSET, Raw, UnsetType
-from msgspec.json import encode
+from msgspec import UNSET, Raw
+from msgspec.json import decode, encode
 from msgspec.structs import replace
 
 from ...jsonrpc.codec import Codec
@@ -20,7 +20,7 @@ from ...jsonrpc.limits import TransportName
 from ...jsonrpc.messages import ErrorObject
 from ...jsonrpc.policy import Policy
 from ...mcp.extensions import declared_in, has_extensions
-from ...mcp.meta import SERVER_INFO, Caller
+from ...mcp.meta import SERVER_INFO, WRAPPED, Caller
 from ...mcp.shaping import narrow
 from ...mcp.tables import requires, result_types
 from ...mcp.types import (
@@ -106,7 +106,7 @@ class ServerRevision:
         self._says_type = "resultType" in requires("CallToolResult", revision)
         self._caches = "ttlMs" in requires("ListToolsResult", revision)
         self._own_meta = {SERVER_INFO: Raw(encode(self._info))} if self._says_type else {}
-        self.meta: dict[str, Any] | UnsetType = self._own_meta or UNSET
+        self.meta: dict[str, Any] | None = self._own_meta or None
         self._logs = core.offers("logging")
         self._structured = _structured(revision)
         self._failures_are_errors = self.policy.tool_failures == "error"
@@ -144,7 +144,7 @@ class ServerRevision:
         """Return a result as it is sent in this revision."""
         value = narrow(value, self.revision)
         if self._says_type:
-            meta = self.meta if value.meta is UNSET else {**self._own_meta, **value.meta}
+            meta = self.meta if value.meta is None else {**self._own_meta, **value.meta}
             # Other results have their type as a constant.
             if "result_type" in value.__struct_fields__:
                 return replace(value, meta=meta, result_type="complete")
@@ -156,11 +156,11 @@ class ServerRevision:
         structured = value.structured_content
         if structured is not UNSET and self._structured == "object":
             if output.wraps:
-                value = replace(value, structured_content={"result": structured})
+                value = _wrapped(value, structured)
             elif not _is_object(structured):
                 # It has no output schema, and this revision allows only objects.
                 value = replace(value, structured_content=UNSET)
-        if value.meta is UNSET and self._says_type:
+        if value.meta is None and self._says_type:
             # As `result` does, without a look at each field: this is the hot path.
             value = narrow(value, self.revision)
             return CallToolResult(
@@ -184,10 +184,10 @@ class ServerRevision:
         """Return the text of a lifecycle error in the profile in use, or None for the usual one."""
         return lifecycle_message(self.policy.codes, kind)
 
-    def output_schema(self, output: Output) -> dict[str, Any] | UnsetType:
+    def output_schema(self, output: Output) -> dict[str, Any] | None:
         """Return the output schema of a tool as this revision lists it."""
         schema = output.wrapped if self._structured == "object" else output.schema
-        return UNSET if schema is None else schema
+        return schema
 
     def empty(self) -> Any:
         """Return an empty result."""
@@ -214,25 +214,25 @@ class ServerRevision:
     def capabilities(self) -> ServerCapabilities:
         """Return the capabilities in this revision: what is not switched off."""
         core = self.core
-        changes = True if core.list_changed else UNSET
+        changes = True if core.list_changed else None
         completes = core.has_completions and capability("completions", self.revision, "server")
         declared = narrow(
             ServerCapabilities(
                 tools=ServerCapabilitiesTools(list_changed=changes)
                 if core.offers("tools")
-                else UNSET,
+                else None,
                 prompts=ServerCapabilitiesPrompts(list_changed=changes)
                 if core.offers("prompts")
-                else UNSET,
+                else None,
                 resources=ServerCapabilitiesResources(
-                    list_changed=changes, subscribe=True if core.subscribe else UNSET
+                    list_changed=changes, subscribe=True if core.subscribe else None
                 )
                 if core.offers("resources")
-                else UNSET,
-                completions={} if completes else UNSET,
-                logging={} if core.offers("logging") else UNSET,
-                experimental=core.experimental or UNSET,
-                tasks=_TASKS if TASKS in core.extensions else UNSET,
+                else None,
+                completions={} if completes else None,
+                logging={} if core.offers("logging") else None,
+                experimental=core.experimental or None,
+                tasks=_TASKS if TASKS in core.extensions else None,
             ),
             self.revision,
         )
@@ -246,7 +246,7 @@ class ServerRevision:
             self.capabilities(),
             self.revision,
             self._info,
-            instructions=self.core.instructions or UNSET,
+            instructions=self.core.instructions or None,
         )
 
     def discovered(self) -> DiscoverResult:
@@ -258,7 +258,7 @@ class ServerRevision:
             list(self.core.revisions),
             cache.milliseconds,
             meta=self.meta,
-            instructions=self.core.instructions or UNSET,
+            instructions=self.core.instructions or None,
         )
 
     # -- logging -----------------------------------------------------------------------------
@@ -306,6 +306,17 @@ def _structured(revision: str) -> str:
     if found is None:
         return "nothing"
     return "any" if found.type == "any" else "object"
+
+
+def _wrapped(value: CallToolResult, structured: Any) -> CallToolResult:
+    """Return a result with its value as an object, and a mark where the text is another."""
+    written = bytes(structured) if isinstance(structured, Raw) else encode(structured)
+    shown = decode(written) if written[:1] == b'"' else written.decode()
+    block = value.content[0] if len(value.content) == 1 else None
+    meta = value.meta
+    if not isinstance(block, TextContent) or block.text != shown:
+        meta = {**(meta or {}), WRAPPED: True}
+    return replace(value, structured_content={"result": structured}, meta=meta)
 
 
 def _is_object(value: Any) -> bool:

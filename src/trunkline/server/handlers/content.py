@@ -13,7 +13,7 @@ from base64 import b64encode
 from functools import lru_cache
 from typing import Any, Final, TypeVar
 
-from msgspec import UNSET, Struct, ValidationError
+from msgspec import Struct, ValidationError
 from msgspec.json import Decoder
 
 from ...mcp.types import (
@@ -156,7 +156,7 @@ def _decoder(kind: type[Struct]) -> Decoder[Any]:
 
 
 def _one_content(contents: ResourceContents) -> ResourceContents:
-    if (contents.text is UNSET) == (contents.blob is UNSET):
+    if (contents.text is None) == (contents.blob is None):
         raise OutputMismatch("the contents of a resource have either a text or a blob")
     return contents
 

@@ -124,9 +124,8 @@ def object_schema(
         if name in defaults:
             member["default"] = defaults[name]
         members[name] = member | extras.get(name, {})
-    schema: Schema = {"type": "object"}
-    if members:
-        schema["properties"] = members
+    # Some clients read `properties` of every tool, of those without arguments too.
+    schema: Schema = {"type": "object", "properties": members}
     needed = list(required)
     if needed:
         schema["required"] = needed

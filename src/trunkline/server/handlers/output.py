@@ -9,14 +9,18 @@ How a value is rendered:
     `CallToolResult`                        itself
     `ToolOutput(value, text=...)`           the value, with another text beside it
     anything, if the annotation or `output_schema` gives a type
-                                            `structuredContent`, and the same JSON as a text
+                                            `structuredContent`, and the same JSON as a text,
+                                            or the text itself where the JSON is a string
     an object (dict, Struct, dataclass...), without an annotation
                                             `structuredContent`, and the same JSON as a text
     anything else, without an annotation
                                             its JSON as a text
+    a list, if the annotation is `list` without items or of any
+                                            its content blocks if it has some, else
+                                            `structuredContent`, and the same JSON as a text
 
-`-> str` promises a text without structure; `output_schema=str` asks for structure. With
-`output_schema=None` results are never structured.
+`-> str`, `-> None` and `-> str | None` promise a text or nothing, without structure;
+`output_schema=str` asks for structure. With `output_schema=None` results are never structured.
 
 A value is encoded once, and the JSON is decoded again by the promised type, so a result that
 breaks its schema is found here and not by a client.
@@ -110,9 +114,12 @@ class Output:
     __slots__ = (
         "_check",
         "_given",
+        "_is_open",
         "_promises",
         "_read",
         "_schema",
+        "_takes_texts",
+        "_texts",
         "_trusted",
         "_type",
         "_wrapped",
@@ -121,11 +128,22 @@ class Output:
     )
 
     def __init__(
-        self, label: str, type_: Any, given: dict[str, Any] | None = None, *, hooked: bool = False
+        self,
+        label: str,
+        type_: Any,
+        given: dict[str, Any] | None = None,
+        *,
+        hooked: bool = False,
+        texts: tuple[type, ...] = (),
+        is_open: bool = False,
     ) -> None:
         self.label = label
         self._type = type_  # _FREE: no promise; None: never structured
         self._promises = type_ is not _FREE and type_ is not None
+        self._texts = texts  # what an annotation of texts allows; empty: anything
+        # A list of anything, content blocks too: it has no schema that holds for both.
+        self._is_open = is_open
+        self._takes_texts = not self._promises and (not texts or str in texts)
         self._given = given
         self._check: SchemaCheck | None = None
         if given is not None:
@@ -136,6 +154,8 @@ class Output:
         self._schema: dict[str, Any] | None = given
         self._wrapped: dict[str, Any] | None = None
         self._wraps: bool | None = None if self._promises else False
+        if is_open:
+            self._wraps = True
         # Values of these classes fit by themselves, and are not decoded again. A pydantic model
         # has checked itself, and may encode members under other names than it decodes.
         self._trusted = type_ if type_ in (int, float, bool) or is_model(type_) else None
@@ -147,7 +167,7 @@ class Output:
     @property
     def schema(self) -> dict[str, Any] | None:
         """The JSON Schema of the value, or None. It is cached: do not change it."""
-        if self._schema is None and self._promises:
+        if self._schema is None and self._promises and not self._is_open:
             self._schema = schema_of(self._type)
         return self._schema
 
@@ -174,7 +194,7 @@ class Output:
         Raises:
             OutputMismatch: it cannot be encoded, or does not fit the output schema.
         """
-        if type(value) is str and not self._promises and value.isascii():
+        if type(value) is str and self._takes_texts and value.isascii():
             return CallToolResult(
                 [TextContent(value)]
             )  # the most frequent, so without further calls
@@ -182,12 +202,29 @@ class Output:
             return self._around(value)
         if isinstance(value, CallToolResult):
             return self._passed(value)
+        if self._is_open and (blocks := self._blocks(value)) is not None:
+            return CallToolResult(blocks)
         if self._promises:
             written = self._fitting(value)
-            return CallToolResult([TextContent(written.decode())], structured_content=Raw(written))
+            # A string is sent bare, as the text that it is.
+            text = decode(written) if written[:1] == b'"' else written.decode()
+            return CallToolResult([TextContent(text)], structured_content=Raw(written))
         return self._free(value)
 
-    def _free(self, value: Any) -> CallToolResult:
+    def _blocks(self, value: Any) -> Any:
+        """Return the content blocks in a list, or None if it is data, or not a list."""
+        try:
+            return blocks_of(value) if isinstance(value, list | tuple) else None
+        except OutputMismatch as error:
+            raise self._cannot_send(error) from None
+
+    def _free(self, value: Any, *, is_error: bool = False) -> CallToolResult:
+        if self._texts and not is_error and not isinstance(value, self._texts):
+            wanted = " or ".join(_TEXT_NAMES[each] for each in self._texts)
+            raise OutputMismatch(
+                f"{self.label} returned a value that does not fit its return annotation: "
+                f"expected {wanted}, got a value of type {type(value).__name__}"
+            )
         try:
             blocks = blocks_of(value)
             if blocks is not None:
@@ -204,7 +241,11 @@ class Output:
 
     def _around(self, result: ToolOutput[Any]) -> CallToolResult:
         promised = self._promises and not result.is_error
-        inner = self.render(result.value) if promised else self._free(result.value)
+        inner = (
+            self.render(result.value)
+            if promised
+            else self._free(result.value, is_error=result.is_error)
+        )
         structured = inner.structured_content
         if self._promises and not promised:
             structured = UNSET  # an error need not fit the schema, so it is not sent as structure
@@ -217,14 +258,14 @@ class Output:
             raise self._cannot_send(error) from None
         return CallToolResult(
             [*content, *more],
-            meta=UNSET if result.meta is None else result.meta,
-            is_error=result.is_error or UNSET,
+            meta=result.meta,
+            is_error=result.is_error or None,
             structured_content=structured,
         )
 
     def _passed(self, result: CallToolResult) -> CallToolResult:
         result = as_typed(result)
-        if self._promises and result.is_error is not True:
+        if self._promises and not self._is_open and result.is_error is not True:
             if result.structured_content is UNSET:
                 raise OutputMismatch(
                     f"{self.label} returned a result without structured_content, which its "
@@ -290,8 +331,9 @@ def output_of(function: Callable[..., Any], output_schema: Any = DERIVE) -> Outp
     try:
         type_ = plain(output_schema) if asked else _promised(handler.returned())
         if type_ is _FREE:
-            return Output(handler.label, _FREE)
-        return Output(handler.label, type_, hooked=check([type_]))
+            return Output(handler.label, _FREE, texts=_texts(handler.returned()))
+        is_open = not asked and _is_open_list(handler.returned())
+        return Output(handler.label, type_, hooked=check([type_]), is_open=is_open)
     except TypeError as error:
         if str(error).startswith(handler.label):
             raise
@@ -304,6 +346,7 @@ def output_of(function: Callable[..., Any], output_schema: Any = DERIVE) -> Outp
 # -- return annotations ----------------------------------------------------------------------
 
 _TEXTS: Final = (str, NoneType, None)
+_TEXT_NAMES: Final[dict[type, str]] = {str: "a text", NoneType: "None"}
 _CONTENTS: Final = (*BLOCKS, CallToolResult, bytes, bytearray)
 _NOTHING_SAID: Final = (Any, object, inspect.Signature.empty, NoReturn, Never)
 _ROWS: Final = (list, tuple, Sequence, Iterable)
@@ -324,6 +367,28 @@ def _promised(annotation: Any) -> Any:
     if _is_union(annotation) and all(each in _TEXTS for each in get_args(annotation)):
         return _FREE
     return plain(annotation)
+
+
+def _texts(annotation: Any) -> tuple[type, ...]:
+    """Return what an annotation of texts and None alone allows; nothing for any other."""
+    origin = get_origin(annotation)
+    if origin is ToolOutput:
+        return _texts(get_args(annotation)[0])
+    if origin in (Awaitable, Coroutine):
+        return _texts(get_args(annotation)[-1])
+    kinds = get_args(annotation) if _is_union(annotation) else (annotation,)
+    if not all(each in _TEXTS for each in kinds):
+        return ()
+    return tuple(NoneType if each is None else each for each in kinds)
+
+
+def _is_open_list(annotation: Any) -> bool:
+    """Return True for a list of which nothing is said but that it is one."""
+    annotation = bare(annotation)
+    origin, inner = get_origin(annotation) or annotation, get_args(annotation)
+    if origin in (ToolOutput, Awaitable, Coroutine) and inner:
+        return _is_open_list(inner[-1])
+    return origin in (list, tuple, Sequence) and all(e in (Any, object, ...) for e in inner)
 
 
 def _is_union(annotation: Any) -> bool:

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from typing import TYPE_CHECKING, Any, Final, Literal
 
-from msgspec import UNSET, Struct, UnsetType
+from msgspec import Struct
 
 from ...mcp.types import (
     Annotations,
@@ -34,8 +34,8 @@ __all__ = ["Completer", "Entry", "PromptEntry", "ResourceEntry", "ToolEntry", "i
 
 
 # `execution` of a tool, in the revision that has it.
-_TASK_SUPPORT: Final[dict[str, ToolExecution | UnsetType]] = {
-    "never": UNSET,  # the same as "forbidden"
+_TASK_SUPPORT: Final[dict[str, ToolExecution | None]] = {
+    "never": None,  # the same as "forbidden"
     "optional": ToolExecution("optional"),
     "required": ToolExecution("required"),
 }
@@ -50,8 +50,8 @@ class Entry(Struct, kw_only=True, eq=False):
     arguments: Arguments
     title: str | None = None
     description: str = ""
-    icons: list[Icon] | UnsetType = UNSET
-    meta: dict[str, Any] | UnsetType = UNSET
+    icons: list[Icon] | None = None
+    meta: dict[str, Any] | None = None
     # Called on the event loop, not on a thread.
     inline: bool = False
     timeout: float | None = None
@@ -78,7 +78,7 @@ class ToolEntry(Entry, kw_only=True, eq=False):
     """A tool."""
 
     output: Output
-    annotations: ToolAnnotations | UnsetType = UNSET
+    annotations: ToolAnnotations | None = None
     # A JSON Schema in place of the signature: listed as it is, checked by `check`.
     input_schema: dict[str, Any] | None = None
     check: Any = None
@@ -90,7 +90,7 @@ class ToolEntry(Entry, kw_only=True, eq=False):
     task: Literal["never", "optional", "required"] = "never"
     task_start: Literal["call", "handler"] = "call"
 
-    def row(self, output_schema: dict[str, Any] | UnsetType) -> Tool:
+    def row(self, output_schema: dict[str, Any] | None) -> Tool:
         """Return the tool as it is listed."""
         schema = self.arguments.schema if self.input_schema is None else self.input_schema
         description = self.description
@@ -101,11 +101,11 @@ class ToolEntry(Entry, kw_only=True, eq=False):
             self.name,
             meta=self.meta,
             annotations=self.annotations,
-            description=description or UNSET,
+            description=description or None,
             execution=_TASK_SUPPORT[self.task],
             icons=self.icons,
             output_schema=output_schema,
-            title=self.title or UNSET,
+            title=self.title or None,
         )
 
 
@@ -115,7 +115,7 @@ class ResourceEntry(Entry, kw_only=True, eq=False):
     uri: str
     template: UriTemplate | None = None
     mime_type: str | None = None
-    annotations: Annotations | UnsetType = UNSET
+    annotations: Annotations | None = None
     size: int | None = None
     # Whether values of the template that lead out of a folder reach the handler.
     unsafe: bool = False
@@ -133,16 +133,14 @@ class ResourceEntry(Entry, kw_only=True, eq=False):
         shared: dict[str, Any] = {
             "meta": self.meta,
             "annotations": self.annotations,
-            "description": self.description or UNSET,
+            "description": self.description or None,
             "icons": self.icons,
-            "mime_type": self.mime_type or UNSET,
-            "title": self.title or UNSET,
+            "mime_type": self.mime_type or None,
+            "title": self.title or None,
         }
         if self.template is not None:
             return ResourceTemplate(self.name, self.uri, **shared)
-        return Resource(
-            self.name, self.uri, size=UNSET if self.size is None else self.size, **shared
-        )
+        return Resource(self.name, self.uri, size=self.size, **shared)
 
 
 class PromptEntry(Entry, kw_only=True, eq=False):
@@ -154,19 +152,19 @@ class PromptEntry(Entry, kw_only=True, eq=False):
         rows = [
             PromptArgument(
                 name,
-                description=properties.get(name, {}).get("description", UNSET),
+                description=properties.get(name, {}).get("description"),
                 required=name in self.arguments.required,
-                title=properties.get(name, {}).get("title", UNSET),
+                title=properties.get(name, {}).get("title"),
             )
             for name in self.arguments.names
         ]
         return Prompt(
             self.name,
             meta=self.meta,
-            arguments=rows or UNSET,
-            description=self.description or UNSET,
+            arguments=rows or None,
+            description=self.description or None,
             icons=self.icons,
-            title=self.title or UNSET,
+            title=self.title or None,
         )
 
 
@@ -174,7 +172,7 @@ class Completer(Entry, kw_only=True, eq=False):
     """Completes one argument of a prompt or of a URI template."""
 
 
-def icons_of(icons: Iterable[Icon | str]) -> list[Icon] | UnsetType:
+def icons_of(icons: Iterable[Icon | str]) -> list[Icon] | None:
     """Return icons as they are sent; a text is the URL of one."""
     found = [Icon(icon) if isinstance(icon, str) else icon for icon in icons]
-    return found or UNSET
+    return found or None

@@ -12,7 +12,6 @@ from inspect import iscoroutinefunction
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 import msgspec
-from msgspec import UNSET
 
 from ...mcp.types import Annotations, Icon, ToolAnnotations
 from ...spec.lookup import method_status
@@ -107,7 +106,7 @@ class SharedOptions(NamedTuple):
             "title": self.title,
             "description": self.description or arguments.description,
             "icons": icons_of(self.icons),
-            "meta": self.meta or UNSET,
+            "meta": self.meta or None,
             "inline": bool(self.inline),
             "timeout": self.timeout,
             "cache": self.cache,
@@ -357,8 +356,8 @@ def _check_choice(option: str, value: str, known: tuple[str, ...]) -> None:
 
 def _typed(value: Any, kind: Any, option: str) -> Any:
     """Return an option as a Struct; a dict has the names of the wire."""
-    if value is None or value is UNSET:
-        return UNSET
+    if value is None:
+        return None
     if isinstance(value, kind):
         return value
     if not isinstance(value, Mapping):

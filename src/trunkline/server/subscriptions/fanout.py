@@ -111,7 +111,8 @@ def notice_of(topic: Topic, params: Any, codec: Codec) -> Notice:
         LocalProtocolError: the params cannot be encoded.
     """
     meta: dict[str, Any] = {}
-    if params is not None and params.meta is not UNSET:
+    absent = (None, UNSET)  # by the kind of params
+    if params is not None and params.meta not in absent:
         meta, params = params.meta, replace(params, meta=UNSET)
     whole = codec.encode(Notification(spoken(topic.method, codec.policy), params))
     # Params are the last member of a message, and `_meta` becomes the last of them.

@@ -85,7 +85,7 @@ def check_of(question: Raw, known: Callable[[Any], None] | None) -> Callable[[An
 
     def check(result: Any) -> None:
         if result.action == "accept":
-            form.read(None if result.content is UNSET else result.content)
+            form.read(result.content)
 
     return check
 
@@ -319,7 +319,7 @@ class InputCarriers:
 
 
 def _params(request: InputRequest) -> Any:
-    return ListRootsRequestParams() if request.params is UNSET else request.params
+    return ListRootsRequestParams() if request.params is None else request.params
 
 
 def _timeout(question: InputQuestion) -> RequestTimeout:

@@ -129,7 +129,7 @@ def cancel_task_result(record: TaskRecord, rev: ServerRevision) -> Any:
 def list_tasks_result(records: list[TaskRecord], cursor: str | None, rev: ServerRevision) -> Any:
     """Return a page of `tasks/list`."""
     tasks = [_made(Task, each) for each in records]
-    return rev.result(ListTasksResult(tasks, next_cursor=cursor or UNSET))
+    return rev.result(ListTasksResult(tasks, next_cursor=cursor or None))
 
 
 def status_params(record: TaskRecord, rev: ServerRevision) -> Any:
@@ -146,7 +146,7 @@ def _made(kind: Any, record: TaskRecord, **more: Any) -> Any:
         "last_updated_at": timestamp(record.updated),
         "status": record.status,
         "task_id": record.id,
-        "status_message": record.status_message or UNSET,
+        "status_message": record.status_message or None,
         "ttl": ttl,
         "ttl_ms": ttl,
         "poll_interval": poll_interval,
@@ -158,9 +158,9 @@ def _made(kind: Any, record: TaskRecord, **more: Any) -> Any:
 
 def _payload_members(record: TaskRecord) -> dict[str, Any]:
     return {
-        "result": record.result,
-        "error": record.error,
-        "input_requests": dict(record.questions) or UNSET,
+        "result": None if record.result is UNSET else record.result,
+        "error": None if record.error is UNSET else record.error,
+        "input_requests": dict(record.questions) or None,
     }
 
 
@@ -226,5 +226,4 @@ def with_related_task(params: Any, id: str, rev: ServerRevision) -> Any:
     named = related(id, rev)
     if not named:
         return params
-    meta = {} if params.meta is UNSET else params.meta
-    return replace(params, meta={**meta, **named})
+    return replace(params, meta={**(params.meta or {}), **named})

@@ -438,7 +438,8 @@ def test_nulls_for_what_is_absent_are_forgiven() -> None:
     place = Place({"initialize": result}, revision=NEWEST_HANDSHAKE)
     client = connect(place)
     assert client.seen["instructions"] is None
-    assert client.seen["capabilities"].logging is not None
+    assert client.seen["capabilities"].logging is None
+    assert client.seen["capabilities"].tools.list_changed is None
 
 
 def test_an_error_without_an_id_answers_the_older_of_two_questions() -> None:

@@ -5,7 +5,6 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
-from msgspec import UNSET
 
 from tests.unit.client.scripted import run
 from trunkline.client.requests.pagination import ListLimits, Page, read_all
@@ -30,7 +29,7 @@ class Server:
             raise RequestTimeout("a page took too long")
         self.now += self._takes
         number = int(cursor or 0) + 1
-        poller: Any = UNSET if number == self._last else str(number)
+        poller: Any = None if number == self._last else str(number)
         return Page(["x"] * self._items, poller, self._size)
 
     def restart(self) -> None:

@@ -12,7 +12,7 @@ from msgspec.json import encode
 from tests.unit.client.scripted import text
 from trunkline.client.requests.decode import NotComplete, read, read_own, where_and_what
 from trunkline.client.requests.tool_result import ToolResult, tool_result
-from trunkline.errors import RemoteProtocolError, ToolFailed
+from trunkline.errors import RemoteProtocolError, ResultTypeMismatch, ToolFailed
 from trunkline.mcp import ListToolsResult
 from trunkline.spec.revisions import LATEST, REVISIONS
 
@@ -108,7 +108,7 @@ def test_a_text_of_json_becomes_the_type_asked_for(revision: str) -> None:
 )
 def test_what_does_not_fit_is_told_with_its_place(value: Any, where: str) -> None:
     found = result(value, Forecast)
-    with pytest.raises(RemoteProtocolError) as caught:
+    with pytest.raises(ResultTypeMismatch) as caught:
         _ = found.value
     assert caught.value.where == where
     assert "Forecast" in caught.value.expected
@@ -132,9 +132,10 @@ def test_meta_is_kept() -> None:
 def test_an_absent_result_type_is_complete() -> None:
     assert result(text("x")).text == "x"
     assert result(text("x", resultType="complete")).text == "x"
+    assert result(text("x", resultType=None)).text == "x"
 
 
-@pytest.mark.parametrize("kind", ["input_required", "task", "odd", None, 5])
+@pytest.mark.parametrize("kind", ["input_required", "task", "odd", "", 5])
 def test_a_result_of_another_type_is_told_apart(kind: Any) -> None:
     with pytest.raises(NotComplete, match=r"mcp\.result\.type-unknown") as caught:
         result(text("x", resultType=kind))
@@ -228,7 +229,7 @@ def test_where_both_would_do_the_text_decides(kind: Any) -> None:
 
 
 def test_of_two_misfits_the_likelier_is_told_of() -> None:
-    with pytest.raises(RemoteProtocolError) as caught:
+    with pytest.raises(ResultTypeMismatch) as caught:
         _ = result(structured({"result": {"city": 5}}), Forecast).value
     assert caught.value.where == "/structuredContent/result/city"
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
-from msgspec import UNSET, to_builtins
+from msgspec import to_builtins
 
 from trunkline.errors import LocalProtocolError
 from trunkline.judge import judge_type
@@ -158,7 +158,7 @@ def test_tools_may_be_values_dicts_or_functions() -> None:
         tool_choice=ToolChoice("auto"),
         stop_sequences=("x", "y"),
     )
-    assert params.tools is not UNSET
+    assert params.tools is not None
     assert [each.name for each in params.tools] == ["a", "b", "<lambda>"]
     assert params.tool_choice == ToolChoice("auto")
     assert params.stop_sequences == ["x", "y"]

@@ -523,7 +523,11 @@ def test_positional_only_parameters_are_named_on_the_wire() -> None:
 def test_a_handler_without_arguments_is_called_without_any() -> None:
     arguments = arguments_of(lambda: "x")
     assert passed(arguments, b"{}") == "x"
-    assert arguments.schema == {"type": "object", "additionalProperties": False}
+    assert arguments.schema == {
+        "type": "object",
+        "properties": {},
+        "additionalProperties": False,
+    }
     assert refusal(arguments, b'{"x":1}') == 'unknown argument "x": there are no arguments'
 
 

@@ -278,8 +278,12 @@ def test_output_promises_a_zone_only_where_there_is_one() -> None:
     assert schema_of(zoned) == {"type": "string", "format": "date-time"}
 
 
-def test_an_object_without_members_is_the_schema_that_the_specification_prefers() -> None:
-    assert object_schema({}, [], {}, {}, {}) == {"type": "object", "additionalProperties": False}
+def test_an_object_without_members_has_empty_properties() -> None:
+    assert object_schema({}, [], {}, {}, {}) == {
+        "type": "object",
+        "properties": {},
+        "additionalProperties": False,
+    }
 
 
 class Opaque:

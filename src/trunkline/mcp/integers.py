@@ -1,0 +1,80 @@
+"""Integers that JSON writes as `5.0` or `1e3`: a second decoding of a value that failed the first.
+
+    decode_integers(raw, decoder.decode, error)
+
+The decoder of a type refuses such numbers, and tells where. JSON Schema counts any number without
+a fractional part as an integer, and some peers write all numbers as doubles. So a value that
+failed for this reason is decoded again with those numbers as integers; any other value costs
+nothing.
+
+The rules that live here, and only here:
+
+* Numbers change only where the decoder expected an integer.
+* Beyond 2^53 a double does not say which integer was meant: it is not one.
+* The work is bounded: a place in a list or a map stands for all places in it, and a value with
+  more than 16 different places is refused.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+from typing import Any, Final
+
+from msgspec.json import decode as _plain
+from msgspec.json import encode
+
+from ..jsonrpc.decode_errors import UNREADABLE
+
+__all__ = ["decode_integers"]
+
+_MAX_PLACES: Final = 16
+_MAX_INTEGER: Final = 2**53
+_FAULT: Final = re.compile(r"Expected `(?:[^`]* )?int(?: [^`]*)?`, got `float` - at `\$([^`]*)`")
+_STEP: Final = re.compile(r"\.([^.\[]+)|\[(?:\d+|\.\.\.)\]")
+
+
+def decode_integers(raw: Any, decode: Callable[[bytes], Any], error: Exception) -> Any:
+    """Decode JSON for which `decode` raised `error` again, with doubles as integers.
+
+    Raises:
+        Exception: what `decode` raises for another reason, or `error`.
+    """
+    value: Any = None
+    for _ in range(_MAX_PLACES):
+        found = _FAULT.fullmatch(str(error))
+        if found is None:
+            break
+        try:
+            value = _plain(raw) if value is None else value
+            value = _changed(value, [step or None for step in _STEP.findall(found[1])])
+            written = encode(value)
+        except UNREADABLE:
+            break
+        try:
+            return decode(written)
+        except UNREADABLE as another:
+            if str(another) == str(error):
+                break  # it has a fractional part
+            error = another
+    raise error
+
+
+def _changed(value: Any, path: list[str | None]) -> Any:
+    """Return a value with integers at a path, of which None stands for all items."""
+    if not path:
+        return _integer(value)
+    step, *rest = path
+    if type(value) is list and step is None:
+        return [_changed(each, rest) for each in value]
+    if type(value) is dict:
+        if step is None:
+            return {name: _changed(each, rest) for name, each in value.items()}
+        if step in value:
+            return {**value, step: _changed(value[step], rest)}
+    return value
+
+
+def _integer(value: Any) -> Any:
+    is_whole = type(value) is float and value.is_integer() and abs(value) <= _MAX_INTEGER
+    return int(value) if is_whole else value
