@@ -41,8 +41,8 @@ from .. import errors
 from ..context import Context
 from ..extensions import ExtensionResult, sent
 from ..handlers.arguments import explain
+from ..handlers.custom_types import read_custom
 from ..handlers.output import contents_of, messages_of
-from ..handlers.pydantic_models import read_model
 from ..registry.entries import Completer, Entry, PromptEntry, ResourceEntry, ToolEntry
 from ..registry.paged_list import InvalidCursor, PagedList
 from ..settings import CacheHint
@@ -93,7 +93,7 @@ def _converted(entry: Entry, texts: Mapping[str, str]) -> Any:
         ValidationError: one of them cannot be converted.
     """
     struct = entry.arguments.struct
-    return msgspec.convert(texts, struct, strict=False, dec_hook=read_model)
+    return msgspec.convert(texts, struct, strict=False, dec_hook=read_custom)
 
 
 # -- negotiation -----------------------------------------------------------------------------

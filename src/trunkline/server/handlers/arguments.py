@@ -10,7 +10,7 @@ decoder, the schema and the description are made on first use.
 
 The rules that live here, and only here:
 
-* An argument has the same name on the wire as its parameter in Python.
+* An argument has the same name on the wire as its parameter in Python, or its alias.
 * An unknown argument is an error: a model that misspelt a name is told so, instead of getting
   the default.
 * A default that cannot be hashed (a list, a dict, a mutable object) is copied for each call, so
@@ -26,7 +26,7 @@ from collections.abc import Callable
 from copy import deepcopy
 from functools import partial
 from types import UnionType
-from typing import Any, Final, NamedTuple, Union, get_args, get_origin
+from typing import Annotated, Any, Final, NamedTuple, Union, get_args, get_origin
 
 import msgspec
 from msgspec import NODEFAULT, Raw, Struct
@@ -34,12 +34,12 @@ from msgspec.json import Decoder
 from msgspec.structs import astuple
 
 from ...redaction import show
-from .annotations import ParamHeader, bare, is_foreign_field, marked, plain
+from .annotations import ParamHeader, bare, field_of, is_foreign_field, marked, plain
+from .custom_types import read_custom
 from .dataclass_defaults import filler
 from .docstrings import Docstring, read
 from .error_messages import explain
 from .json_schema import NOTHING, check, default_shown, object_schema, schema_of
-from .pydantic_models import read_model
 from .signature import Handler
 
 __all__ = ["Arguments", "ParamHeader", "arguments_of", "explain", "raw_arguments"]
@@ -63,7 +63,14 @@ class _Argument(NamedTuple):
 
     name: str
     type: Any
+    # NODEFAULT if it is required, or is made by the factory.
     default: Any
+    factory: Callable[[], Any] | None = None
+    parameter: str = ""
+
+    @property
+    def is_required(self) -> bool:
+        return self.default is NODEFAULT and self.factory is None
 
 
 class Arguments:
@@ -106,7 +113,7 @@ class Arguments:
         self.wants_context = wants_context
         self.is_async = handler.is_async
         self.names = tuple(each.name for each in arguments)
-        self.required = tuple(each.name for each in arguments if each.default is NODEFAULT)
+        self.required = tuple(each.name for each in arguments if each.is_required)
         # By argument, the name of the header that repeats it.
         self.headers = headers
         self.decode = self._first_decode
@@ -139,15 +146,27 @@ class Arguments:
                 {each.name: each.type for each in self._arguments},
                 self.required,
                 {name: value for name, value in shown.items() if value is not NOTHING},
-                self._read_docstring().arguments,
+                self._described(),
                 {name: {"x-mcp-header": header} for name, header in self.headers.items()},
             )
         return self._schema
 
     @property
+    def secret_names(self) -> frozenset[str]:
+        """The arguments whose type is a secret, such as `SecretStr`."""
+        members = self.schema.get("properties", {})
+        return frozenset(name for name, each in members.items() if each.get("writeOnly") is True)
+
+    @property
     def description(self) -> str:
         """The docstring without its sections on arguments and results."""
         return self._read_docstring().text
+
+    def _described(self) -> dict[str, str]:
+        """Return the descriptions in the docstring, which has the names of the parameters."""
+        texts = self._read_docstring().arguments
+        named = {each.parameter: each.name for each in self._arguments}
+        return {named.get(name, name): text for name, text in texts.items()}
 
     def _read_docstring(self) -> Docstring:
         found = self._docstring
@@ -156,7 +175,7 @@ class Arguments:
         return found
 
     def _first_decode(self, raw: bytes | Raw) -> Any:
-        hook = read_model if self._hooked else None
+        hook = read_custom if self._hooked else None
         decode, fill = Decoder(self.struct, dec_hook=hook).decode, filler(self.struct)
         self.decode = decode if fill is None else lambda raw: fill(decode(raw))
         return self.decode(raw)
@@ -180,7 +199,9 @@ def arguments_of(function: Callable[..., Any]) -> Arguments:
             continue
         argument = _argument(handler.label, parameter, hint)
         for header in marked(hint):
-            headers[parameter.name] = _fit(handler.label, argument, header, headers)
+            headers[argument.name] = _fit(handler.label, argument, header, headers)
+        if any(argument.name == each.name for each in arguments):
+            raise TypeError(f'{handler.label} has two arguments named "{argument.name}"')
         arguments.append(argument)
     if len(contexts) > 1:
         raise TypeError(f"{handler.label} has two parameters of type Context: keep one of them")
@@ -247,15 +268,16 @@ def _argument(label: str, parameter: inspect.Parameter, hint: Any) -> _Argument:
     place = f'{label}: parameter "{parameter.name}"'
     default = NODEFAULT if parameter.default is parameter.empty else parameter.default
     if is_foreign_field(default):
-        raise TypeError(
-            f"{place} has a Field as its default: write it beside the type, as in "
-            f"Annotated[int, Field(ge=1)]"
-        )
+        hint, default = Annotated[hint, default], NODEFAULT
     try:
-        type_ = plain(hint)
+        said = field_of(hint)
+        type_ = plain(hint, of_parameter=True)
     except TypeError as error:
         raise TypeError(f"{place}: {error}") from None
-    return _Argument(parameter.name, type_, default)
+    factory = None
+    if default is NODEFAULT:
+        default, factory = said.default, said.factory
+    return _Argument(said.alias or parameter.name, type_, default, factory, parameter.name)
 
 
 def _checked(label: str, arguments: list[_Argument]) -> bool:
@@ -269,7 +291,7 @@ def _checked(label: str, arguments: list[_Argument]) -> bool:
             check([each.type])
         except TypeError as error:
             raise TypeError(
-                f'{label}: parameter "{each.name}" cannot be an argument: {error}'
+                f'{label}: parameter "{each.parameter}" cannot be an argument: {error}'
             ) from None
     return False
 
@@ -302,7 +324,9 @@ def _struct_of(arguments: tuple[_Argument, ...]) -> type[Struct]:
     fields: list[tuple[str, Any, Any]] = []
     for place, each in enumerate(arguments):
         # A class has dunder names of its own, which a field must not take.
-        name = f"argument_{place}" if each.name.startswith("__") else each.name
+        # An alias may be any text.
+        is_plain = each.name.isidentifier() and not each.name.startswith("__")
+        name = each.name if is_plain else f"argument_{place}"
         fields.append((name, each.type, _field(each)))
     return msgspec.defstruct(
         "Values", fields, bases=(_Values,), kw_only=True, forbid_unknown_fields=True
@@ -311,6 +335,8 @@ def _struct_of(arguments: tuple[_Argument, ...]) -> type[Struct]:
 
 def _field(argument: _Argument) -> Any:
     default = argument.default
+    if argument.factory is not None:
+        return msgspec.field(default_factory=argument.factory, name=argument.name)
     if default is NODEFAULT:
         return msgspec.field(name=argument.name)
     try:

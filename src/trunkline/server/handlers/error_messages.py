@@ -21,7 +21,7 @@ from msgspec.json import decode
 
 from ...redaction import redact
 
-__all__ = ["explain", "fault", "quoted"]
+__all__ = ["explain", "fault", "kind_of", "quoted"]
 
 _KINDS: Final = {
     "int": "an integer",
@@ -38,6 +38,15 @@ _KINDS: Final = {
     "duration": "a duration",
     "uuid": "a UUID",
     "decimal": "a decimal number",
+}
+_JSON_KINDS: Final[dict[type, str]] = {
+    int: "int",
+    float: "float",
+    str: "str",
+    bool: "bool",
+    type(None): "null",
+    list: "array",
+    dict: "object",
 }
 _FIXED: Final = {
     "Invalid UUID": "expected a UUID",
@@ -110,6 +119,11 @@ def quoted(name: str) -> str:
     """Return a name that a caller chose, cut and redacted, in quotation marks."""
     shown = name if len(name) <= _NAME_SHOWN else f"{name[:_NAME_SHOWN]}…"
     return f'"{redact(shown)}"'
+
+
+def kind_of(value: Any) -> str:
+    """Return what a decoded JSON value is, as in "an integer"."""
+    return _KINDS[_JSON_KINDS[type(value)]]
 
 
 def _reworded(said: str) -> str:

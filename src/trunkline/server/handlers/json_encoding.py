@@ -13,7 +13,7 @@ from msgspec import to_builtins
 from msgspec.json import Encoder
 
 from ...errors import TrunklineError
-from .pydantic_models import write_model
+from .custom_types import write_custom
 
 __all__ = ["OutputMismatch", "encoded", "sendable"]
 
@@ -25,7 +25,7 @@ class OutputMismatch(TrunklineError, TypeError):
     """
 
 
-_ENCODER: Final = Encoder(enc_hook=write_model)
+_ENCODER: Final = Encoder(enc_hook=write_custom)
 
 
 def encoded(value: Any) -> bytes:
@@ -71,7 +71,7 @@ def sendable(text: str) -> str:
 
 
 def _has_nan(value: Any) -> bool:
-    waiting = [to_builtins(value, str_keys=True, enc_hook=write_model)]
+    waiting = [to_builtins(value, str_keys=True, enc_hook=write_custom)]
     while waiting:
         each = waiting.pop()
         if isinstance(each, float) and not math.isfinite(each):

@@ -47,10 +47,11 @@ from ...jsonrpc.messages import Shown
 from ...mcp.types import CallToolResult, TextContent
 from .annotations import bare, plain
 from .content import BLOCKS, as_typed, blocks_of, contents_of, messages_of
+from .custom_types import Adapted, read_custom
 from .error_messages import fault
 from .json_encoding import OutputMismatch, encoded, sendable
 from .json_schema import check, schema_of
-from .pydantic_models import is_model, read_model
+from .pydantic_models import is_model
 from .signature import Handler
 
 if TYPE_CHECKING:
@@ -138,7 +139,7 @@ class Output:
         self._wraps: bool | None = None if self._promises else False
         # Values of these classes fit by themselves, and are not decoded again. A pydantic model
         # has checked itself, and may encode members under other names than it decodes.
-        self._trusted = type_ if type_ in (int, float, bool) or is_model(type_) else None
+        self._trusted = frozenset(filter(_is_trusted, _members(type_)))
         self._read: Callable[[bytes], Any] = self._first_hooked if hooked else self._first
 
     def __repr__(self) -> str:
@@ -239,7 +240,7 @@ class Output:
             written = encoded(value)
         except OutputMismatch as error:
             raise self._cannot_send(error) from None
-        if type(value) is self._trusted:
+        if type(value) in self._trusted:
             return written
         if self._check is not None:
             problem = self._check.problem(decode(written))
@@ -266,7 +267,7 @@ class Output:
         return self._read(written)
 
     def _first_hooked(self, written: bytes) -> Any:
-        self._read = Decoder(self._type, dec_hook=read_model).decode
+        self._read = Decoder(self._type, dec_hook=read_custom).decode
         return self._read(written)
 
 
@@ -324,6 +325,18 @@ def _promised(annotation: Any) -> Any:
     if _is_union(annotation) and all(each in _TEXTS for each in get_args(annotation)):
         return _FREE
     return plain(annotation)
+
+
+def _members(type_: Any) -> Iterable[Any]:
+    """Return the types of a union that `unions` reads, or the type itself."""
+    if isinstance(type_, type) and issubclass(type_, Adapted) and hasattr(type_.reader, "parts"):
+        parts: Iterable[Any] = type_.reader.parts()
+        return parts
+    return (type_,)
+
+
+def _is_trusted(type_: Any) -> bool:
+    return type_ in (int, float, bool) or is_model(type_)
 
 
 def _is_union(annotation: Any) -> bool:

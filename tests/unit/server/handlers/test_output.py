@@ -346,7 +346,7 @@ def test_a_wrapped_schema_written_by_hand_keeps_its_references() -> None:
     assert "$id" not in schema
 
 
-@pytest.mark.parametrize("annotation", [complex, Place | Wind, list[object] | set[int]])
+@pytest.mark.parametrize("annotation", [complex, complex | int, list[complex] | set[int]])
 def test_a_type_without_a_schema_is_refused_when_the_tool_is_registered(annotation: Any) -> None:
     with pytest.raises(TypeError, match=r"no output schema: .* pass output_schema=None"):
         returning(annotation)
