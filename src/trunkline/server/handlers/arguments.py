@@ -152,6 +152,11 @@ class Arguments:
         return self._schema
 
     @property
+    def types(self) -> dict[str, Any]:
+        """The type of each argument, as the decoder knows it."""
+        return {each.name: each.type for each in self._arguments}
+
+    @property
     def secret_names(self) -> frozenset[str]:
         """The arguments whose type is a secret, such as `SecretStr`."""
         members = self.schema.get("properties", {})

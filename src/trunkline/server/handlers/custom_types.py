@@ -22,9 +22,9 @@ from collections.abc import Callable, Iterable, Mapping, Sequence, Set
 from functools import lru_cache
 from typing import Any, Final, NamedTuple, get_args, get_origin
 
-from msgspec import convert
+from msgspec import ValidationError, convert
 
-from .error_messages import kind_of
+from .error_messages import kind_of, worded
 from .pydantic_models import is_model, is_validated, read_model, read_validated, write_model
 
 __all__ = ["ARRAYS", "Adapted", "custom_schema", "read_custom", "write_custom"]
@@ -107,13 +107,20 @@ def read_custom(type_: Any, value: Any) -> Any:
     if is_model(cls):
         return read_model(type_, value)
     if cls in ARRAYS:
-        return _made(cls, convert(value, _plain_form(type_), str_keys=True, dec_hook=read_custom))
+        return _made(cls, _converted(value, _plain_form(type_)))
     row = _text(cls)
     if row is not None:
         return _from_text(cls, row, value)
     if is_validated(cls):
         return read_validated(type_, value)
     raise ValueError(f"values of {cls.__name__} cannot be decoded from JSON")
+
+
+def _converted(value: Any, type_: Any) -> Any:
+    try:
+        return convert(value, type_, str_keys=True, dec_hook=read_custom)
+    except ValidationError as error:
+        raise ValueError(worded(error)) from None
 
 
 def _from_text(cls: Any, row: _Text, value: Any) -> Any:

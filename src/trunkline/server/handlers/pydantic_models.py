@@ -47,7 +47,7 @@ _SAFE: Final = frozenset(
     ]
 )
 # Of several errors the first few are shown: they are fixed one after another anyway.
-_MAX_ERRORS_SHOWN: Final = 3
+_MAX_ERRORS_SHOWN: Final = 5
 # `errors()` makes a dict of each, 2 µs long; the caller decides how many there are.
 _MAX_ERRORS_READ: Final = 1000
 

@@ -26,7 +26,7 @@ from msgspec import DecodeError, convert
 
 from .custom_types import ARRAYS, Adapted, read_custom
 from .dataclass_defaults import filler
-from .error_messages import fault, kind_of, quoted
+from .error_messages import kind_of, quoted, worded
 from .pydantic_models import is_model
 
 __all__ = ["ArrayReader", "UnionReader", "adapted", "is_decodable", "is_union"]
@@ -137,7 +137,7 @@ class UnionReader:
             try:
                 return read(value)
             except (DecodeError, ValueError) as error:
-                said = _said(error)
+                said = worded(error)
                 if said not in faults:
                     faults.append(said)
         if not faults or not tried:
@@ -187,13 +187,6 @@ class UnionReader:
             self._tags = _tags([shape for shape, _ in ordered], self._tag)
             self._ordered = ordered
         return self._ordered
-
-
-def _said(error: Exception) -> str:
-    if not isinstance(error, DecodeError):
-        return str(error)  # of a class of ours, or of the author
-    place, text = fault(error)
-    return f'"{place}": {text}' if place else text
 
 
 def _rank(member: Any) -> int:
