@@ -13,6 +13,7 @@ The rules that live here, and only here:
 * An argument has the same name on the wire as its parameter in Python, or its alias.
 * An unknown argument is an error: a model that misspelt a name is told so, instead of getting
   the default.
+* A default fits the type of its parameter.
 * A default that cannot be hashed (a list, a dict, a mutable object) is copied for each call, so
   that calls do not share it.
 * An `x-mcp-header` is allowed on texts, integers and booleans alone, and the names differ in
@@ -29,7 +30,7 @@ from types import UnionType
 from typing import Annotated, Any, Final, NamedTuple, Union, get_args, get_origin
 
 import msgspec
-from msgspec import NODEFAULT, Raw, Struct
+from msgspec import NODEFAULT, UNSET, Raw, Struct
 from msgspec.json import Decoder
 from msgspec.structs import astuple
 
@@ -38,7 +39,8 @@ from .annotations import ParamHeader, bare, field_of, is_foreign_field, marked, 
 from .custom_types import read_custom
 from .dataclass_defaults import filler
 from .docstrings import Docstring, read
-from .error_messages import explain
+from .error_messages import explain, worded
+from .json_encoding import OutputMismatch, encoded
 from .json_schema import NOTHING, check, default_shown, object_schema, schema_of
 from .signature import Handler
 
@@ -286,11 +288,19 @@ def _argument(label: str, parameter: inspect.Parameter, hint: Any) -> _Argument:
 
 
 def _checked(label: str, arguments: list[_Argument]) -> bool:
-    """Return True if the decoder needs a hook; raise TypeError for a type it cannot decode."""
+    """Return True if the decoder needs a hook.
+
+    Raises:
+        TypeError: it cannot decode a type, or a default does not fit.
+    """
     try:
-        return check([each.type for each in arguments])
+        hooked = check([each.type for each in arguments])
     except TypeError:
         pass
+    else:
+        for each in arguments:
+            _check_default(label, each)
+        return hooked
     for each in arguments:
         try:
             check([each.type])
@@ -299,6 +309,28 @@ def _checked(label: str, arguments: list[_Argument]) -> bool:
                 f'{label}: parameter "{each.parameter}" cannot be an argument: {error}'
             ) from None
     return False
+
+
+def _check_default(label: str, argument: _Argument) -> None:
+    """Raise TypeError for a default that does not fit the type of its parameter.
+
+    None fits everywhere, as does an object that JSON cannot express: it marks an argument that
+    was left out, and is not listed.
+    """
+    default, type_ = argument.default, argument.type
+    if default is None or default is NODEFAULT or default is UNSET or type(default) is type_:
+        return  # most are
+    if type_ is not int and type_ in type(default).__mro__:
+        return  # True is an int in Python, and not in JSON
+    if default_shown(default) is NOTHING:
+        return
+    try:
+        msgspec.json.decode(encoded(default), type=type_, dec_hook=read_custom)
+    except (msgspec.ValidationError, OutputMismatch) as error:
+        raise TypeError(
+            f'{label}: the default of parameter "{argument.parameter}" does not fit its type: '
+            f"{worded(error)}"
+        ) from None
 
 
 def _fit(label: str, argument: _Argument, header: ParamHeader, others: dict[str, str]) -> str:
