@@ -59,6 +59,7 @@ class ConnectionOptions(NamedTuple):
     validate: Validate
     strict: bool
     on_progress: OnProgress | None
+    raise_exceptions: bool = False
 
 
 class ClientConnection:
@@ -200,6 +201,8 @@ class ClientConnection:
         transport = self._target.address.transport(options.policy)
         if transport.name == "http":
             self._use_http(transport)
+        if options.raise_exceptions:
+            _raise_exceptions(transport)
         server_log = RateLimitedLog()
         session = self._opening = Session(
             transport,
@@ -227,7 +230,7 @@ class ClientConnection:
                 kind = _ClosedBeforeNegotiation if session.was_turned_away else TransportError
                 raise kind(
                     error.reason, exit_status=error.exit_status, stderr=error.stderr
-                ) from None
+                ) from error.__cause__
             raise
         finally:
             self._opening = None
@@ -308,3 +311,10 @@ class ClientConnection:
             session.log_at(level)
         elif negotiated is not None and negotiated.capabilities.logging is not UNSET:
             await session.ask(OutgoingRequest("logging/setLevel", None, {"level": level}))
+
+
+def _raise_exceptions(transport: Any) -> None:
+    """Let requests fail with what the handlers of a server in this process raise."""
+    if not hasattr(transport, "raise_exceptions"):
+        raise ValueError("raise_exceptions=True is for a server in this process: Client(app)")
+    transport.raise_exceptions()

@@ -133,6 +133,14 @@ class ClientRequest(Coroutine[Any, Any, T]):
         self._begun: Coroutine[Any, Any, T] | None = None
         self._is_taken = False
 
+    if not TYPE_CHECKING:  # a type checker would take every name for an attribute
+
+        def __getattr__(self, name: str) -> Any:
+            text = f"{type(self).__name__!r} object has no attribute {name!r}"
+            if not name.startswith("_"):
+                text += ": is an `await` missing? The client is asked when it is awaited"
+            raise AttributeError(text, name=name, obj=self)
+
     def __await__(self) -> Generator[Any, None, T]:
         return self._take().__await__()
 

@@ -89,6 +89,7 @@ class Arguments:
         "headers",
         "is_async",
         "label",
+        "location",
         "names",
         "required",
         "wants_context",
@@ -111,6 +112,7 @@ class Arguments:
         headers: dict[str, str],
     ) -> None:
         self.label = handler.label
+        self.location = handler.location
         self.call = call
         self.wants_context = wants_context
         self.is_async = handler.is_async
@@ -204,6 +206,8 @@ def arguments_of(function: Callable[..., Any]) -> Arguments:
         if is_context(hint):
             contexts.append(place)
             continue
+        if parameter.name not in hints:
+            _check_unannotated(handler.label, parameter, place)
         argument = _argument(handler.label, parameter, hint)
         for header in marked(hint):
             headers[argument.name] = _fit(handler.label, argument, header, headers)
@@ -269,6 +273,21 @@ def is_context(hint: Any) -> bool:
     if get_origin(hint) in (Union, UnionType):
         return any(map(is_context, get_args(hint)))
     return hint is Context
+
+
+def _check_unannotated(label: str, parameter: inspect.Parameter, place: int) -> None:
+    """Raise TypeError for a parameter that only looks as if it were an argument."""
+    name = parameter.name
+    if place == 0 and name in ("self", "cls"):
+        raise TypeError(
+            f"{label} is a method, and {name!r} would be an argument that clients fill: register "
+            f"it bound to an object, as in app.tool(thing.{label.rpartition('.')[2][:-2]})"
+        )
+    if name in ("ctx", "context") and parameter.default in (parameter.empty, None):
+        raise TypeError(
+            f'{label}: parameter "{name}" has no annotation, and would be an argument that clients '
+            f"fill: write {name}: Context, or another type if it is an argument"
+        )
 
 
 def _argument(label: str, parameter: inspect.Parameter, hint: Any) -> _Argument:

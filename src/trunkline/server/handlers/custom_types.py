@@ -36,6 +36,9 @@ _MAX_PATTERN_CHARS: Final = 10_000
 ARRAYS: Final[Mapping[Any, Any]] = {deque: list, Iterable: list, OrderedDict: dict}
 
 
+_BUILTIN: Final = (list, tuple, set, frozenset, dict)
+
+
 class _TakesAny(type):
     """The decoder checks what the hook returned with `isinstance`."""
 
@@ -158,6 +161,8 @@ def write_custom(value: Any) -> Any:
         NotImplementedError: JSON has no form for it.
     """
     cls: Any = type(value)
+    if cls in _BUILTIN:
+        raise NotImplementedError  # a key of an object
     if is_model(cls):
         return write_model(value)
     row = _text(cls)

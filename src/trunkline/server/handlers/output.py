@@ -113,6 +113,7 @@ class Output:
         "_given",
         "_promises",
         "_read",
+        "_returned",
         "_schema",
         "_trusted",
         "_type",
@@ -122,9 +123,16 @@ class Output:
     )
 
     def __init__(
-        self, label: str, type_: Any, given: dict[str, Any] | None = None, *, hooked: bool = False
+        self,
+        handler: Handler,
+        type_: Any,
+        given: dict[str, Any] | None = None,
+        *,
+        hooked: bool = False,
     ) -> None:
-        self.label = label
+        self.label = handler.label
+        # The beginning of an error.
+        self._returned = f"{handler.label} ({handler.location}) returned"
         self._type = type_  # _FREE: no promise; None: never structured
         self._promises = type_ is not _FREE and type_ is not None
         self._given = given
@@ -228,7 +236,7 @@ class Output:
         if self._promises and result.is_error is not True:
             if result.structured_content is UNSET:
                 raise OutputMismatch(
-                    f"{self.label} returned a result without structured_content, which its "
+                    f"{self._returned} a result without structured_content, which its "
                     f"output schema requires"
                 )
             self._fitting(result.structured_content)
@@ -246,7 +254,7 @@ class Output:
             problem = self._check.problem(decode(written))
             if problem is not None:
                 raise OutputMismatch(
-                    f"{self.label} returned a value that does not fit its output schema: {problem}"
+                    f"{self._returned} a value that does not fit its output schema: {problem}"
                 )
             return written
         try:
@@ -255,12 +263,12 @@ class Output:
             place, text = fault(error)
             where = f'"{place}": ' if place else ""
             raise OutputMismatch(
-                f"{self.label} returned a value that does not fit its output schema: {where}{text}"
+                f"{self._returned} a value that does not fit its output schema: {where}{text}"
             ) from None
         return written
 
     def _cannot_send(self, error: OutputMismatch) -> OutputMismatch:
-        return OutputMismatch(f"{self.label} returned a value that cannot be sent: {error}")
+        return OutputMismatch(f"{self._returned} a value that cannot be sent: {error}")
 
     def _first(self, written: bytes) -> Any:
         self._read = Decoder(self._type).decode
@@ -284,15 +292,15 @@ def output_of(function: Callable[..., Any], output_schema: Any = DERIVE) -> Outp
     """
     handler = Handler(function)
     if output_schema is None:
-        return Output(handler.label, None)
+        return Output(handler, None)
     if isinstance(output_schema, dict):
-        return Output(handler.label, dict, output_schema)
+        return Output(handler, dict, output_schema)
     asked = output_schema is not DERIVE
     try:
         type_ = plain(output_schema) if asked else _promised(handler.returned())
         if type_ is _FREE:
-            return Output(handler.label, _FREE)
-        return Output(handler.label, type_, hooked=check([type_]))
+            return Output(handler, _FREE)
+        return Output(handler, type_, hooked=check([type_]))
     except TypeError as error:
         if str(error).startswith(handler.label):
             raise

@@ -44,6 +44,7 @@ __all__ = [
     "remove",
     "resource",
     "tool",
+    "warn_of_completions",
 ]
 
 _log: Final = logging.getLogger("trunkline.server")
@@ -274,6 +275,24 @@ def completer(
         raise ValueError(f"{argument!r} of {name!r} has a completion already")
     made = Completer(name=name, owner=core, arguments=arguments, inline=inline, timeout=timeout)
     return (kind, name, argument), made
+
+
+def warn_of_completions(core: ServerCore) -> None:
+    """Log completions of a prompt, template or argument that does not exist.
+
+    It is called when the server starts: a completion may be registered before what it completes.
+    """
+    for kind, name, argument in core.completions:
+        entry: Entry | None = (core.prompts if kind == "prompt" else core.templates).get(name)
+        if entry is not None and argument in entry.arguments.names:
+            continue
+        what = "prompt" if kind == "prompt" else "resource template"
+        known = "does not exist"
+        if entry is not None:
+            known = f"has no such argument, only {', '.join(entry.arguments.names) or 'none'}"
+        _log.warning(
+            "completion of argument %r is never used: the %s %r %s", argument, what, name, known
+        )
 
 
 def own_method(core: ServerCore, name: str, handler: Callable[..., Any], inline: bool) -> Entry:

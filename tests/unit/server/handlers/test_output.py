@@ -7,6 +7,7 @@ import dataclasses
 import datetime
 import enum
 import functools
+import inspect
 from collections.abc import Awaitable, Callable
 from typing import Annotated, Any, NamedTuple, TypedDict
 
@@ -77,6 +78,10 @@ class Model(pydantic.BaseModel):
 
 class Unit(enum.Enum):
     KELVIN = "k"
+
+
+# Of the tool below.
+LINE = inspect.currentframe().f_lineno + 4  # type: ignore[union-attr]  # CPython has frames
 
 
 def returning(annotation: Any, **options: Any) -> Output:
@@ -180,7 +185,8 @@ def test_a_value_is_sent_as_a_structure_and_one_that_does_not_fit_is_not(
             output.render(bad)
         assert (
             str(refused.value)
-            == f"tool() returned a value that does not fit its output schema: {sentence}"
+            == f"tool() (test_output.py:{LINE}) returned a value that does not fit its output "
+            f"schema: {sentence}"
         )
         assert CANARY not in str(refused.value)
 
