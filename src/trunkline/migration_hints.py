@@ -303,10 +303,6 @@ CLIENT_OPTIONS: Hints = {
     "message_handler": ("on_notification", "use on_notification="),
     "mode": ("revision", "use revision= to pin one; by default the newest is negotiated"),
     "progress_handler": ("on_progress", "use on_progress="),
-    "raise_exceptions": (
-        "validate",
-        "use validate='raise' to reject what breaks the specification",
-    ),
     "read_timeout_seconds": ("timeout", "use timeout=, in seconds"),
     "sampling_callback": ("on_sample", "use on_sample="),
     "sampling_capabilities": ("sampling_tools", "use sampling_tools=True if on_sample takes tools"),

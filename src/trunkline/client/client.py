@@ -126,6 +126,9 @@ class Client(SubmitMethods):
     `on_event(kind, text)` is called when the client retries a request, or reopens a stream or a
     session; `kind` is "retry", "resume", "reconnect", "given-up", "session-lost" or "fallback".
 
+    With a `Server` as target, `raise_exceptions` raises what a handler raised in the call itself,
+    for tests; otherwise a caller is sent a reference to the log.
+
     Raises:
         ValueError: an argument is out of range; the text names the valid values.
         TypeError: `target` is not something to connect to.
@@ -166,6 +169,7 @@ class Client(SubmitMethods):
         headers: Mapping[str, str] | None = None,
         http: HttpOptions | None = None,
         on_event: OnEvent | None = None,
+        raise_exceptions: bool = False,
     ) -> None:
         check_choice("revision", revision, (None, *REVISIONS))
         check_choice("validate", validate, get_args(Validate))
@@ -203,6 +207,7 @@ class Client(SubmitMethods):
                 validate,
                 strict,
                 on_progress,
+                raise_exceptions,
             ),
         )
         self._sender = RequestSender(self._connection, resolvers, max_rounds=max_rounds)

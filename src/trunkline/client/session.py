@@ -131,6 +131,8 @@ class _End(NamedTuple):
     can_renew: bool = False
     # The server closed the connection normally, before negotiation and without a reason.
     was_turned_away: bool = False
+    # What a server in this process raised.
+    cause: BaseException | None = None
 
     def __repr__(self) -> str:
         return shown_tuple(self)
@@ -228,6 +230,8 @@ class Session:
             transport.on_request_lost = self._request_lost
         if hasattr(transport, "on_gap"):
             transport.on_gap = self.streams.report_gap
+        if hasattr(transport, "on_handler_error"):
+            transport.on_handler_error = self._fail_request
 
     # -- opening and ending ------------------------------------------------------------------
 
@@ -345,19 +349,30 @@ class Session:
             reason = f"the server ended the connection{said}"
             self._finish(_End(reason, can_renew=can_renew, was_turned_away=turned_away))
         else:
-            end = _End(error.reason, error.exit_status, error.stderr, can_renew=can_renew)
+            end = _End(
+                error.reason,
+                error.exit_status,
+                error.stderr,
+                can_renew=can_renew,
+                cause=error.__cause__,
+            )
             self._finish(end)
 
     def _request_lost(self, id: RequestId, error: Exception) -> None:
         """End a request that the transport has lost; the others are not affected."""
         pending = self._peer.outgoing.find(id)
-        if pending is None or not self._peer.cancel(pending):
-            return
-        self._timeouts.end(pending)
-        if isinstance(error, TransportError):
+        if pending is not None and isinstance(error, TransportError):
             was_sent = getattr(error, "was_sent", True)
             kind = ConnectionLost if was_sent else RequestNotSent
             error = kind(error.reason, method=pending.method, server=self._server)
+        self._fail_request(id, error)
+
+    def _fail_request(self, id: RequestId, error: Exception) -> None:
+        """End a request with an exception."""
+        pending = self._peer.outgoing.find(id)
+        if pending is None or not self._peer.cancel(pending):
+            return
+        self._timeouts.end(pending)
         if not pending.waiter.done():
             pending.waiter.set_exception(error)
         self._check_idle()
@@ -396,13 +411,15 @@ class Session:
 
     def _gone(self, method: str, kind: type[ConnectionLost] = ConnectionLost) -> ConnectionLost:
         end = self._end or _End("the connection is gone")
-        return kind(
+        lost = kind(
             end.reason,
             method=method,
             server=self._server,
             exit_status=end.exit_status,
             stderr=end.stderr,
         )
+        lost.__cause__ = end.cause
+        return lost
 
     # -- asking ------------------------------------------------------------------------------
 

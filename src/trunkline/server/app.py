@@ -39,8 +39,7 @@ from .dispatch.middleware import Middleware
 from .extensions import Extension
 from .handlers.output import DERIVE
 from .mount import mount
-from .registry import register
-from .registry.entries import icons_of
+from .registry import options, register
 from .settings import (
     CacheHint,
     CapabilitySwitches,
@@ -119,7 +118,7 @@ class Server:
         tasks: how long tasks are kept and how many may run.
 
     Raises:
-        TypeError: `capabilities` is not a dict of booleans.
+        TypeError: an option has the wrong type.
         ValueError: an unknown revision or kind, or an extension that cannot be added.
     """
 
@@ -149,11 +148,32 @@ class Server:
         store: Store | None = None,
         tasks: TaskSettings = TaskSettings(),  # noqa: B008  # immutable
     ) -> None:
+        options.check_server(
+            name=name,
+            version=version,
+            texts={
+                "title": title,
+                "description": description,
+                "instructions": instructions,
+                "website_url": website_url,
+            },
+            flags={"list_changed": list_changed, "subscribe": subscribe},
+            page_size=page_size,
+            lifespan=lifespan,
+            state_keys=state_keys,
+            experimental=experimental,
+            revisions=revisions,
+        )
+        options.instance_of("limits", limits, ServerLimits)
+        options.instance_of("cache", cache, CacheHint)
+        options.instance_of("tasks", tasks, TaskSettings)
+        if policy is not None:
+            options.instance_of("policy", policy, Policy)
         info = Implementation(
             name,
             version,
             description=description or None,
-            icons=icons_of(icons),
+            icons=options.icons_of(icons),
             title=title or None,
             website_url=website_url or None,
         )

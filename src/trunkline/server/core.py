@@ -18,6 +18,7 @@ from typing import TYPE_CHECKING, Any, Final, TypeAlias
 from msgspec.structs import replace
 
 from ..concurrency.thread_pool import ThreadPool
+from ..errors import TransportError
 from ..jsonrpc.policy import Policy
 from ..mcp.meta import Caller, CallerMemo
 from ..mcp.types import Implementation
@@ -41,6 +42,7 @@ if TYPE_CHECKING:
     from ..jsonrpc.incoming import IncomingRequest
     from ..store.base import Store
     from ..transports.base import Transport
+    from ..transports.memory import MemoryTransport
     from .app import Server
     from .client_requests.multi_round_trip import RoundTrips
     from .observability.operations import Observer, OperationRecorder, Serve
@@ -341,14 +343,18 @@ class ServerCore:
         task.add_done_callback(self._serving.discard)
         return near
 
-    async def _serve_here(self, transport: Transport) -> None:
+    async def _serve_here(self, transport: MemoryTransport) -> None:
         try:
             await self.serve(transport)
-        except Exception as error:  # noqa: BLE001  # the lifespan's; the client sees its connection close
-            from .errors import as_redacted
+        except Exception as error:  # noqa: BLE001  # the lifespan's; the client is told
+            from .errors import as_redacted, one_line
 
             _log.error("in-process connection failed and is closed\n%s", as_redacted(error))
-            await transport.close()
+            failure = TransportError(
+                f"the server failed: {type(error).__name__}: {one_line(error)}"
+            )
+            failure.__cause__ = error
+            await transport.fail(failure)
 
     @property
     def is_open(self) -> bool:
@@ -370,6 +376,7 @@ class ServerCore:
         return self._life.held()
 
     async def _enter(self, stack: AsyncExitStack) -> None:
+        registration.warn_of_completions(self)
         for mounted in self.mounted:
             await stack.enter_async_context(mounted.opened())
         if self._lifespan is not None:

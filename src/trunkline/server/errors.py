@@ -38,7 +38,15 @@ from .handlers.json_encoding import OutputMismatch
 if TYPE_CHECKING:
     from .context import Context
 
-__all__ = ["HandlerTimeout", "as_redacted", "error_of", "failed", "refusal", "tool_failure"]
+__all__ = [
+    "HandlerTimeout",
+    "as_redacted",
+    "error_of",
+    "failed",
+    "one_line",
+    "refusal",
+    "tool_failure",
+]
 
 _log: Final = logging.getLogger("trunkline.server")
 
@@ -125,6 +133,9 @@ def _reference(error: BaseException, context: Context) -> str:
     if isinstance(error, AttributeError) and error.obj is context:
         # Here rather than in `Context.__getattr__`, which would slow down every other attribute.
         error.args = missing_attribute("Context", str(error.name), CONTEXT_ATTRIBUTES).args
+    report = getattr(context._connection.transport, "report_exception", None)
+    if report is not None:  # a client in this process
+        report(context._asked.id, error)
     trace = as_redacted(error)
     what = show(context.name)  # it may be a URI with a secret in it
     _log.error("%s %s failed (reference %s)\n%s", context.method, what, reference, trace)

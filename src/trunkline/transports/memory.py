@@ -25,6 +25,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
     from ..jsonrpc.limits import TransportName
+    from ..jsonrpc.messages import RequestId
     from .base import Frame
 
 __all__ = ["MemoryTransport", "memory_pair"]
@@ -49,6 +50,7 @@ class MemoryTransport:
     __slots__ = (
         "_connected",
         "_ended",
+        "_failure",
         "_is_high",
         "_other",
         "_wire",
@@ -56,11 +58,14 @@ class MemoryTransport:
         "name",
         "on_drained",
         "on_error",
+        "on_handler_error",
         "on_message",
         "written",
     )
 
     _other: MemoryTransport
+    # Called with the id of a request and what its handler raised; set by `raise_exceptions`.
+    on_handler_error: Callable[[RequestId, Exception], object]
 
     def __init__(self, wire: _Wire) -> None:
         self.name: TransportName = "default"
@@ -74,6 +79,8 @@ class MemoryTransport:
         self._wire = wire
         self._connected = False
         self._ended = False
+        # Why the other end closed, if it failed.
+        self._failure: TransportError | None = None
         self._is_high = False  # on_drained is owed
 
     @property
@@ -109,6 +116,20 @@ class MemoryTransport:
             self._is_high = self._is_high or self.backlog > HIGH_WATER
             wire.waiting.append((self._other, frame))
 
+    async def fail(self, error: TransportError) -> None:
+        """Close both ends; the other end reports `error`."""
+        self._other._failure = error
+        await self.close()
+
+    def report_exception(self, id: RequestId, error: BaseException) -> None:
+        """Fail a request of the other end with what its handler raised, if it asked for that."""
+        if hasattr(self._other, "on_handler_error") and isinstance(error, Exception):
+            self._other.on_handler_error(id, error)
+
+    def raise_exceptions(self) -> None:
+        """Let requests of this end fail with what the handlers of the other end raise."""
+        self.on_handler_error = ignore  # until a session sets its own
+
     async def close(self) -> None:
         """Close both ends; the other end reports it after it has received what was sent."""
         if self._ended:
@@ -132,7 +153,7 @@ class MemoryTransport:
         if not report:
             return
         try:
-            self.on_error(None)
+            self.on_error(self._failure)
         except Exception as error:  # noqa: BLE001  # the caller of `close` did not fail
             log_raised(error, "memory transport: on_error raised")
 

@@ -366,7 +366,7 @@ def test_a_result_is_of_a_known_type_and_has_members() -> None:
     with pytest.raises(TypeError, match="members of a result"):
         extension.result("starred", [1])
     for unfit in (float("nan"), object()):
-        with pytest.raises(TypeError, match="contains"):
+        with pytest.raises(TypeError, match=r'an object at "star" cannot|contains a NaN'):
             extension.result("starred", {"star": unfit})
     with pytest.raises(ValueError, match="not one of the members"):
         extension.result("starred", {"resultType": "complete"})

@@ -64,6 +64,7 @@ class ConnectionOptions(NamedTuple):
     validate: Validate
     strict: bool
     on_progress: OnProgress | None
+    raise_exceptions: bool = False
 
 
 class ClientConnection:
@@ -210,6 +211,8 @@ class ClientConnection:
         )
         if transport.name == "http":
             self._use_http(transport)
+        if options.raise_exceptions:
+            _raise_exceptions(transport)
         session = self._opening = Session(
             transport,
             options.policy,
@@ -241,7 +244,8 @@ class ClientConnection:
             if isinstance(error, ConnectionLost) and error.reason != CLOSED:
                 kind = _ClosedBeforeNegotiation if session.was_turned_away else TransportError
                 reason = f"{server}: {error.reason}" if server else error.reason
-                raise kind(reason, exit_status=error.exit_status, stderr=error.stderr) from None
+                lost = kind(reason, exit_status=error.exit_status, stderr=error.stderr)
+                raise lost from error.__cause__
             raise
         finally:
             self._opening = None
@@ -318,3 +322,10 @@ class ClientConnection:
             session.log_at(level)
         elif negotiated is not None and negotiated.capabilities.logging is not None:
             await session.ask(OutgoingRequest("logging/setLevel", None, {"level": level}))
+
+
+def _raise_exceptions(transport: Any) -> None:
+    """Let requests fail with what the handlers of a server in this process raise."""
+    if not hasattr(transport, "raise_exceptions"):
+        raise ValueError("raise_exceptions=True is for a server in this process: Client(app)")
+    transport.raise_exceptions()

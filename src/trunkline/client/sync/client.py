@@ -88,6 +88,7 @@ class ClientOptions(TypedDict, total=False):
     headers: Mapping[str, str] | None
     http: HttpOptions | None
     on_event: OnEvent | None
+    raise_exceptions: bool
 
 
 class SyncClient(SyncClientBase):

@@ -44,9 +44,9 @@ from ...redaction import show
 from ...spec.error_kinds import ErrorKind
 from ...spec.lookup import method as method_row
 from ..dispatch.handler_run import Asker, HandlerRun, InputQuestion, QuestionName, handler_run_of
+from ..handlers.custom_types import read_custom
 from ..handlers.dataclass_defaults import filled
 from ..handlers.json_encoding import OutputMismatch, encoded
-from ..handlers.pydantic_models import read_model
 from . import capabilities as client_capabilities
 
 if TYPE_CHECKING:
@@ -132,6 +132,14 @@ class ClientRequest(Coroutine[Any, Any, T]):
         self._answer = answer
         self._begun: Coroutine[Any, Any, T] | None = None
         self._is_taken = False
+
+    if not TYPE_CHECKING:  # a type checker would take every name for an attribute
+
+        def __getattr__(self, name: str) -> Any:
+            text = f"{type(self).__name__!r} object has no attribute {name!r}"
+            if not name.startswith("_"):
+                text += ": is an `await` missing? The client is asked when it is awaited"
+            raise AttributeError(text, name=name, obj=self)
 
     def __await__(self) -> Generator[Any, None, T]:
         return self._take().__await__()
@@ -362,7 +370,7 @@ def once(
         begun = _asker(context, run).once(chosen, perform)
         raw = await asyncio.ensure_future(begun)
         try:
-            return filled(Decoder(kind, dec_hook=read_model).decode(raw))
+            return filled(Decoder(kind, dec_hook=read_custom).decode(raw))
         except ValidationError as error:
             text = f"the result of once({key!r}) is not {show(str(kind))}: {error}"
         raise TypeError(text)

@@ -262,7 +262,8 @@ def field_schema(field: FormField, revision: str) -> Schema:
         "mcp.elicitation.field-kind",
         where=pointer(("requestedSchema", "properties", field.name)),
         got=_KIND_NAMES[field.kind],
-        expected=f"a kind of field that {revision} has; a choice of one text at a time is one",
+        expected=f'a text, a number, a boolean or a choice of one text for "{field.name}": '
+        f"{revision} has no other fields",
     )
 
 

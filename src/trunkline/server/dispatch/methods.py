@@ -41,8 +41,8 @@ from .. import errors
 from ..context import Context
 from ..extensions import ExtensionResult, sent
 from ..handlers.arguments import Arguments, explain
-from ..handlers.output import contents_of, messages_of
-from ..handlers.pydantic_models import read_model
+from ..handlers.custom_types import read_custom
+from ..handlers.output import OutputMismatch, contents_of, messages_of
 from ..registry.entries import Completer, Entry, PromptEntry, ResourceEntry, ToolEntry
 from ..registry.paged_list import InvalidCursor, PagedList
 from ..settings import CacheHint
@@ -107,7 +107,7 @@ def _converted(entry: Entry, texts: Mapping[str, str]) -> Any:
         ValidationError: one of them cannot be converted.
     """
     struct = entry.arguments.struct
-    return msgspec.convert(texts, struct, strict=False, dec_hook=read_model)
+    return msgspec.convert(texts, struct, strict=False, dec_hook=read_custom)
 
 
 # -- negotiation -----------------------------------------------------------------------------
@@ -179,13 +179,25 @@ def _not_offered(connection: Connection, asked: IncomingRequest, rev: ServerRevi
 # -- tools -----------------------------------------------------------------------------------
 
 
+_NOTHING_RETURNED: Final = (
+    "it is None after middleware: if the handler returns a value, a middleware does not return "
+    "what `await proceed()` returned"
+)
+
+
 class _Tool:
     """Renders tools: one that ran and failed has a result too."""
 
     def finish(self, entry: ToolEntry, context: Context, value: Any) -> Any:
         if value.__class__ is ExtensionResult:
             return sent(value, context)
-        return context._rev.tool_result(entry.output.render(value), entry.output)
+        try:
+            rendered = entry.output.render(value)
+        except OutputMismatch:
+            if value is None and context._core.middleware:
+                raise OutputMismatch(_NOTHING_RETURNED) from None
+            raise
+        return context._rev.tool_result(rendered, entry.output)
 
     def fail(self, entry: ToolEntry, context: Context, error: BaseException) -> Any:
         rev = context._rev
@@ -302,6 +314,14 @@ class _Answered:
         return errors.error_of(error, context, context._rev.policy)
 
 
+def _mismatch(entry: Entry, error: OutputMismatch) -> OutputMismatch:
+    """Return the error for a value that cannot be sent, with its handler."""
+    arguments = entry.arguments
+    return OutputMismatch(
+        f"{arguments.label} ({arguments.location}) returned a value that cannot be sent: {error}"
+    )
+
+
 class _Resource(_Answered):
     def finish(self, entry: ResourceEntry, context: Context, value: Any) -> Any:
         rev = context._rev
@@ -309,7 +329,11 @@ class _Resource(_Answered):
             text, shown = _missing(context.name)
             kind = ErrorKind.RESOURCE_NOT_FOUND
             return named_error(kind, policy=rev.policy, message=text, uri=shown)
-        result = ReadResourceResult(contents_of(value, context.name, entry.mime_type))
+        try:
+            contents = contents_of(value, context.name, entry.mime_type)
+        except OutputMismatch as error:
+            raise _mismatch(entry, error) from None
+        result = ReadResourceResult(contents)
         # Depends on an answer: not cached.  [MCP 2026-07-28, server/utilities/caching]
         is_kept = context._run is None or context._run.round is None
         cache = (entry.cache or context._core.cache) if is_kept else CacheHint()

@@ -10,9 +10,10 @@ decoder, the schema and the description are made on first use.
 
 The rules that live here, and only here:
 
-* An argument has the same name on the wire as its parameter in Python.
+* An argument has the same name on the wire as its parameter in Python, or its alias.
 * An unknown argument is an error: a model that misspelt a name is told so, instead of getting
   the default.
+* A default fits the type of its parameter.
 * A default that cannot be hashed (a list, a dict, a mutable object) is copied for each call, so
   that calls do not share it.
 * An `x-mcp-header` is allowed on texts, integers and booleans alone, and the names differ in
@@ -26,20 +27,21 @@ from collections.abc import Callable
 from copy import deepcopy
 from functools import partial
 from types import UnionType
-from typing import Any, Final, NamedTuple, Union, get_args, get_origin
+from typing import Annotated, Any, Final, NamedTuple, Union, get_args, get_origin
 
 import msgspec
-from msgspec import NODEFAULT, Raw, Struct
+from msgspec import NODEFAULT, UNSET, Raw, Struct
 from msgspec.json import Decoder
 from msgspec.structs import astuple
 
 from ...redaction import show
-from .annotations import ParamHeader, bare, is_foreign_field, marked, plain
+from .annotations import ParamHeader, bare, field_of, is_foreign_field, marked, plain
+from .custom_types import read_custom
 from .dataclass_defaults import filler
 from .docstrings import Docstring, read
-from .error_messages import explain
+from .error_messages import explain, worded
+from .json_encoding import OutputMismatch, encoded
 from .json_schema import NOTHING, check, default_shown, object_schema, schema_of
-from .pydantic_models import read_model
 from .signature import Handler
 
 __all__ = ["Arguments", "ParamHeader", "arguments_of", "explain", "raw_arguments"]
@@ -63,7 +65,14 @@ class _Argument(NamedTuple):
 
     name: str
     type: Any
+    # NODEFAULT if it is required, or is made by the factory.
     default: Any
+    factory: Callable[[], Any] | None = None
+    parameter: str = ""
+
+    @property
+    def is_required(self) -> bool:
+        return self.default is NODEFAULT and self.factory is None
 
 
 class Arguments:
@@ -80,6 +89,7 @@ class Arguments:
         "headers",
         "is_async",
         "label",
+        "location",
         "names",
         "required",
         "wants_context",
@@ -102,11 +112,12 @@ class Arguments:
         headers: dict[str, str],
     ) -> None:
         self.label = handler.label
+        self.location = handler.location
         self.call = call
         self.wants_context = wants_context
         self.is_async = handler.is_async
         self.names = tuple(each.name for each in arguments)
-        self.required = tuple(each.name for each in arguments if each.default is NODEFAULT)
+        self.required = tuple(each.name for each in arguments if each.is_required)
         # By argument, the name of the header that repeats it.
         self.headers = headers
         self.decode = self._first_decode
@@ -139,15 +150,32 @@ class Arguments:
                 {each.name: each.type for each in self._arguments},
                 self.required,
                 {name: value for name, value in shown.items() if value is not NOTHING},
-                self._read_docstring().arguments,
+                self._described(),
                 {name: {"x-mcp-header": header} for name, header in self.headers.items()},
             )
         return self._schema
 
     @property
+    def types(self) -> dict[str, Any]:
+        """The type of each argument, as the decoder knows it."""
+        return {each.name: each.type for each in self._arguments}
+
+    @property
+    def secret_names(self) -> frozenset[str]:
+        """The arguments whose type is a secret, such as `SecretStr`."""
+        members = self.schema.get("properties", {})
+        return frozenset(name for name, each in members.items() if each.get("writeOnly") is True)
+
+    @property
     def description(self) -> str:
         """The docstring without its sections on arguments and results."""
         return self._read_docstring().text
+
+    def _described(self) -> dict[str, str]:
+        """Return the descriptions in the docstring, which has the names of the parameters."""
+        texts = self._read_docstring().arguments
+        named = {each.parameter: each.name for each in self._arguments}
+        return {named.get(name, name): text for name, text in texts.items()}
 
     def _read_docstring(self) -> Docstring:
         found = self._docstring
@@ -156,7 +184,7 @@ class Arguments:
         return found
 
     def _first_decode(self, raw: bytes | Raw) -> Any:
-        hook = read_model if self._hooked else None
+        hook = read_custom if self._hooked else None
         decode, fill = Decoder(self.struct, dec_hook=hook).decode, filler(self.struct)
         self.decode = decode if fill is None else lambda raw: fill(decode(raw))
         return self.decode(raw)
@@ -178,9 +206,13 @@ def arguments_of(function: Callable[..., Any]) -> Arguments:
         if is_context(hint):
             contexts.append(place)
             continue
+        if parameter.name not in hints:
+            _check_unannotated(handler.label, parameter, place)
         argument = _argument(handler.label, parameter, hint)
         for header in marked(hint):
-            headers[parameter.name] = _fit(handler.label, argument, header, headers)
+            headers[argument.name] = _fit(handler.label, argument, header, headers)
+        if any(argument.name == each.name for each in arguments):
+            raise TypeError(f'{handler.label} has two arguments named "{argument.name}"')
         arguments.append(argument)
     if len(contexts) > 1:
         raise TypeError(f"{handler.label} has two parameters of type Context: keep one of them")
@@ -243,35 +275,81 @@ def is_context(hint: Any) -> bool:
     return hint is Context
 
 
+def _check_unannotated(label: str, parameter: inspect.Parameter, place: int) -> None:
+    """Raise TypeError for a parameter that only looks as if it were an argument."""
+    name = parameter.name
+    if place == 0 and name in ("self", "cls"):
+        raise TypeError(
+            f"{label} is a method, and {name!r} would be an argument that clients fill: register "
+            f"it bound to an object, as in app.tool(thing.{label.rpartition('.')[2][:-2]})"
+        )
+    if name in ("ctx", "context") and parameter.default in (parameter.empty, None):
+        raise TypeError(
+            f'{label}: parameter "{name}" has no annotation, and would be an argument that clients '
+            f"fill: write {name}: Context, or another type if it is an argument"
+        )
+
+
 def _argument(label: str, parameter: inspect.Parameter, hint: Any) -> _Argument:
     place = f'{label}: parameter "{parameter.name}"'
     default = NODEFAULT if parameter.default is parameter.empty else parameter.default
     if is_foreign_field(default):
-        raise TypeError(
-            f"{place} has a Field as its default: write it beside the type, as in "
-            f"Annotated[int, Field(ge=1)]"
-        )
+        hint, default = Annotated[hint, default], NODEFAULT
     try:
-        type_ = plain(hint)
+        said = field_of(hint)
+        type_ = plain(hint, of_parameter=True)
     except TypeError as error:
         raise TypeError(f"{place}: {error}") from None
-    return _Argument(parameter.name, type_, default)
+    factory = None
+    if default is NODEFAULT:
+        default, factory = said.default, said.factory
+    return _Argument(said.alias or parameter.name, type_, default, factory, parameter.name)
 
 
 def _checked(label: str, arguments: list[_Argument]) -> bool:
-    """Return True if the decoder needs a hook; raise TypeError for a type it cannot decode."""
+    """Return True if the decoder needs a hook.
+
+    Raises:
+        TypeError: it cannot decode a type, or a default does not fit.
+    """
     try:
-        return check([each.type for each in arguments])
+        hooked = check([each.type for each in arguments])
     except TypeError:
         pass
+    else:
+        for each in arguments:
+            _check_default(label, each)
+        return hooked
     for each in arguments:
         try:
             check([each.type])
         except TypeError as error:
             raise TypeError(
-                f'{label}: parameter "{each.name}" cannot be an argument: {error}'
+                f'{label}: parameter "{each.parameter}" cannot be an argument: {error}'
             ) from None
     return False
+
+
+def _check_default(label: str, argument: _Argument) -> None:
+    """Raise TypeError for a default that does not fit the type of its parameter.
+
+    None fits everywhere, as does an object that JSON cannot express: it marks an argument that
+    was left out, and is not listed.
+    """
+    default, type_ = argument.default, argument.type
+    if default is None or default is NODEFAULT or default is UNSET or type(default) is type_:
+        return  # most are
+    if type_ is not int and type_ in type(default).__mro__:
+        return  # True is an int in Python, and not in JSON
+    if default_shown(default) is NOTHING:
+        return
+    try:
+        msgspec.json.decode(encoded(default), type=type_, dec_hook=read_custom)
+    except (msgspec.ValidationError, OutputMismatch) as error:
+        raise TypeError(
+            f'{label}: the default of parameter "{argument.parameter}" does not fit its type: '
+            f"{worded(error)}"
+        ) from None
 
 
 def _fit(label: str, argument: _Argument, header: ParamHeader, others: dict[str, str]) -> str:
@@ -302,7 +380,9 @@ def _struct_of(arguments: tuple[_Argument, ...]) -> type[Struct]:
     fields: list[tuple[str, Any, Any]] = []
     for place, each in enumerate(arguments):
         # A class has dunder names of its own, which a field must not take.
-        name = f"argument_{place}" if each.name.startswith("__") else each.name
+        # An alias may be any text.
+        is_plain = each.name.isidentifier() and not each.name.startswith("__")
+        name = each.name if is_plain else f"argument_{place}"
         fields.append((name, each.type, _field(each)))
     return msgspec.defstruct(
         "Values", fields, bases=(_Values,), kw_only=True, forbid_unknown_fields=True
@@ -311,6 +391,8 @@ def _struct_of(arguments: tuple[_Argument, ...]) -> type[Struct]:
 
 def _field(argument: _Argument) -> Any:
     default = argument.default
+    if argument.factory is not None:
+        return msgspec.field(default_factory=argument.factory, name=argument.name)
     if default is NODEFAULT:
         return msgspec.field(name=argument.name)
     try:

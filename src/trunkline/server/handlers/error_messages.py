@@ -21,7 +21,7 @@ from msgspec.json import decode
 
 from ...redaction import redact
 
-__all__ = ["explain", "fault", "quoted"]
+__all__ = ["REQUIRED", "explain", "fault", "kind_of", "quoted", "worded"]
 
 _KINDS: Final = {
     "int": "an integer",
@@ -39,6 +39,15 @@ _KINDS: Final = {
     "uuid": "a UUID",
     "decimal": "a decimal number",
 }
+_JSON_KINDS: Final[dict[type, str]] = {
+    int: "int",
+    float: "float",
+    str: "str",
+    bool: "bool",
+    type(None): "null",
+    list: "array",
+    dict: "object",
+}
 _FIXED: Final = {
     "Invalid UUID": "expected a UUID",
     "Invalid decimal string": "expected a decimal number",
@@ -53,7 +62,7 @@ _FIXED: Final = {
 }
 _EXPECTED: Final = re.compile(r"Expected `([^`]*)`(?:, got `([^`]*)`)?(.*)", re.DOTALL)
 _FIELD: Final = re.compile(r"Object (missing required|contains unknown) field `(.*)`", re.DOTALL)
-_REQUIRED: Final = "it is required"
+REQUIRED: Final = "it is required"
 _UNKNOWN: Final = "unknown member"
 _NOT_ALLOWED: Final = "not one of the allowed values"
 
@@ -63,19 +72,34 @@ _TEXT_SHOWN: Final = 400
 
 
 def explain(error: Exception, raw: Any = None, arguments: Any = None) -> str:
-    """Return one sentence on why arguments could not be decoded.
+    """Return why arguments could not be decoded, in one line.
 
     With `raw`, the JSON they came in, and the `Arguments` of the handler, it names all arguments
-    that are missing or unknown, so that a caller can correct them at once.
+    that are missing or unknown and up to five faults, so that a caller can correct them at once.
     """
     place, text = fault(error)
-    if arguments is not None:
-        named = _misnamed(raw, arguments) if not place or text is _REQUIRED else ""
-        if named:
-            return named
-        if text is _NOT_ALLOWED:
-            text += _allowed(place, arguments)
-    if text is _REQUIRED:
+    found = [] if arguments is None else _all_faults(raw, arguments)
+    return "; ".join(found) or _told(place, text, arguments)
+
+
+def _all_faults(raw: Any, arguments: Any) -> list[str]:
+    """Return a sentence for each fault; none if the arguments are not a JSON object."""
+    try:
+        given: dict[str, Raw] = decode(raw, type=dict[str, Raw])
+    except (DecodeError, TypeError, RecursionError):
+        return []
+    # Imported here: few calls fail.
+    from .fault_search import MAX_FAULTS, faults_of
+
+    found = _misnamed(given, arguments)
+    more = faults_of(given, arguments.types, most=MAX_FAULTS - len(found))
+    return found + [_told(place, text, arguments) for place, text in more]
+
+
+def _told(place: str, text: str, arguments: Any) -> str:
+    if text is _NOT_ALLOWED and arguments is not None:
+        text += _allowed(place, arguments)
+    if text is REQUIRED:
         return f'argument "{place}" is required'
     if place:
         return f'argument "{place}": {text}'
@@ -100,16 +124,29 @@ def fault(error: Exception) -> tuple[str, str]:
     place = path.removeprefix("key` in `").removeprefix("$").removeprefix(".")
     named = _FIELD.fullmatch(said)
     if named is not None and named[1].startswith("missing"):
-        return (f"{place}.{named[2]}" if place else named[2]), _REQUIRED
+        return (f"{place}.{named[2]}" if place else named[2]), REQUIRED
     if named is not None:
         return place, f"{_UNKNOWN} {quoted(named[2])}"
     return place, ("in the name of a member: " if is_key else "") + _reworded(said)
+
+
+def worded(error: Exception) -> str:
+    """Return where in a value the fault is, and what it is, as a text for `fault`."""
+    if not isinstance(error, DecodeError):
+        return str(error)  # of a reader here, or of a class of the author
+    place, text = fault(error)
+    return f'"{place}": {text}' if place else text
 
 
 def quoted(name: str) -> str:
     """Return a name that a caller chose, cut and redacted, in quotation marks."""
     shown = name if len(name) <= _NAME_SHOWN else f"{name[:_NAME_SHOWN]}…"
     return f'"{redact(shown)}"'
+
+
+def kind_of(value: Any) -> str:
+    """Return what a decoded JSON value is, as in "an integer"."""
+    return _KINDS[_JSON_KINDS[type(value)]]
 
 
 def _reworded(said: str) -> str:
@@ -129,12 +166,8 @@ def _reworded(said: str) -> str:
     return str(redact(said[:_TEXT_SHOWN]))
 
 
-def _misnamed(raw: Any, arguments: Any) -> str:
-    """Return which arguments are missing or unknown, or ""."""
-    try:
-        given: dict[str, Raw] = decode(raw, type=dict[str, Raw])
-    except (DecodeError, TypeError, RecursionError):
-        return ""
+def _misnamed(given: dict[str, Raw], arguments: Any) -> list[str]:
+    """Return which arguments are missing, and which are unknown."""
     # The caller decides how many there are: those that are shown are looked for, not all.
     unknown = [*islice((name for name in given if name not in arguments.names), _NAMES_SHOWN)]
     count = len(given) - sum(name in given for name in arguments.names)
@@ -145,7 +178,7 @@ def _misnamed(raw: Any, arguments: Any) -> str:
         parts.append(f"{_listed('argument', missing, len(missing))} {verb} required")
     if unknown:
         parts.append(f"{_listed('unknown argument', unknown, count)}: {_known(arguments.names)}")
-    return "; ".join(parts)
+    return parts
 
 
 def _known(names: Sequence[str]) -> str:

@@ -6,14 +6,17 @@ value that was never there. So if the JSON has a null, the value is searched for
 
 from __future__ import annotations
 
+import inspect
 import math
+from collections.abc import Iterator
 from typing import Any, Final
 
 from msgspec import to_builtins
 from msgspec.json import Encoder
 
 from ...errors import TrunklineError
-from .pydantic_models import write_model
+from .custom_types import write_custom
+from .error_messages import quoted
 
 __all__ = ["OutputMismatch", "encoded", "sendable"]
 
@@ -25,7 +28,10 @@ class OutputMismatch(TrunklineError, TypeError):
     """
 
 
-_ENCODER: Final = Encoder(enc_hook=write_model)
+_ENCODER: Final = Encoder(enc_hook=write_custom)
+
+# Parts of a value that are searched for one that cannot be encoded.
+_MAX_SEARCHED: Final = 100_000
 
 
 def encoded(value: Any) -> bytes:
@@ -37,9 +43,7 @@ def encoded(value: Any) -> bytes:
     try:
         written = _ENCODER.encode(value)
     except NotImplementedError:
-        raise OutputMismatch(
-            "it contains an object of a class that cannot be encoded as JSON"
-        ) from None
+        raise OutputMismatch(_unencodable(value)) from None
     except RecursionError:
         raise OutputMismatch("it is nested too deeply, or contains itself") from None
     except UnicodeEncodeError:
@@ -48,10 +52,65 @@ def encoded(value: Any) -> bytes:
         ) from None
     except (TypeError, ValueError, OverflowError):
         # The error's own text may quote the value.
-        raise OutputMismatch("it contains a value that cannot be encoded as JSON") from None
+        raise OutputMismatch(_unencodable(value)) from None
     if b"null" in written and _has_nan(value):
         raise OutputMismatch("it contains a NaN or an infinity, which JSON does not have")
     return written
+
+
+def _unencodable(value: Any) -> str:
+    """Return which part of a value cannot be encoded: its type, and where it is."""
+    waiting: list[tuple[str, Any]] = [("", value)]
+    for place, each in waiting:
+        if len(waiting) > _MAX_SEARCHED:
+            break
+        if isinstance(each, dict):
+            for key, inner in each.items():
+                name = quoted(key)[1:-1] if isinstance(key, str) else "..."
+                waiting.append((f"{place}.{name}" if place else name, inner))
+                if not isinstance(key, str) and not _is_encodable({key: 0}):
+                    return f"{_named(key)} as a key{_at(place)} cannot be encoded as JSON"
+        elif isinstance(each, list | tuple | set | frozenset):
+            waiting += [(f"{place}[{at}]", inner) for at, inner in enumerate(each)]
+        elif (members := _members(each)) is not None:
+            dot = f"{place}." if place else ""
+            waiting += [(f"{dot}{name}", inner) for name, inner in members.items()]
+        elif inspect.iscoroutine(each):
+            each.close()  # or Python warns that it was never awaited, without its place
+            return f"it is a coroutine{_at(place)}: is an await missing?"
+        elif inspect.isawaitable(each):
+            return f"it is {_named(each)}{_at(place)}: is an await missing?"
+        elif not _is_encodable(each):
+            advice = ": return a list" if isinstance(each, Iterator) else ""
+            return f"{_named(each)}{_at(place)} cannot be encoded as JSON{advice}"
+    return "it contains a value that cannot be encoded as JSON"
+
+
+def _members(value: Any) -> dict[str, Any] | None:
+    """Return the members of a Struct or a dataclass."""
+    if isinstance(value, type):
+        return None
+    names = getattr(value, "__struct_fields__", None) or getattr(
+        value, "__dataclass_fields__", None
+    )
+    return None if names is None else {name: getattr(value, name, None) for name in names}
+
+
+def _is_encodable(value: Any) -> bool:
+    try:
+        _ENCODER.encode(value)
+    except Exception:  # noqa: BLE001  # also what a serializer of the author raises
+        return False
+    return True
+
+
+def _named(value: Any) -> str:
+    name = type(value).__name__
+    return f"{'an' if name[:1].lower() in 'aeiou' else 'a'} {name}"
+
+
+def _at(place: str) -> str:
+    return f' at "{place}"' if place else ""
 
 
 def sendable(text: str) -> str:
@@ -71,7 +130,7 @@ def sendable(text: str) -> str:
 
 
 def _has_nan(value: Any) -> bool:
-    waiting = [to_builtins(value, str_keys=True, enc_hook=write_model)]
+    waiting = [to_builtins(value, str_keys=True, enc_hook=write_custom)]
     while waiting:
         each = waiting.pop()
         if isinstance(each, float) and not math.isfinite(each):

@@ -22,8 +22,15 @@ from typing import Any, Final, get_type_hints
 import msgspec.inspect as kinds
 from msgspec import NODEFAULT, to_builtins
 
+from .custom_types import Adapted, custom_schema, write_custom
 from .docstrings import read
-from .pydantic_models import is_model, schema_of_model, write_model
+from .pydantic_models import (
+    PydanticReader,
+    is_model,
+    is_validated,
+    schema_of_model,
+    schema_of_validated,
+)
 
 __all__ = ["NOTHING", "check", "default_shown", "object_schema", "schema_of"]
 
@@ -81,7 +88,7 @@ def check(types: Iterable[Any]) -> bool:
     while waiting:
         kind = waiting.pop()
         if isinstance(kind, kinds.CustomType):
-            if not is_model(kind.cls):
+            if not _is_custom(kind.cls):
                 raise TypeError(
                     f"values of {_named(kind.cls)} cannot be decoded from JSON: use a dataclass, a "
                     f"Struct, a TypedDict or a plain type"
@@ -141,7 +148,7 @@ def default_shown(value: Any) -> Any:
     if value is None or (isinstance(value, float) and not math.isfinite(value)):
         return NOTHING
     try:
-        return to_builtins(value, str_keys=True, enc_hook=write_model)
+        return to_builtins(value, str_keys=True, enc_hook=write_custom)
     except (NotImplementedError, TypeError, ValueError, RecursionError):
         return NOTHING  # an object that JSON cannot express: it is used, and not shown
 
@@ -156,8 +163,8 @@ class _SchemaWriter:
         self._defs: dict[str, Schema] = {}
         waiting = list(found)
         while waiting:
-            kind = waiting.pop()
-            if isinstance(kind, (*_CLASSES, kinds.CustomType)):
+            kind: Any = waiting.pop()
+            if _has_name(kind):
                 times = self._met[kind.cls] = self._met.get(kind.cls, 0) + 1
                 if times > 1:
                     continue
@@ -176,10 +183,10 @@ class _SchemaWriter:
 
     def write(self, kind: kinds.Type) -> Schema:
         """Return the schema of a type, or a reference to it."""
-        said, kind = _said(kind)
-        if isinstance(kind, (*_CLASSES, kinds.CustomType)) and self._met[kind.cls] > 1:
-            return {"$ref": f"#/$defs/{self._defined(kind)}", **said}
-        return {**self._body(kind), **said}
+        said, inner = _said(kind)
+        if _has_name(inner) and self._met[inner.cls] > 1:
+            return {"$ref": f"#/$defs/{self._defined(inner)}", **said}
+        return {**self._body(inner), **said}
 
     def _defined(self, kind: Any) -> str:
         name = self._names.get(kind.cls)
@@ -300,8 +307,21 @@ class _SchemaWriter:
             schema["additionalProperties"] = False
         return schema
 
-    def _model(self, kind: Any) -> Schema:
-        schema = schema_of_model(kind.cls, self._name(kind.cls), is_input=self._is_input)
+    def _custom(self, kind: Any) -> Schema:
+        cls = kind.cls
+        known = custom_schema(cls)
+        if known is not None:
+            return known
+        reader = cls.reader if issubclass(cls, Adapted) else None
+        if reader is not None and not isinstance(reader, PydanticReader):
+            found: Schema = reader.schema(lambda type_: self.write(kinds.type_info(type_)))
+            return found
+        name = self._name(cls)
+        if reader is not None:
+            schema = reader.schema(name, is_input=self._is_input)
+        else:
+            write = schema_of_model if is_model(cls) else schema_of_validated
+            schema = write(cls, name, is_input=self._is_input)
         self._defs |= schema.pop("$defs", {})
         return schema
 
@@ -323,7 +343,7 @@ def _one_of(values: list[Any]) -> Schema:
     return {"type": named.pop(), "enum": values} if len(named) == 1 else {"enum": values}
 
 
-def _said(kind: kinds.Type) -> tuple[Schema, kinds.Type]:
+def _said(kind: kinds.Type) -> tuple[Schema, Any]:
     """Return the metadata of a type, and the type."""
     said: Schema = {}
     while isinstance(kind, kinds.Metadata):
@@ -333,7 +353,8 @@ def _said(kind: kinds.Type) -> tuple[Schema, kinds.Type]:
 
 
 def _inner(kind: kinds.Type) -> kinds.Type:
-    return _said(kind)[1]
+    inner: kinds.Type = _said(kind)[1]
+    return inner
 
 
 def _parts(kind: Any) -> list[kinds.Type]:
@@ -347,7 +368,27 @@ def _parts(kind: Any) -> list[kinds.Type]:
         return list(kind.types)
     if isinstance(kind, kinds.TupleType):
         return list(kind.item_types)
+    if isinstance(kind, kinds.CustomType):
+        reader: Any = kind.cls.reader if issubclass(kind.cls, Adapted) else None
+        return [*map(kinds.type_info, reader.parts())] if hasattr(reader, "parts") else []
     return [kind.item_type] if hasattr(kind, "item_type") else []
+
+
+def _is_custom(cls: Any) -> bool:
+    """Return True if `read_custom` reads values of a class."""
+    return (
+        is_model(cls)
+        or is_validated(cls)
+        or custom_schema(cls) is not None
+        or issubclass(cls, Adapted)
+    )
+
+
+def _has_name(kind: Any) -> bool:
+    """Return True for a class that is under `$defs` if it is used twice."""
+    if isinstance(kind, kinds.CustomType):
+        return is_model(kind.cls)
+    return isinstance(kind, _CLASSES)
 
 
 def _named(cls: Any) -> str:
@@ -478,5 +519,5 @@ _BODIES: Final[Mapping[type, Callable[[_SchemaWriter, Any], Schema]]] = {
     kinds.DataclassType: _SchemaWriter._class,
     kinds.TypedDictType: _SchemaWriter._class,
     kinds.NamedTupleType: _SchemaWriter._class,
-    kinds.CustomType: _SchemaWriter._model,
+    kinds.CustomType: _SchemaWriter._custom,
 }

@@ -51,10 +51,11 @@ from ...jsonrpc.messages import Shown
 from ...mcp.types import CallToolResult, TextContent
 from .annotations import bare, plain
 from .content import BLOCKS, as_typed, blocks_of, contents_of, messages_of
+from .custom_types import Adapted, read_custom
 from .error_messages import fault
 from .json_encoding import OutputMismatch, encoded, sendable
 from .json_schema import check, schema_of
-from .pydantic_models import is_model, read_model
+from .pydantic_models import is_model
 from .signature import Handler
 
 if TYPE_CHECKING:
@@ -117,6 +118,7 @@ class Output:
         "_is_open",
         "_promises",
         "_read",
+        "_returned",
         "_schema",
         "_takes_texts",
         "_texts",
@@ -129,7 +131,7 @@ class Output:
 
     def __init__(
         self,
-        label: str,
+        handler: Handler,
         type_: Any,
         given: dict[str, Any] | None = None,
         *,
@@ -137,7 +139,9 @@ class Output:
         texts: tuple[type, ...] = (),
         is_open: bool = False,
     ) -> None:
-        self.label = label
+        self.label = handler.label
+        # The beginning of an error.
+        self._returned = f"{handler.label} ({handler.location}) returned"
         self._type = type_  # _FREE: no promise; None: never structured
         self._promises = type_ is not _FREE and type_ is not None
         self._texts = texts  # what an annotation of texts allows; empty: anything
@@ -158,7 +162,7 @@ class Output:
             self._wraps = True
         # Values of these classes fit by themselves, and are not decoded again. A pydantic model
         # has checked itself, and may encode members under other names than it decodes.
-        self._trusted = type_ if type_ in (int, float, bool) or is_model(type_) else None
+        self._trusted = frozenset(filter(_is_trusted, _members(type_)))
         self._read: Callable[[bytes], Any] = self._first_hooked if hooked else self._first
 
     def __repr__(self) -> str:
@@ -268,7 +272,7 @@ class Output:
         if self._promises and not self._is_open and result.is_error is not True:
             if result.structured_content is UNSET:
                 raise OutputMismatch(
-                    f"{self.label} returned a result without structured_content, which its "
+                    f"{self._returned} a result without structured_content, which its "
                     f"output schema requires"
                 )
             self._fitting(result.structured_content)
@@ -280,13 +284,13 @@ class Output:
             written = encoded(value)
         except OutputMismatch as error:
             raise self._cannot_send(error) from None
-        if type(value) is self._trusted:
+        if type(value) in self._trusted:
             return written
         if self._check is not None:
             problem = self._check.problem(decode(written))
             if problem is not None:
                 raise OutputMismatch(
-                    f"{self.label} returned a value that does not fit its output schema: {problem}"
+                    f"{self._returned} a value that does not fit its output schema: {problem}"
                 )
             return written
         try:
@@ -295,19 +299,19 @@ class Output:
             place, text = fault(error)
             where = f'"{place}": ' if place else ""
             raise OutputMismatch(
-                f"{self.label} returned a value that does not fit its output schema: {where}{text}"
+                f"{self._returned} a value that does not fit its output schema: {where}{text}"
             ) from None
         return written
 
     def _cannot_send(self, error: OutputMismatch) -> OutputMismatch:
-        return OutputMismatch(f"{self.label} returned a value that cannot be sent: {error}")
+        return OutputMismatch(f"{self._returned} a value that cannot be sent: {error}")
 
     def _first(self, written: bytes) -> Any:
         self._read = Decoder(self._type).decode
         return self._read(written)
 
     def _first_hooked(self, written: bytes) -> Any:
-        self._read = Decoder(self._type, dec_hook=read_model).decode
+        self._read = Decoder(self._type, dec_hook=read_custom).decode
         return self._read(written)
 
 
@@ -324,16 +328,16 @@ def output_of(function: Callable[..., Any], output_schema: Any = DERIVE) -> Outp
     """
     handler = Handler(function)
     if output_schema is None:
-        return Output(handler.label, None)
+        return Output(handler, None)
     if isinstance(output_schema, dict):
-        return Output(handler.label, dict, output_schema)
+        return Output(handler, dict, output_schema)
     asked = output_schema is not DERIVE
     try:
         type_ = plain(output_schema) if asked else _promised(handler.returned())
         if type_ is _FREE:
-            return Output(handler.label, _FREE, texts=_texts(handler.returned()))
+            return Output(handler, _FREE, texts=_texts(handler.returned()))
         is_open = not asked and _is_open_list(handler.returned())
-        return Output(handler.label, type_, hooked=check([type_]), is_open=is_open)
+        return Output(handler, type_, hooked=check([type_]), is_open=is_open)
     except TypeError as error:
         if str(error).startswith(handler.label):
             raise
@@ -389,6 +393,18 @@ def _is_open_list(annotation: Any) -> bool:
     if origin in (ToolOutput, Awaitable, Coroutine) and inner:
         return _is_open_list(inner[-1])
     return origin in (list, tuple, Sequence) and all(e in (Any, object, ...) for e in inner)
+
+
+def _members(type_: Any) -> Iterable[Any]:
+    """Return the types of a union that `unions` reads, or the type itself."""
+    if isinstance(type_, type) and issubclass(type_, Adapted) and hasattr(type_.reader, "parts"):
+        parts: Iterable[Any] = type_.reader.parts()
+        return parts
+    return (type_,)
+
+
+def _is_trusted(type_: Any) -> bool:
+    return type_ in (int, float, bool) or is_model(type_)
 
 
 def _is_union(annotation: Any) -> bool:

@@ -17,6 +17,7 @@ The rules that live here, and only here:
 from __future__ import annotations
 
 import inspect
+import os
 import sys
 import typing
 from collections.abc import Callable, Iterator
@@ -59,6 +60,14 @@ class Handler:
     def is_async(self) -> bool:
         """Whether a call returns something that has to be awaited."""
         return any(map(inspect.iscoroutinefunction, self._layers))
+
+    @property
+    def location(self) -> str:
+        """The file and line of the function, as in "server.py:9"; "" if it has none."""
+        code = getattr(self._layers[-1], "__code__", None)
+        if code is None:
+            return ""
+        return f"{os.path.basename(code.co_filename)}:{code.co_firstlineno}"
 
     @property
     def docstring(self) -> str | None:

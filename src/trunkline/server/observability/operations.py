@@ -166,6 +166,12 @@ class Operation:
         return self._revision
 
     @property
+    def secret_arguments(self) -> frozenset[str]:
+        """The arguments of the tool whose type is a secret."""
+        tool = None if self.tool is None else self._connection.core.tools.get(self.tool)
+        return frozenset() if tool is None else tool.arguments.secret_names
+
+    @property
     def network_transport(self) -> str | None:
         """`network.transport` of the connection; None in memory."""
         return _NETWORK_TRANSPORTS.get(self._connection.transport.name)

@@ -21,13 +21,13 @@ from collections.abc import Callable
 from functools import partial
 from typing import TYPE_CHECKING, Any, Final
 
-from msgspec import UNSET
+from msgspec import UNSET, Raw
 from msgspec.json import decode, encode
 
 from ... import __version__
 from ...errors import visible
 from ...exception_text import one_line
-from ...redaction import conceal, redact
+from ...redaction import HIDDEN, conceal, redact
 from ..dispatch.params import ToolCall
 from .operations import DURATION_BUCKETS, Observer, Operation, add_observer
 
@@ -223,9 +223,21 @@ def _ending_facts(operation: Operation) -> dict[str, str]:
 def _record_request(span: Span, operation: Operation) -> None:
     params = operation.asked.params
     if operation.tool is not None and type(params) is ToolCall and params.arguments is not UNSET:
-        span.set_attribute("gen_ai.tool.call.arguments", _content(params.arguments))
+        shown = _without(operation.secret_arguments, params.arguments)
+        span.set_attribute("gen_ai.tool.call.arguments", _content(shown))
     if operation.uri is not None:
         span.set_attribute("mcp.resource.uri", one_line(operation.uri))
+
+
+def _without(secret: frozenset[str], arguments: Raw) -> Any:
+    """Return the arguments of a call, those hidden whose type is a secret."""
+    if not secret:
+        return arguments
+    try:
+        given = decode(arguments, type=dict[str, Raw])
+    except ValueError:
+        return HIDDEN
+    return {name: HIDDEN if name in secret else value for name, value in given.items()}
 
 
 def _unpacked(value: Any) -> Any:

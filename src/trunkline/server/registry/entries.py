@@ -6,7 +6,7 @@ connections and revisions.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any, Final, Literal
 
 from msgspec import Struct
@@ -30,7 +30,7 @@ if TYPE_CHECKING:
     from ...mcp.param_headers import ParamPath
     from .uri_template import RequestedUri, UriTemplate
 
-__all__ = ["Completer", "Entry", "PromptEntry", "ResourceEntry", "ToolEntry", "icons_of"]
+__all__ = ["Completer", "Entry", "PromptEntry", "ResourceEntry", "ToolEntry"]
 
 
 # `execution` of a tool, in the revision that has it.
@@ -170,9 +170,3 @@ class PromptEntry(Entry, kw_only=True, eq=False):
 
 class Completer(Entry, kw_only=True, eq=False):
     """Completes one argument of a prompt or of a URI template."""
-
-
-def icons_of(icons: Iterable[Icon | str]) -> list[Icon] | None:
-    """Return icons as they are sent; a text is the URL of one."""
-    found = [Icon(icon) if isinstance(icon, str) else icon for icon in icons]
-    return found or None

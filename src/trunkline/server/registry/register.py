@@ -19,7 +19,8 @@ from ...spec.revisions import REVISIONS
 from ..handlers.arguments import Arguments, arguments_of, raw_arguments
 from ..handlers.output import output_of
 from ..settings import CacheHint
-from .entries import Completer, Entry, PromptEntry, ResourceEntry, ToolEntry, icons_of
+from . import options
+from .entries import Completer, Entry, PromptEntry, ResourceEntry, ToolEntry
 from .paged_list import PagedList
 
 if TYPE_CHECKING:
@@ -43,6 +44,7 @@ __all__ = [
     "remove",
     "resource",
     "tool",
+    "warn_of_completions",
 ]
 
 _log: Final = logging.getLogger("trunkline.server")
@@ -95,20 +97,24 @@ class SharedOptions(NamedTuple):
         """Return the fields of an entry.
 
         Raises:
-            TypeError: a handler that runs inline cannot be cancelled by a timeout.
+            TypeError: an option has the wrong type, or a handler that runs inline has a timeout,
+                which cannot cancel it.
             ValueError: the timeout is not above 0.
         """
-        if self.timeout is not None and not self.timeout > 0:
-            raise ValueError(f"timeout is a number of seconds above 0, not {self.timeout!r}")
+        options.check_texts(title=self.title, description=self.description)
+        options.check_flags(inline=self.inline)
+        timeout = options.seconds("timeout", self.timeout)
+        if self.cache is not None:
+            options.instance_of("cache", self.cache, CacheHint)
         if self.inline and self.timeout is not None:
             raise TypeError(f"a {kind} that runs inline cannot be cancelled: remove its timeout")
         return {
             "title": self.title,
             "description": self.description or arguments.description,
-            "icons": icons_of(self.icons),
-            "meta": self.meta or None,
-            "inline": bool(self.inline),
-            "timeout": self.timeout,
+            "icons": options.icons_of(self.icons),
+            "meta": options.meta_of(self.meta),
+            "inline": self.inline,
+            "timeout": timeout,
             "cache": self.cache,
         }
 
@@ -139,11 +145,14 @@ def tool(
         from ...mcp.param_headers import param_headers
         from ..handlers.schema_validator import SchemaCheck
 
+        options.instance_of("input_schema", input_schema, dict)
         check = SchemaCheck(input_schema)
         headers = param_headers(input_schema)
         arguments = raw_arguments(handler)
     output = output_of(handler, output_schema)
-    typed = _typed(annotations, ToolAnnotations, "annotations")
+    typed = options.typed("annotations", annotations, ToolAnnotations)
+    if not isinstance(deprecated, bool | str):
+        raise TypeError(f"deprecated is True or a text, not {type(deprecated).__name__}")
     _check_choice("task", task, ("never", "optional", "required"))
     _check_choice("task_start", task_start, ("call", "handler"))
     if task_start == "handler" and task == "never":
@@ -182,6 +191,10 @@ def resource(
 ) -> ResourceEntry:
     """Return the entry of a resource or of a template."""
     _check_handler(handler, "add_resource(handler, uri)")
+    options.instance_of("the URI of a resource", uri, str)
+    options.check_texts(name=name, mime_type=mime_type)
+    options.check_flags(unsafe=unsafe)
+    size = options.whole_number("size", size, least=0)
     arguments = arguments_of(handler)
     template = None
     if "{" in uri or "}" in uri:
@@ -210,7 +223,7 @@ def resource(
         arguments=arguments,
         mime_type=mime_type,
         size=size,
-        annotations=_typed(annotations, Annotations, "annotations"),
+        annotations=options.typed("annotations", annotations, Annotations),
         unsafe=unsafe,
         fixed_uri=fixed_uri,
         **shared.fields(arguments, "resource"),
@@ -248,6 +261,10 @@ def completer(
     """Return a completer and its key."""
     if (prompt is None) == (resource is None):
         raise TypeError("completion takes either prompt= or resource=")
+    options.check_texts(prompt=prompt, resource=resource)
+    options.instance_of("argument", argument, str)
+    options.check_flags(inline=inline)
+    timeout = options.seconds("timeout", timeout)
     arguments = arguments_of(handler)
     if not 1 <= len(arguments.names) <= 2:
         raise TypeError(
@@ -260,6 +277,24 @@ def completer(
         raise ValueError(f"{argument!r} of {name!r} has a completion already")
     made = Completer(name=name, owner=core, arguments=arguments, inline=inline, timeout=timeout)
     return (kind, name, argument), made
+
+
+def warn_of_completions(core: ServerCore) -> None:
+    """Log completions of a prompt, template or argument that does not exist.
+
+    It is called when the server starts: a completion may be registered before what it completes.
+    """
+    for kind, name, argument in core.completions:
+        entry: Entry | None = (core.prompts if kind == "prompt" else core.templates).get(name)
+        if entry is not None and argument in entry.arguments.names:
+            continue
+        what = "prompt" if kind == "prompt" else "resource template"
+        known = "does not exist"
+        if entry is not None:
+            known = f"has no such argument, only {', '.join(entry.arguments.names) or 'none'}"
+        _log.warning(
+            "completion of argument %r is never used: the %s %r %s", argument, what, name, known
+        )
 
 
 def own_method(core: ServerCore, name: str, handler: Callable[..., Any], inline: bool) -> Entry:
@@ -354,22 +389,8 @@ def _check_choice(option: str, value: str, known: tuple[str, ...]) -> None:
         raise ValueError(f"{option} is one of {', '.join(map(repr, known))}, not {value!r}")
 
 
-def _typed(value: Any, kind: Any, option: str) -> Any:
-    """Return an option as a Struct; a dict has the names of the wire."""
-    if value is None:
-        return None
-    if isinstance(value, kind):
-        return value
-    if not isinstance(value, Mapping):
-        raise TypeError(f"{option} is a {kind.__name__} or a dict, not {type(value).__name__}")
-    unknown = set(value) - set(kind.__struct_encode_fields__)
-    if unknown:
-        known = ", ".join(kind.__struct_encode_fields__)
-        raise TypeError(f"{option} has no member {sorted(unknown)[0]!r}; use {known}")
-    return msgspec.convert(value, kind)
-
-
 def _named(name: str | None, handler: Callable[..., Any], kind: str) -> str:
+    options.check_texts(**{f"the name of a {kind}": name})
     chosen = name if name is not None else getattr(handler, "__name__", "")
     if not isinstance(chosen, str) or not chosen or chosen == "<lambda>":
         raise ValueError(f"{_title(handler)} needs a name: pass one to register it as a {kind}")

@@ -339,7 +339,12 @@ def _expression(text: str, inner: str) -> _Expression:
     names = tuple(inner[len(mark) :].split(","))
     for name in names:
         if name.endswith("*") or ":" in name:
-            raise _fault(text, f"modifiers are not supported, and {name[:_SHOWN]!r} has one")
+            plain = name.partition(":")[0].rstrip("*")[:_SHOWN]
+            raise _fault(
+                text,
+                f"modifiers are not supported, and {name[:_SHOWN]!r} has one; "
+                f"{{+{plain}}} matches several segments of a path",
+            )
         if not _NAME.fullmatch(name):
             raise _fault(
                 text, f"names are made of letters, digits and '_', unlike {name[:_SHOWN]!r}"

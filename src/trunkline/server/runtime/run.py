@@ -179,11 +179,16 @@ def _end_leftovers(loop: asyncio.AbstractEventLoop) -> bool:
     return not left
 
 
+# How often the watchdog looks in the time that it reports.
+_LOOKS: Final = 4
+
+
 class StallWatch:
     """Watchdog thread that logs a handler blocking the event loop, with its source line.
 
-    While handlers run, it schedules a callback every `limits.stall` seconds. If the previous one
-    has not run, it reads the stack of the event loop's thread.
+    While handlers run, it schedules a callback four times in `limits.stall` seconds. If one has
+    not run after `limits.stall` seconds, it reads the stack of the event loop's thread. So a
+    handler is reported that blocks for `limits.stall` seconds and a quarter.
     """
 
     def __init__(self, app: Server, loop: asyncio.AbstractEventLoop) -> None:
@@ -205,15 +210,16 @@ class StallWatch:
 
     def _watch(self) -> None:
         seconds = self._app._core.limits.stall
-        asked = reported = False
-        while not self._stop.wait(seconds):
-            if asked and not self._answered.is_set():
-                if not reported:
+        waited = 0  # quarters since the callback was scheduled
+        is_asked = False
+        while not self._stop.wait(seconds / _LOOKS):
+            if is_asked and not self._answered.is_set():
+                waited += 1
+                if waited == _LOOKS:
                     self._report(seconds)
-                reported = True
                 continue
-            asked, reported = self._app._core.in_flight > 0, False
-            if asked:
+            waited, is_asked = 0, self._app._core.in_flight > 0
+            if is_asked:
                 self._answered.clear()
                 try:
                     self._loop.call_soon_threadsafe(self._answered.set)

@@ -12,6 +12,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any
 
+import pydantic
 import pytest
 from opentelemetry import baggage, trace
 from opentelemetry.sdk.metrics import MeterProvider
@@ -408,6 +409,24 @@ def test_content_is_recorded_by_option_with_credentials_hidden() -> None:
 
         asyncio.run(converse(app, PER_REQUEST, ("tools/call", {"name": "unknown"})))
         assert exported.last.status.description == "Unknown tool: unknown"
+
+
+def test_an_argument_whose_type_is_a_secret_is_not_recorded() -> None:
+    with recording() as (app, exported):
+
+        @app.tool
+        def spell(word: pydantic.SecretStr, city: str) -> str:
+            return f"{word} {city}"
+
+        given = {"word": CANARY, "city": "Oslo"}
+        call = ("tools/call", {"name": "spell", "arguments": given})
+        asyncio.run(converse(app, PER_REQUEST, call))
+        found = attributes(exported.last)
+        hidden = {"word": "[redacted]", "city": "Oslo"}
+        assert json.loads(found["gen_ai.tool.call.arguments"]) == hidden
+        broken = ("tools/call", {"name": "spell", "arguments": [CANARY]})
+        asyncio.run(converse(app, PER_REQUEST, broken))
+        assert CANARY not in exported.everything()
 
 
 def test_of_large_content_only_the_size_is_recorded() -> None:

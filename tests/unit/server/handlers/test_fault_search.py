@@ -1,0 +1,182 @@
+"""A failed call names up to five faults, and finding them takes a bounded number of steps."""
+
+from __future__ import annotations
+
+import dataclasses
+from typing import Annotated, Any, NotRequired, TypedDict
+
+import msgspec
+import pydantic
+import pytest
+from msgspec import Meta, Struct
+from msgspec.json import encode
+
+from trunkline.server.handlers import fault_search
+from trunkline.server.handlers.arguments import arguments_of, explain
+
+
+@dataclasses.dataclass
+class Place:
+    lat: float
+    lon: float
+    name: str = "here"
+
+
+class Trip(Struct, rename="camel"):
+    first_stop: Place
+    more_stops: list[Place] = []
+
+
+class Options(TypedDict):
+    deep: bool
+    note: NotRequired[Annotated[str, Meta(max_length=2)]]
+
+
+class Model(pydantic.BaseModel):
+    a: int
+    b: int
+
+
+class Tree(Struct):
+    value: int
+    next: Tree | None = None
+
+
+def told(function: Any, given: dict[str, Any]) -> list[str]:
+    arguments = arguments_of(function)
+    raw = encode(given)
+    with pytest.raises(msgspec.ValidationError) as refused:
+        arguments.decode(raw)
+    return explain(refused.value, raw, arguments).split("; ")
+
+
+def three(a: int, b: str, c: bool = True) -> None: ...
+
+
+def trip(trip: Trip) -> None: ...
+
+
+def test_every_wrong_argument_is_named() -> None:
+    assert told(three, {"a": "x", "b": 1, "c": 1}) == [
+        'argument "a": expected an integer, got a string',
+        'argument "b": expected a string, got an integer',
+        'argument "c": expected a boolean, got an integer',
+    ]
+
+
+def test_missing_unknown_and_wrong_arguments_are_named_together() -> None:
+    assert told(three, {"a": "x", "d": 1}) == [
+        'argument "b" is required',
+        'unknown argument "d": the arguments are a, b, c',
+        'argument "a": expected an integer, got a string',
+    ]
+
+
+def test_five_faults_are_named_at_most() -> None:
+    def many(a: int, b: int, c: int, d: int, e: int, f: int) -> None: ...
+
+    assert len(told(many, dict.fromkeys("abcdef", "x"))) == 5
+    named = told(many, {**dict.fromkeys("abcde", "x"), "g": 1})
+    assert named[0] == 'argument "f" is required'
+    assert len(named) == 5
+
+
+def test_faults_inside_of_an_argument_are_named() -> None:
+    stops = [{"lat": 1, "lon": 2}, {"lat": "x"}, 5]
+    first = {"lat": "x", "lon": None, "name": "n"}
+    assert told(trip, {"trip": {"firstStop": first, "moreStops": stops}}) == [
+        'argument "trip.firstStop.lat": expected a number, got a string',
+        'argument "trip.firstStop.lon": expected a number, got null',
+        'argument "trip.moreStops[1].lat": expected a number, got a string',
+        'argument "trip.moreStops[1].lon" is required',
+        'argument "trip.moreStops[2]": expected an object, got an integer',
+    ]
+
+
+CASES: list[tuple[Any, Any, list[str]]] = [
+    (list[int], ["a", 1, "b"], ["x[0]", "x[2]"]),
+    (set[int], ["a", None], ["x[0]", "x[1]"]),
+    (tuple[int, ...], ["a", None], ["x[0]", "x[1]"]),
+    (tuple[int, str], ["a", 1], ["x[0]", "x[1]"]),
+    (tuple[int, str], ["a"], ["x[0]"]),
+    (dict[str, int], {"a": "a", "b": "b"}, ["x[...]", "x[...]"]),
+    (dict[str, list[int]], {"a": ["a", "b"]}, ["x[...][0]", "x[...][1]"]),
+    (list[int] | None, ["a", "b"], ["x[0]", "x[1]"]),
+    (list[int] | dict[str, int], ["a", "b"], ["x[0]"]),
+    (Options, {"deep": 1, "note": "abc"}, ["x.deep", "x.note"]),
+    (Annotated[list[int], "text"], ["a", "b"], ["x[0]", "x[1]"]),
+    (list[Place], [{}, {"lat": 1, "lon": 1}], ["x[0].lat", "x[0].lon"]),
+]
+
+
+@pytest.mark.parametrize(("type_", "value", "places"), CASES, ids=[str(row[0]) for row in CASES])
+def test_the_parts_of_every_kind_of_type_are_searched(
+    type_: Any, value: Any, places: list[str]
+) -> None:
+    def handler(x: Any) -> None: ...
+
+    handler.__annotations__["x"] = type_
+    assert [each.split('"')[1] for each in told(handler, {"x": value})] == places
+
+
+def test_the_faults_of_a_model_are_named_by_the_model() -> None:
+    def handler(x: Model, y: int) -> None: ...
+
+    assert told(handler, {"x": {"a": "x"}, "y": "y"}) == [
+        'argument "x": "a": does not fit (int parsing)',
+        '"b": field required',
+        'argument "y": expected an integer, got a string',
+    ]
+
+
+@pytest.fixture
+def decoded(monkeypatch: pytest.MonkeyPatch) -> list[int]:
+    """Return the sizes of what a search decodes, as it does."""
+    sizes: list[int] = []
+    decode = fault_search.decode
+
+    def counted(raw: Any, **options: Any) -> Any:
+        sizes.append(len(memoryview(raw)))
+        return decode(raw, **options)
+
+    monkeypatch.setattr(fault_search, "decode", counted)
+    return sizes
+
+
+def test_a_large_argument_is_decoded_once_more_and_not_searched(decoded: list[int]) -> None:
+    def handler(x: list[int]) -> None: ...
+
+    found = told(handler, {"x": [*[1] * 100_000, "a", "b"]})
+    assert found == ['argument "x[100000]": expected an integer, got a string']
+    assert len(decoded) == 1
+
+
+def test_a_search_ends_after_a_number_of_parts(decoded: list[int]) -> None:
+    def handler(x: list[int], y: int) -> None: ...
+
+    found = told(handler, {"x": [*[1] * 20_000, "a"], "y": "y"})
+    assert found == ['argument "x[20000]": expected an integer, got a string']
+    assert len(decoded) <= fault_search.MAX_PARTS + 2
+
+
+def test_a_search_ends_at_a_depth(decoded: list[int]) -> None:
+    def handler(x: Tree) -> None: ...
+
+    tree: dict[str, Any] = {"value": "x"}
+    for _ in range(200):
+        tree = {"value": 1, "next": tree}
+    (found,) = told(handler, {"x": tree})
+    assert found.endswith('.value": expected an integer, got a string')
+    assert found.count(".next") == 200
+    assert len(decoded) <= 4 * fault_search.MAX_DEPTH
+
+
+def test_what_is_nested_too_deeply_is_told_without_a_search(decoded: list[int]) -> None:
+    def handler(x: Any, y: int) -> None: ...
+
+    arguments = arguments_of(handler)
+    raw = b'{"y":"a","x":' + b"[" * 5000 + b"]" * 5000 + b"}"
+    with pytest.raises((msgspec.DecodeError, RecursionError)) as refused:
+        arguments.decode(raw)
+    assert explain(refused.value, raw, arguments)
+    assert len(decoded) <= 2
