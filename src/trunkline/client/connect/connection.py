@@ -22,6 +22,8 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from msgspec import UNSET
 
 from ...errors import ConnectionLost, RequestTimeout, TransportError, TrunklineError
+from ...jsonrpc.messages import shown_tuple
+from ...jsonrpc.peer import Extras
 from ...jsonrpc.policy import Policy
 from ...mcp.types import DiscoverResult, LoggingLevel
 from ...spec.revisions import LATEST
@@ -59,6 +61,12 @@ class ConnectionOptions(NamedTuple):
     validate: Validate
     strict: bool
     on_progress: OnProgress | None
+    # None is `timeout`.
+    list_timeout: float | None = None
+    envelope: Extras | None = None
+
+    def __repr__(self) -> str:
+        return shown_tuple(self)
 
 
 class ClientConnection:
@@ -206,6 +214,7 @@ class ClientConnection:
             options.policy,
             timeout=options.timeout,
             max_timeout=options.max_timeout,
+            list_timeout=options.list_timeout,
             handlers=ClientHandlers(self._handlers, lambda: self.threads),
             callbacks=NotificationCallbacks(
                 self.listeners, server_log, self.cache, self.on_tools_changed, self.budget
@@ -214,6 +223,7 @@ class ClientConnection:
             on_progress=options.on_progress,
             validator=self._validator(transport.name, server_log),
             is_outlived=self._target.is_reusable and outlives(self._target.address),
+            envelope=options.envelope,
         )
         try:
             async with asyncio.timeout(options.connect_timeout) as limit:

@@ -62,6 +62,9 @@ POLICIES: Final[dict[str, dict[str, Any]]] = {
         "version_policy": "reject",
         "tool_failures": "error",
         "method_names": "emit-bare",
+        # 5 s for a call, 2 s for a list.                                       R-EM-59, K-63
+        "timeout_s": 5.0,
+        "list_timeout_s": 2.0,
         "limits": "erlmcp-doc",
         "explain": False,
     },
@@ -88,6 +91,7 @@ POLICIES: Final[dict[str, dict[str, Any]]] = {
         "params": "nullable",
         "results": "any",
         "first_id": 0,
+        "timeout_s": 300.0,  # R-CP-02, K-63
         "strictness": "lenient",
         "framing": "detect",
         "explain": False,
