@@ -26,6 +26,7 @@ _MAX_ID: Final = 2**53 - 1
 _KINDS: Final = {
     "mixed_batches": bool,
     "explain": bool,
+    "ping_first": bool,
     "first_id": int,
     "max_id": int,
     "limits": Limits,
@@ -65,8 +66,11 @@ class Policy(Struct, frozen=True, kw_only=True):
     # The range of counted ids; ids of the peer may be any integer.
     first_id: int = 1
     max_id: int = _MAX_ID
-    # The answer of a server to a revision that it does not support.
-    version_policy: Literal["counter-offer", "reject", "fallback"] = "counter-offer"
+    # The answer of a server to a revision that it does not support: its newest one, an error, its
+    # newest one with a warning, or what the version table of Pierre says.
+    version_policy: Literal["counter-offer", "reject", "fallback", "pierre"] = "counter-offer"
+    # Whether a server answers `ping` before `initialize`.
+    ping_first: bool = True
     # Whether a failed tool or invalid arguments give an `isError` result or a protocol error.
     tool_failures: Literal["by-revision", "error"] = "by-revision"
     # Whether method names are accepted or sent without their prefix `notifications/`.

@@ -10,10 +10,14 @@ from uuid import UUID
 
 import pytest
 
+from tests.unit.server.wire import PER_REQUEST, connected
 from trunkline import Client, Context, PeerError, RequestError, Server
 from trunkline.client.client import Client as AsyncClient
+from trunkline.compat import pierre
 from trunkline.jsonrpc import EnvelopeExtras, Policy
 from trunkline.jsonrpc.peer import Extras
+from trunkline.spec.profiles import profile
+from trunkline.spec.profiles.wording import WORDINGS
 
 TOKEN = "Bearer eyJhbGciOi-CANARY-V6T6QMBv"
 TENANT = {"x-tenant-id": "t-7", "x-tenant-name": "Acme", "x-request-id": "r-1"}
@@ -218,3 +222,214 @@ class Spy:
 
     def __getattr__(self, name: str) -> Any:
         return getattr(self.peer, name)
+
+
+# -- Pierre: versions and texts -----------------------------------------------------------------
+
+
+def introduction(version: str, **more: Any) -> dict[str, Any]:
+    client = {"name": "claude-desktop", "version": "0.7.0"}
+    return {"protocolVersion": version, "capabilities": {}, "clientInfo": client, **more}
+
+
+async def answered(app: Server, *messages: tuple[str, Any]) -> list[Any]:
+    """Return the replies to requests that are sent one after the other."""
+    async with connected(app, PER_REQUEST) as wire:  # without a handshake of its own
+        replies = []
+        for id, (method, params) in enumerate(messages, start=1):
+            wire.ask(id, method, params)
+            replies.append(await wire.answer(id))
+        return replies
+
+
+def full_app(policy: Policy, **options: Any) -> Server:
+    """Return a server that has something of everything Pierre declares."""
+    app = Server("full", policy=policy, **options)
+    app.add_tool(lambda city: city, name="forecast")
+    app.resource("note://one")(lambda: "one")
+    app.prompt(name="greet")(lambda: "Hello")
+    return app
+
+
+@pytest.mark.parametrize(
+    ("asked", "answer", "declared", "warns"),
+    [
+        ("2025-06-18", "2025-06-18", "experimental logging prompts resources tools", False),
+        ("2024-11-05", "2024-11-05", "experimental logging prompts resources tools", False),
+        ("2024-10-07", "2024-10-07", "resources tools", False),
+        ("1.0", "1.0", "tools", True),
+        ("1", "1.0", "tools", True),
+        ("3000-01-01", "2024-11-05", "logging prompts resources tools", True),
+    ],
+)
+async def test_pierre_answers_with_the_version_and_capabilities_of_its_table(
+    asked: str, answer: str, declared: str, warns: bool, caplog: pytest.LogCaptureFixture
+) -> None:
+    app = full_app(Policy.pierre(), experimental={"a2a": {}, "streaming": {}})
+    opened, called = await answered(
+        app,
+        ("initialize", introduction(asked)),
+        ("tools/call", {"name": "forecast", "arguments": {"city": "Bern"}}),
+    )
+    result = opened["result"]
+    assert (result["protocolVersion"], sorted(result["capabilities"])) == (
+        answer,
+        declared.split(),
+    )
+    assert called["result"]["content"][0]["text"] == "Bern"
+    assert bool([each for each in caplog.records if each.levelno == logging.WARNING]) is warns
+
+
+async def test_a_server_without_the_revision_of_pierres_table_answers_with_its_newest() -> None:
+    app = full_app(Policy.pierre(), revisions=["2025-06-18"])
+    (opened,) = await answered(app, ("initialize", introduction("1.0")))
+    assert opened["result"]["protocolVersion"] == "2025-06-18"
+
+
+async def test_pierre_rejects_a_version_with_both_versions_in_its_text() -> None:
+    policy = Policy.pierre().replace(version_policy="reject")
+    app = full_app(policy, revisions=["2024-11-05", "2025-06-18"])
+    (refused,) = await answered(app, ("initialize", introduction("1999-01-01")))
+    assert refused["error"] == {
+        "code": pierre.ERROR_VERSION_MISMATCH,
+        "message": f"{pierre.MSG_VERSION_MISMATCH}. Client version: 1999-01-01, "
+        "Supported versions: 2025-06-18, 2024-11-05",
+    }
+
+
+async def test_pierre_has_one_text_for_an_initialize_that_does_not_fit() -> None:
+    (refused,) = await answered(full_app(Policy.pierre()), ("initialize", {"capabilities": {}}))
+    error = refused["error"]
+    assert (error["code"], error["message"]) == (-32602, "Invalid initialize request parameters")
+    assert "`protocolVersion`, `clientInfo`" in error["data"]["details"]
+
+
+@pytest.mark.parametrize(
+    ("policy", "code", "message"),
+    [
+        (Policy.pierre(), pierre.ERROR_SERIALIZATION, pierre.MSG_SERIALIZATION),
+        (Policy(), -32603, "Internal error"),
+    ],
+)
+async def test_a_result_that_cannot_be_encoded_has_the_error_of_the_profile(
+    policy: Policy, code: int, message: str
+) -> None:
+    app = full_app(policy)
+
+    @app.method("example.com/odd")
+    def odd() -> dict[str, Any]:
+        return {"odd": float("nan")}
+
+    *_, refused = await answered(
+        app, ("initialize", introduction("2025-06-18")), ("example.com/odd", {})
+    )
+    assert refused["error"] == {"code": code, "message": message}
+
+
+# -- erlmcp: texts and data ---------------------------------------------------------------------
+
+ERLMCP_ERRORS: list[tuple[str, Any, dict[str, Any]]] = [
+    (
+        "tools/call",
+        {"name": "missing_tool"},
+        {
+            "code": -32002,
+            "message": "Tool not found",
+            "data": {"tool": "missing_tool", "details": "Unknown tool: missing_tool"},
+        },
+    ),
+    (
+        "no/such",
+        {},
+        {"code": -32601, "message": "Method not found", "data": {"method": "no/such"}},
+    ),
+    (
+        "resources/read",
+        {"uri": "doc://readme"},
+        {"code": -32001, "message": "Resource not found", "data": {"uri": "doc://readme"}},
+    ),
+    (
+        "prompts/get",
+        {"name": "nobody"},
+        {"code": -32003, "message": "Prompt not found", "data": {"prompt": "nobody"}},
+    ),
+    (
+        "tools/list",
+        {"cursor": "nonsense"},
+        {"code": -32071, "message": "Invalid cursor", "data": {"cursor": "nonsense"}},
+    ),
+    (
+        "completion/complete",
+        {"ref": {"type": "ref/prompt", "name": "greet"}, "argument": {"name": "a", "value": ""}},
+        {
+            "code": -32004,
+            "message": "Capability not supported",
+            "data": {"capability": "completions"},
+        },
+    ),
+]
+
+
+@pytest.mark.parametrize(("method", "params", "error"), ERLMCP_ERRORS)
+async def test_erlmcp_answers_with_its_texts_and_data(
+    method: str, params: Any, error: dict[str, Any]
+) -> None:
+    app = full_app(Policy.erlmcp())
+    opened, refused = await answered(
+        app, ("initialize", introduction("2025-11-25")), (method, params)
+    )
+    assert "result" in opened
+    assert refused["error"] == error
+
+
+async def test_erlmcp_names_the_tool_and_the_fault_of_its_arguments() -> None:
+    app = full_app(Policy.erlmcp())
+    _, refused = await answered(
+        app,
+        ("initialize", introduction("2025-11-25")),
+        ("tools/call", {"name": "forecast", "arguments": {}}),
+    )
+    error = refused["error"]
+    assert (error["code"], error["message"]) == (-32034, "Invalid tool arguments")
+    assert error["data"]["tool"] == "forecast"
+    assert "city" in error["data"]["details"]
+
+
+async def test_erlmcp_puts_what_is_wrong_with_params_into_its_data() -> None:
+    app = full_app(Policy.erlmcp())
+    _, refused = await answered(
+        app, ("initialize", introduction("2025-11-25")), ("resources/read", {"uri": 5})
+    )
+    error = refused["error"]
+    assert (error["code"], error["message"]) == (-32602, "Invalid params")
+    assert "$.uri" in error["data"]["details"]
+
+
+async def test_before_initialize_erlmcp_serves_nothing_else() -> None:
+    refused = await answered(full_app(Policy.erlmcp()), ("ping", {}), ("tools/list", {}))
+    text = "Cannot execute operation before server initialization. Call initialize first."
+    assert [each["error"] for each in refused] == [{"code": -32005, "message": text}] * 2
+
+
+async def test_elsewhere_the_texts_are_ours_and_ping_is_answered() -> None:
+    ping, opened, tool, method, capability = await answered(
+        full_app(Policy()),
+        ("ping", {}),
+        ("initialize", introduction("2025-11-25")),
+        ("tools/call", {"name": "missing_tool"}),
+        ("no/such", {}),
+        ("completion/complete", ERLMCP_ERRORS[-1][1]),
+    )
+    assert ping["result"] == {}
+    assert "result" in opened
+    assert tool["error"] == {"code": -32602, "message": "Unknown tool: missing_tool"}
+    assert method["error"] == {"code": -32601, "message": "Unknown method: no/such"}
+    assert capability["error"]["code"] == -32601
+    assert "does not offer it" in capability["error"]["message"]
+
+
+@pytest.mark.parametrize("name", sorted({name for name, *_ in WORDINGS}))
+def test_the_words_of_a_profile_are_for_errors_that_it_sends(name: str) -> None:
+    for profile_name, kind, _ in WORDINGS:
+        if profile_name == name:
+            assert profile(name).to_send(kind, "2025-11-25")

@@ -8,7 +8,8 @@ The rules that live here, and only here:
 * The revision is decided per message: that in `_meta`, whatever was negotiated before; without
   one, that of the session.
                                                        [MCP 2026-07-28, basic/versioning]
-* Before `initialize` only `ping` is served.           [MCP 2025-11-25, basic/lifecycle]
+* Before `initialize` only `ping` is served, unless the policy refuses that too.
+                                                       [MCP 2025-11-25, basic/lifecycle; E-99]
 * While the client reads too slowly, requests wait; replies and cancels are still processed.
 * On stdio, requests that are not finished `linger` seconds after the end of input get no answer:
   the client has closed, and clients of the official SDK 1.x fail on an answer after that.
@@ -20,7 +21,7 @@ from __future__ import annotations
 import asyncio
 import logging
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Any, Final
 
 from msgspec import UNSET, Raw, Struct, UnsetType, ValidationError, field
@@ -37,7 +38,7 @@ from ...errors import (
     visible,
 )
 from ...jsonrpc.codec import Envelope
-from ...jsonrpc.error_codes import named_error, peer_error
+from ...jsonrpc.error_codes import peer_error
 from ...jsonrpc.framing import Oversize
 from ...jsonrpc.incoming import IncomingRequest
 from ...jsonrpc.messages import Reply, Shown
@@ -50,7 +51,7 @@ from ...mcp.types import ClientCapabilities, Implementation, ServerCapabilities
 from ...redaction import redact, show
 from ...spec.error_kinds import ErrorKind
 from ...transports.base import HIGH_WATER, Frame, Transport
-from ..errors import as_redacted
+from ..errors import as_redacted, worded_error
 from .budget import ByteBudget, connection_bytes
 from .log_limit import LogLimit
 from .params import UNREADABLE, ToolCall
@@ -355,7 +356,8 @@ class Connection:
                 serve = self.core.own_methods.get(method)
             if serve is None:
                 text = f"Unknown method: {redact(method)}"
-                self.refuse(asked, rev.policy, ErrorKind.METHOD_NOT_FOUND, text)
+                known = {"method": brief(method)}
+                self.refuse(asked, rev.policy, ErrorKind.METHOD_NOT_FOUND, text, known)
             else:
                 serve(self, asked, caller, rev)
         except BadMeta as error:
@@ -413,13 +415,12 @@ class Connection:
                 self._lacks_meta(asked, core.newest_revision)
             return None
         method = official(asked.method, opening.policy, opening.revision)
-        if method in ("initialize", "ping"):
+        if method == "initialize" or (method == "ping" and opening.policy.ping_first):
             return opening
         if method not in opening.methods and method in core.newest_revision.methods:
             self._lacks_meta(asked, core.newest_revision)
             return None
-        text = opening.sentence(ErrorKind.NOT_INITIALIZED)
-        self.refuse(asked, opening.policy, ErrorKind.NOT_INITIALIZED, text)
+        self.refuse(asked, opening.policy, ErrorKind.NOT_INITIALIZED)
         return None
 
     def _lacks_meta(self, asked: IncomingRequest, rev: ServerRevision) -> None:
@@ -492,10 +493,14 @@ class Connection:
         policy: Policy,
         kind: str,
         message: str | None = None,
+        known: Mapping[str, Any] | None = None,
         **facts: Any,
     ) -> None:
-        """Answer a request with an error of a kind."""
-        self.peer.fail(asked, named_error(kind, policy=policy, message=message, **facts))
+        """Answer a request with an error of a kind.
+
+        `facts` are its data; `known` is for profiles with words of their own.
+        """
+        self.peer.fail(asked, worded_error(kind, policy, asked.method, message, known, **facts))
 
     # -- notifications and requests to the client --------------------------------------------
 

@@ -60,6 +60,7 @@ POLICIES: Final[dict[str, dict[str, Any]]] = {
         "max_id": _MAX_ID_ERLMCP,
         "id_reuse": "open",
         "version_policy": "reject",
+        "ping_first": False,  # E-99
         "tool_failures": "error",
         "method_names": "emit-bare",
         # 5 s for a call, 2 s for a list.                                       R-EM-59, K-63
@@ -77,7 +78,7 @@ POLICIES: Final[dict[str, dict[str, Any]]] = {
         "params": "structured",
         "results": "any",
         "id_reuse": "open",
-        "version_policy": "fallback",
+        "version_policy": "pierre",
         "tool_failures": "error",
         "limits": "pierre-5m",
         "envelope": "pierre",
