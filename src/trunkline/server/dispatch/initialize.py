@@ -19,6 +19,7 @@ from msgspec.json import Decoder
 from msgspec.structs import replace
 
 from ...jsonrpc.incoming import IncomingRequest
+from ...jsonrpc.messages import shown_tuple
 from ...mcp.types import InitializeRequestParams, InitializeResult, ServerCapabilities
 from ...redaction import show
 from ...spec.error_kinds import ErrorKind
@@ -52,6 +53,9 @@ class _Agreed(NamedTuple):
     capabilities: tuple[str, ...] | None = None
     # Whether the operator is warned that another version was requested.
     is_warned: bool = False
+
+    def __repr__(self) -> str:
+        return shown_tuple(self)
 
 
 def initialize(
