@@ -190,6 +190,7 @@ async def test_a_client_may_use_uuids_as_ids(revision: str) -> None:
         (Policy.mcpp(), {"timeout": 7.0}, 7.0, 7.0),
         (Policy.mcpp(), {"max_timeout": 100.0}, 100.0, 100.0),
     ],
+    ids=["default", "erlmcp", "mcpp", "pierre", "erlmcp-given", "mcpp-given", "mcpp-maximum"],
 )
 async def test_a_preset_has_its_timeouts_and_an_argument_wins(
     policy: Policy, given: dict[str, float], call: float, listing: float
@@ -261,6 +262,7 @@ def full_app(policy: Policy, **options: Any) -> Server:
         ("1", "1.0", "tools", True),
         ("3000-01-01", "2024-11-05", "logging prompts resources tools", True),
     ],
+    ids=["2025-06-18", "2024-11-05", "2024-10-07", "1.0", "1", "unknown"],
 )
 async def test_pierre_answers_with_the_version_and_capabilities_of_its_table(
     asked: str, answer: str, declared: str, warns: bool, caplog: pytest.LogCaptureFixture
@@ -370,7 +372,9 @@ ERLMCP_ERRORS: list[tuple[str, Any, dict[str, Any]]] = [
 ]
 
 
-@pytest.mark.parametrize(("method", "params", "error"), ERLMCP_ERRORS)
+@pytest.mark.parametrize(
+    ("method", "params", "error"), ERLMCP_ERRORS, ids=[method for method, *_ in ERLMCP_ERRORS]
+)
 async def test_erlmcp_answers_with_its_texts_and_data(
     method: str, params: Any, error: dict[str, Any]
 ) -> None:

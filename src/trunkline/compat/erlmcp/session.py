@@ -84,7 +84,8 @@ class server_state:
         if id in self._waiting:
             raise TrunklineError(f"the request id {id!r} is open")
         # The reply may come before `send` returns.
-        reply = self._waiting[id] = asyncio.get_running_loop().create_future()
+        reply: asyncio.Future[Success | Failure] = asyncio.get_running_loop().create_future()
+        self._waiting[id] = reply
         self._near.send(encode_request(id, method, params), None)
         return await reply
 
