@@ -28,9 +28,6 @@ Hear: TypeAlias = "Callable[[Side, Frame], object]"
 # What a client attaches to a transport of HTTP, which others do not have.
 _PASSED: Final = frozenset(("is_idempotent", "on_event", "on_request_lost", "param_headers"))
 
-# What a client attaches to a transport of HTTP, which others do not have.
-_PASSED: Final = frozenset(("is_idempotent", "on_event", "on_request_lost", "param_headers"))
-
 
 class Tapped:
     """An address whose connections are observed."""
