@@ -1,10 +1,15 @@
 """Count how far Trunkline covers the systems it sets out to supersede.
 
-The rows live in `docs/parity.toml`. A row is *proven* when it names a test, it
-*waits* when it names a missing capability from the list at the head of that file,
-and it is *missing* when neither holds. This script only counts;
-`tests/tables/test_parity.py` checks that the rows are complete and that the tests
-they name exist.
+The rows live in `docs/parity.toml`. A row is
+
+* *proven* when it names a test that shows all of it,
+* *in part* when `less` says what of the original is left out,
+* *waiting* when it names in `needs` a missing capability from the head of that file,
+* *declined* when it has the reason,
+* *missing* when none of that holds.
+
+This script only counts; `tests/tables/test_parity.py` checks that the rows are complete and
+that the tests they name exist.
 """
 
 from __future__ import annotations
@@ -29,6 +34,7 @@ SYSTEMS: Final = {
     "S": "erlmcp spec parser",
     "C": "mcpp",
     "K": "contradictions",
+    "X": "across systems",
 }
 WIDTH: Final = 9
 
@@ -37,7 +43,9 @@ class Standing(Enum):
     """The state of a row."""
 
     PROVEN = "proven"
-    WAITS = "waits"
+    IN_PART = "in part"
+    WAITING = "waiting"
+    DECLINED = "declined"
     MISSING = "missing"
 
 
@@ -49,6 +57,8 @@ class Row:
     says: str
     needs: str | None
     tests: tuple[str, ...]
+    less: str | None = None
+    declined: str | None = None
 
     @property
     def system(self) -> str:
@@ -57,16 +67,25 @@ class Row:
 
     def standing(self, needs: Mapping[str, str]) -> Standing:
         """Return the state of this row, given the capabilities a row may wait for."""
+        if self.declined:
+            return Standing.DECLINED
         if self.tests:
-            return Standing.PROVEN
-        return Standing.WAITS if self.needs in needs else Standing.MISSING
+            return Standing.IN_PART if self.less else Standing.PROVEN
+        return Standing.WAITING if self.needs in needs else Standing.MISSING
 
 
 def row_from(table: dict[str, Any]) -> Row:
     """Return the row that one inline table states; `test` may be one name or a list."""
     test = table.get("test", [])
     tests = (test,) if isinstance(test, str) else tuple(test)
-    return Row(table["id"], table["says"], table.get("needs"), tests)
+    return Row(
+        table["id"],
+        table["says"],
+        table.get("needs"),
+        tests,
+        table.get("less"),
+        table.get("declined"),
+    )
 
 
 def load(path: Path = PARITY) -> tuple[dict[str, str], list[Row]]:
@@ -76,7 +95,7 @@ def load(path: Path = PARITY) -> tuple[dict[str, str], list[Row]]:
 
 
 def line(name: str, standings: Iterable[Standing]) -> str:
-    """Return one line of the table: a name and its four counts."""
+    """Return one line of the table: a name, the number of rows and the count of each standing."""
     counts = Counter(standings)
     cells = [counts.total(), *(counts[standing] for standing in Standing)]
     return f"{name:<24}" + "".join(f"{cell:>{WIDTH}}" for cell in cells)
@@ -95,30 +114,43 @@ def report(needs: Mapping[str, str], rows: list[Row]) -> Iterator[str]:
 
 
 def waiting(needs: Mapping[str, str], rows: list[Row]) -> Iterator[str]:
-    """Yield a line for each missing capability: how many rows wait for it, and its meaning."""
-    counts = Counter(row.needs for row in rows if row.standing(needs) is Standing.WAITS)
+    """Yield a line for each missing capability: how many rows need it, and its meaning.
+
+    A row of which only a part waits counts too.
+    """
+    counts = Counter(row.needs for row in rows if row.needs is not None)
     if counts:
-        yield f"{'waits for':<24}{'rows':>{WIDTH}}"
+        yield f"{'needs':<24}{'rows':>{WIDTH}}"
         for need, meaning in needs.items():
             yield f"{need:<24}{counts[need]:>{WIDTH}}  {meaning}"
         yield ""
 
 
 def missing(needs: Mapping[str, str], rows: list[Row]) -> Iterator[str]:
-    """Yield a line for each row that has neither a test nor a known need."""
+    """Yield a line for each row without a test, a known need or a reason."""
     for row in rows:
         if row.standing(needs) is Standing.MISSING:
             yield f"  {row.id:<6} {row.says}"
+
+
+def left_out(rows: list[Row]) -> Iterator[str]:
+    """Yield a line for each row that is there in part or declined: what is left out."""
+    for row in rows:
+        if row.less or row.declined:
+            yield f"  {row.id:<6} {row.less or row.declined}"
 
 
 def main(arguments: list[str] | None = None) -> int:
     """Print the report; return 1 if any row is missing, else 0."""
     parser = argparse.ArgumentParser(description="Count the rows of docs/parity.toml.")
     parser.add_argument("--missing", action="store_true", help="also list the missing rows")
+    parser.add_argument("--less", action="store_true", help="also list what is left out, and why")
     options = parser.parse_args(arguments)
     needs, rows = load()
     lacking = list(missing(needs, rows))
     print(*report(needs, rows), sep="\n")
+    if options.less:
+        print("", "Left out:", *left_out(rows), sep="\n")
     if options.missing and lacking:
         print("", "Missing:", *lacking, sep="\n")
     return 1 if lacking else 0

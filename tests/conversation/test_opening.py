@@ -189,9 +189,17 @@ async def test_initialize_with_params_that_do_not_fit_says_which_member_is_wrong
     raw = await talk.line(opened=False)
     good = raw.introduction()
     cases: list[tuple[Any, str]] = [
-        (None, "protocolVersion"),
+        (None, "missing required fields `protocolVersion`, `capabilities`, `clientInfo`"),
+        ({}, "missing required fields `protocolVersion`, `capabilities`, `clientInfo`"),
+        ({"x": 1}, "missing required fields `protocolVersion`, `capabilities`, `clientInfo`"),
+        ({"capabilities": {}}, "missing required fields `protocolVersion`, `clientInfo`"),
+        (
+            {key: good[key] for key in ("capabilities", "clientInfo")},
+            "missing required field `protocolVersion`",
+        ),
         ({**good, "protocolVersion": 5}, "protocolVersion"),
-        ({key: good[key] for key in ("protocolVersion", "clientInfo")}, "capabilities"),
+        ({**good, "capabilities": None}, "got `null` - at `$.capabilities`"),
+        ({key: good[key] for key in ("protocolVersion", "clientInfo")}, "field `capabilities`"),
         ({**good, "capabilities": []}, "capabilities"),
         ({**good, "clientInfo": {"name": "x"}}, "version"),
     ]

@@ -27,7 +27,7 @@ TWICE = "Server already initialized. Initialize must be called only once."
 @rule("E-98", "E-99", "K-19", until=OLD, fresh=True, over=CONNECTED)
 async def test_erlmcp_refuses_what_is_early_with_its_code_and_text(talk: Talk) -> None:
     raw = await talk.line("erlmcp", opened=False, judged=False)
-    for method in ("tools/list", "resources/list", "prompts/get"):
+    for method in ("ping", "tools/list", "resources/list", "prompts/get", "no/such/method"):
         error = await raw.error(method, {})
         assert (error["code"], error["message"]) == (-32005, EARLY)
     assert (await raw.shake_hands())["protocolVersion"] == talk.revision
@@ -46,7 +46,8 @@ async def test_erlmcp_refuses_a_second_initialize_with_its_code_and_text(talk: T
 async def test_erlmcp_rejects_another_version(talk: Talk) -> None:
     raw = await talk.line("erlmcp", opened=False, judged=False)
     error = await raw.error("initialize", raw.introduction("2023-01-01"))
-    assert error["code"] == -32062
+    assert (error["code"], error["message"]) == (-32062, "Protocol version mismatch")
+    assert error["data"] == {"clientVersion": "2023-01-01", "serverVersion": V2025_11_25}
     assert (await raw.shake_hands())["protocolVersion"] == talk.revision
 
 
@@ -77,11 +78,25 @@ async def test_erlmcp_is_opened_as_its_document_shows(talk: Talk) -> None:
 @rule("E-08", "E-110", "K-16", "K-17", "K-18", "K-21", until=OLD, fresh=True)
 async def test_erlmcp_has_a_code_for_each_thing_that_is_missing(talk: Talk) -> None:
     raw = await talk.line("erlmcp", judged=False)
-    assert (await raw.error("tools/call", {"name": "missing_tool"}))["code"] == -32002
-    assert (await raw.error("tool/execute", {"name": "missing_tool"}))["code"] == -32002
-    assert (await raw.error("resources/read", {"uri": "note://nowhere"}))["code"] == -32001
-    assert (await raw.error("prompts/get", {"name": "nobody"}))["code"] == -32003
-    assert (await raw.error("no/such/method"))["code"] == -32601
+    tool = {"tool": "missing_tool", "details": "Unknown tool: missing_tool"}
+    for method in ("tools/call", "tool/execute"):
+        error = await raw.error(method, {"name": "missing_tool"})
+        assert error == {"code": -32002, "message": "Tool not found", "data": tool}
+    assert await raw.error("resources/read", {"uri": "note://nowhere"}) == {
+        "code": -32001,
+        "message": "Resource not found",
+        "data": {"uri": "note://nowhere"},
+    }
+    assert await raw.error("prompts/get", {"name": "nobody"}) == {
+        "code": -32003,
+        "message": "Prompt not found",
+        "data": {"prompt": "nobody"},
+    }
+    assert await raw.error("no/such/method") == {
+        "code": -32601,
+        "message": "Method not found",
+        "data": {"method": "no/such/method"},
+    }
 
 
 @rule("K-69", until=OLD, fresh=True)
@@ -135,15 +150,22 @@ async def test_erlmcp_takes_a_batch_in_every_revision(talk: Talk) -> None:
 
 
 @rule("P-57", "P-56", "K-15", until=OLD, fresh=True)
-@pytest.mark.parametrize("asked", ["2024-10-07", "1.0", "1", "3000-01-01"])
+@pytest.mark.parametrize(
+    ("asked", "answer", "declared"),
+    [
+        ("1.0", "1.0", {"tools"}),
+        ("1", "1.0", {"tools"}),
+        ("3000-01-01", "2024-11-05", {"tools", "resources", "prompts", "logging"}),
+    ],
+)
 async def test_pierre_falls_back_from_what_it_does_not_know_and_warns(
-    talk: Talk, asked: str
+    talk: Talk, asked: str, answer: str, declared: set[str]
 ) -> None:
-    if talk.transport != "memory" and asked != "1.0":
+    if talk.transport != "memory" and asked != "3000-01-01":
         return
     raw = await talk.line("pierre", opened=False, judged=False)
-    agreed = (await raw.shake_hands(asked))["protocolVersion"]
-    assert agreed in ("2024-11-05", "2025-11-25", "2025-06-18")
+    result = await raw.shake_hands(asked)
+    assert (result["protocolVersion"], result["capabilities"].keys()) == (answer, declared)
     log = await raw.logged("falling back")
     assert any(line.startswith("WARNING") and asked in line for line in log.splitlines())
     assert await raw.text("echo", text="basics") == "basics"

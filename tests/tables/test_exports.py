@@ -55,8 +55,9 @@ EXPORTS = {
         TransportError TrunklineError
     """,
     "trunkline.jsonrpc": """
-        BadHeader Batch Call Codec ContentLengthFraming DetectingFraming ErrorObject Event
-        EventReader ExtendedCall ExtendedNotification ExtendedRequest Failure Framing
+        BadHeader Batch Call Codec ContentLengthFraming DetectingFraming EnvelopeExtras
+        ErrorObject Event EventReader ExtendedCall ExtendedNotification ExtendedRequest Failure
+        Framing
         IdSource IdsExhausted IncomingRequest IncomingRequests InvalidMessage
         LengthPrefixFraming Limits LocalProtocolError Message NewlineFraming Notification
         OutgoingRequests Oversize Peer Pending Policy ProtocolProblem RemoteProtocolError

@@ -50,7 +50,10 @@ ALLOWED: dict[str, set[str]] = {
         *("errors", "redaction", "spec", "jsonrpc", "mcp", "judge", "store", "transports"),
         *("server", "client"),
     },
-    "compat": {"errors", "redaction", "spec", "jsonrpc", "mcp", "judge"},
+    "compat": {
+        *("errors", "redaction", "spec", "jsonrpc", "mcp", "judge"),
+        *("transports", "client", "server"),
+    },
     "cli": {
         *("errors", "redaction", "concurrency", "spec", "jsonrpc", "mcp", "judge", "store"),
         *("transports", "server", "client"),

@@ -101,6 +101,12 @@ def test_every_profile_sends_the_five_of_json_rpc(name: str, revision: str) -> N
     }
 
 
+@pytest.mark.parametrize("kind", STANDARD)
+def test_a_code_of_json_rpc_is_the_same_in_every_profile_and_revision(kind: str) -> None:
+    numbers = {profile(name).number(kind, revision) for name, revision in COMBINATIONS}
+    assert numbers == {STANDARD[kind]}
+
+
 @pytest.mark.parametrize(("name", "revision"), COMBINATIONS)
 def test_the_five_of_json_rpc_are_read_as_themselves(name: str, revision: str) -> None:
     for symbol, number in STANDARD.items():

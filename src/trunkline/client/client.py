@@ -18,12 +18,13 @@ import asyncio
 from collections.abc import Callable, Iterable, Mapping
 from functools import partial
 from types import TracebackType
-from typing import TYPE_CHECKING, Any, Self, TypeVar, get_args, overload
+from typing import TYPE_CHECKING, Any, Final, Self, TypeVar, get_args, overload
 
 from msgspec import UNSET
 
 from .. import __version__
 from ..errors import PeerError, TrunklineError
+from ..jsonrpc.peer import Extras
 from ..jsonrpc.policy import Policy
 from ..mcp.shaping import narrow
 from ..mcp.types import (
@@ -101,6 +102,9 @@ __all__ = ["Client"]
 
 T = TypeVar("T")
 
+# For the answer to a request, unless the policy says otherwise.
+_TIMEOUT_S: Final = 60.0
+
 
 class Client(SubmitMethods):
     """A connection to one MCP server, in a revision that both sides support.
@@ -110,6 +114,7 @@ class Client(SubmitMethods):
     support is negotiated.
 
     A request has `timeout` seconds, restarted by each progress notification, up to `max_timeout`;
+    by default as many as the policy says, or 60.
     connecting has `connect_timeout`. `validate` checks what the server sends against the
     specification: "warn" logs violations, "raise" rejects the message. `strict` refuses to send
     requests for which the server declared no capability.
@@ -129,6 +134,10 @@ class Client(SubmitMethods):
     With a `Server` as target, `raise_exceptions` raises what a handler raised in the call itself,
     for tests; otherwise a caller is sent a reference to the log.
 
+    `policy` decides how messages are encoded and decoded. If it has an envelope for credentials
+    and context, as `Policy.pierre()` has, `envelope` is sent with each message: an
+    `EnvelopeExtras`, or a function of the method that returns one.
+
     Raises:
         ValueError: an argument is out of range; the text names the valid values.
         TypeError: `target` is not something to connect to.
@@ -143,7 +152,7 @@ class Client(SubmitMethods):
         name: str = "trunkline",
         version: str = __version__,
         title: str | None = None,
-        timeout: float = 60.0,
+        timeout: float | None = None,
         max_timeout: float = 600.0,
         connect_timeout: float = 30.0,
         probe_timeout: float = 3.0,
@@ -151,6 +160,7 @@ class Client(SubmitMethods):
         strict: bool = False,
         cache: bool = True,
         policy: Policy | None = None,
+        envelope: Extras | None = None,
         roots: Roots | None = None,
         on_sample: OnSample | None = None,
         on_elicit: OnElicit | None = None,
@@ -177,6 +187,14 @@ class Client(SubmitMethods):
         check_count("max_rounds", max_rounds)
         if sampling_tools and on_sample is None:
             raise ValueError("sampling_tools is about on_sample: give both, or neither")
+        policy = policy or Policy()
+        if envelope is not None and policy.envelope == "plain":
+            raise ValueError(
+                'envelope needs a policy that has one: Policy.pierre(), or envelope="pierre"'
+            )
+        list_timeout = policy.list_timeout_s if timeout is None else None
+        if timeout is None:
+            timeout = policy.timeout_s or _TIMEOUT_S
         for what, seconds in (
             ("timeout", timeout),
             ("max_timeout", max_timeout),
@@ -200,7 +218,7 @@ class Client(SubmitMethods):
             NotificationListeners(on_log, on_notification, on_list_changed, on_resource_updated),
             Cache() if cache else None,
             ConnectionOptions(
-                (policy or Policy()).replace(revision=revision or LATEST),
+                policy.replace(revision=revision or LATEST),
                 timeout,
                 max_timeout,
                 connect_timeout,
@@ -208,6 +226,8 @@ class Client(SubmitMethods):
                 strict,
                 on_progress,
                 raise_exceptions,
+                list_timeout,
+                envelope,
             ),
         )
         self._sender = RequestSender(self._connection, resolvers, max_rounds=max_rounds)

@@ -44,7 +44,7 @@ from ..jsonrpc.framing import Oversize
 from ..jsonrpc.limits import TransportName
 from ..jsonrpc.messages import Notification, Reply, Request, RequestId, shown_tuple
 from ..jsonrpc.outgoing import Pending, UnmatchedReply
-from ..jsonrpc.peer import Peer, ProtocolProblem, UnmatchedReplyEvent
+from ..jsonrpc.peer import Extras, Peer, ProtocolProblem, UnmatchedReplyEvent
 from ..jsonrpc.policy import Policy
 from ..mcp.meta import LOG_LEVEL
 from ..mcp.names import official, spoken
@@ -153,6 +153,7 @@ class Session:
         *,
         timeout: float,
         max_timeout: float,
+        list_timeout: float | None = None,
         handlers: ClientHandlers,
         callbacks: NotificationCallbacks,
         server_log: RateLimitedLog,
@@ -160,6 +161,7 @@ class Session:
         validator: MessageValidator | None = None,
         is_outlived: bool = False,
         server: str = "",
+        envelope: Extras | None = None,
     ) -> None:
         loop = asyncio.get_running_loop()
         self.transport = transport
@@ -213,10 +215,12 @@ class Session:
             on_reply=self._replied if validator is None else self._replied_checked,
             on_problem=self._problem,
             answers_faults=False,
+            envelope=envelope,
         )
         self._timeouts = RequestTimeouts(
             self._peer,
             timeout=timeout,
+            list_timeout=list_timeout,
             max_timeout=max_timeout,
             on_progress=on_progress,
             on_timeout=self._timed_out,

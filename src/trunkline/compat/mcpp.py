@@ -1,21 +1,24 @@
-"""The API of mcpp: message types, a request tracker, a timeout manager.
+"""The API of mcpp: message and capability types, a client, a request tracker, a timeout manager.
 
 Everything here decodes and encodes under `Policy.mcpp()`, which accepts a missing
 version, 1.0 as an id and null as params. `to_json` and `from_json` use parsed values,
 as in the original; `dump` returns bytes.
 
-Nothing here locks: callbacks run on the thread or event loop of the caller.
+`RequestTracker` and `TimeoutManager` may be used from several threads, such as one that calls
+`check_timeouts`. A callback runs on the thread that completes or checks, outside the lock, and
+each runs once.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable
+from threading import Lock
 from time import monotonic
-from typing import Any, ClassVar, Final, NamedTuple, TypeAlias
+from typing import TYPE_CHECKING, Any, ClassVar, Final, NamedTuple, TypeAlias
 
 from msgspec import UNSET, Struct, UnsetType, ValidationError, convert, to_builtins
 
-from ..errors import InvalidMessage, LocalProtocolError
+from ..errors import InvalidMessage, LocalProtocolError, PeerError, TrunklineError
 from ..jsonrpc import (
     Batch,
     Codec,
@@ -34,9 +37,24 @@ from ..jsonrpc import (
 )
 from ..jsonrpc.deadlines import Deadlines
 from ..jsonrpc.messages import SentRequest, Shown
+from ..mcp.types import (
+    ClientCapabilities,
+    Implementation,
+    InitializeRequestParams,
+    InitializeResult,
+    ServerCapabilities,
+    ServerCapabilitiesPrompts,
+    ServerCapabilitiesResources,
+    ServerCapabilitiesTools,
+)
 from ..spec.error_kinds import ErrorKind
 from ..spec.profiles import profile
+from ..transports.base import Transport
 from ._text import text_of
+
+if TYPE_CHECKING:
+    from ..client import SyncClient, ToolResult
+    from ..client.connect.targets import TargetLike
 
 __all__ = [
     "INTERNAL_ERROR",
@@ -45,20 +63,45 @@ __all__ = [
     "METHOD_NOT_FOUND",
     "PARSE_ERROR",
     "UNSET",
+    "CapabilitySet",
+    "ClientCapabilities",
     "ErrorCallback",
+    "Implementation",
+    "InitializeRequestParams",
+    "InitializeResult",
     "JsonRpcError",
     "JsonRpcNotification",
     "JsonRpcRequest",
     "JsonRpcResponse",
     "JsonValue",
+    "LoggingCapability",
+    "McpClient",
+    "MessageCallback",
+    "PromptCapability",
     "RequestId",
+    "RequestMeta",
     "RequestTracker",
+    "ResourceCapability",
     "ResponseCallback",
+    "ServerCapabilities",
+    "TimeoutEntry",
     "TimeoutManager",
+    "ToolCapability",
     "ToolExecutionError",
+    "Transport",
 ]
 
 JsonValue: TypeAlias = Any
+
+# The types of the handshake are those of `trunkline.mcp`.
+RequestMeta: TypeAlias = dict[str, Any]
+CapabilitySet: TypeAlias = dict[str, dict[str, Any]]
+LoggingCapability: TypeAlias = dict[str, Any]
+PromptCapability: TypeAlias = ServerCapabilitiesPrompts
+ResourceCapability: TypeAlias = ServerCapabilitiesResources
+ToolCapability: TypeAlias = ServerCapabilitiesTools
+# `transport.on_message`: called with a frame and its route.
+MessageCallback: TypeAlias = Callable[[bytes, Any], None]
 
 _VERSION: Final = "2.0"
 _POLICY: Final = Policy.mcpp()
@@ -208,11 +251,15 @@ ErrorCallback: TypeAlias = Callable[[JsonRpcError], None]
 
 
 class RequestTracker:
-    """Ids for requests, counted from 0, and the callbacks that wait for their responses."""
+    """Ids for requests, counted from 0, and the callbacks that wait for their responses.
 
-    __slots__ = ("_ids", "_outgoing")
+    Safe to use from several threads.
+    """
+
+    __slots__ = ("_ids", "_lock", "_outgoing")
 
     def __init__(self) -> None:
+        self._lock = Lock()
         self._ids = IdSource(first=_POLICY.first_id, maximum=_POLICY.max_id)
         self._outgoing = OutgoingRequests()
 
@@ -222,7 +269,8 @@ class RequestTracker:
         Raises:
             IdsExhausted: all ids are used; a new connection starts a new count.
         """
-        return self._ids.next()
+        with self._lock:
+            return self._ids.next()
 
     def register_pending(self, id: RequestId, callback: ResponseCallback) -> None:
         """Keep `callback` for the response to `id`.
@@ -230,32 +278,41 @@ class RequestTracker:
         Raises:
             LocalProtocolError: the id has a callback already, which is kept.
         """
-        self._outgoing.open(Pending(id, "", waiter=callback))
-        self._ids.claim(id)
+        with self._lock:
+            self._outgoing.open(Pending(id, "", waiter=callback))
+            self._ids.claim(id)
 
     def complete(self, id: RequestId) -> ResponseCallback | None:
-        """Remove and return the callback of `id`, or None."""
-        pending = self._outgoing.match(id, is_error=False)
+        """Remove and return the callback of `id`, or None; of several threads one gets it."""
+        with self._lock:
+            pending = self._outgoing.match(id, is_error=False)
         if not isinstance(pending, Pending):
             return None
         callback: ResponseCallback = pending.waiter
         return callback
 
 
-class _TimeoutEntry(NamedTuple):
+class TimeoutEntry(NamedTuple):
+    """The deadline of a request, and what to call after it."""
+
     deadline: float
     callback: Callable[[], None]
 
 
 class TimeoutManager:
-    """Callbacks for requests that take too long. Times are seconds of a monotonic clock."""
+    """Callbacks for requests that take too long. Times are seconds of a monotonic clock.
 
-    __slots__ = ("_deadlines", "_entries", "default_timeout")
+    Safe to use from several threads; callbacks run without the lock.
+    """
+
+    __slots__ = ("_deadlines", "_entries", "_lock", "default_timeout")
 
     def __init__(self, default_timeout: float) -> None:
         self.default_timeout = default_timeout
+        # For both of these: a due deadline is never lost between them.
+        self._lock = Lock()
         self._deadlines: Deadlines[RequestId] = Deadlines()
-        self._entries: dict[RequestId, _TimeoutEntry] = {}
+        self._entries: dict[RequestId, TimeoutEntry] = {}
 
     def set_timeout(
         self,
@@ -272,13 +329,15 @@ class TimeoutManager:
         """
         start = monotonic() if now is None else now
         deadline = start + (self.default_timeout if timeout is None else timeout)
-        self._entries[id] = _TimeoutEntry(deadline, on_timeout)
-        self._deadlines.set(id, deadline)
+        with self._lock:
+            self._deadlines.set(id, deadline)
+            self._entries[id] = TimeoutEntry(deadline, on_timeout)
 
     def cancel(self, id: RequestId) -> None:
         """Remove the timeout of a request, if it has one."""
-        self._entries.pop(id, None)
-        self._deadlines.drop(id)
+        with self._lock:
+            self._entries.pop(id, None)
+            self._deadlines.drop(id)
 
     def check_timeouts(self, now: float | None = None) -> None:
         """Run the callbacks whose time has passed, earliest first.
@@ -287,15 +346,92 @@ class TimeoutManager:
         callback cancels or replaces does not fire. If a callback raises, those after
         it run at the next check.
         """
-        due = self._deadlines.due(monotonic() if now is None else now)
-        waiting = [(id, self._entries[id]) for id in reversed(due)]
+        with self._lock:
+            due = self._deadlines.due(monotonic() if now is None else now)
+            waiting = [(id, self._entries[id]) for id in reversed(due)]
         try:
             while waiting:
                 id, entry = waiting.pop()
-                if self._entries.get(id) is entry:
-                    self.cancel(id)
+                if self._take(id, entry):
                     entry.callback()
         finally:
-            for id, entry in waiting:
-                if self._entries.get(id) is entry:
-                    self._deadlines.set(id, entry.deadline)
+            with self._lock:
+                for id, entry in waiting:
+                    if self._entries.get(id) is entry:
+                        self._deadlines.set(id, entry.deadline)
+
+    def _take(self, id: RequestId, entry: TimeoutEntry) -> bool:
+        """Remove an entry that is due; return False if it was cancelled or replaced."""
+        with self._lock:
+            if self._entries.get(id) is not entry:
+                return False
+            del self._entries[id]
+            return True
+
+
+class McpClient:
+    """A client whose calls end in callbacks, over `trunkline.SyncClient`.
+
+    Callbacks run one after the other on one thread, which is that of the connection and not the
+    caller's: they must not block, and whatever they use must outlive the call.
+    """
+
+    __slots__ = ("_client",)
+
+    def __init__(self, target: TargetLike, **options: Any) -> None:
+        """Take an address, a command or a `Server`, and the options of `SyncClient`."""
+        # Imported here: the types need no client.
+        from ..client import SyncClient
+
+        options.setdefault("policy", _POLICY)
+        self._client: SyncClient = SyncClient(target, **options)
+
+    def connect(self) -> bool:
+        """Connect and negotiate a revision; return False if the server cannot be reached."""
+        try:
+            self._client.connect()
+        except TrunklineError:
+            return False
+        return True
+
+    def disconnect(self) -> None:
+        """Close the connection; open calls end with an error."""
+        self._client.close()
+
+    def is_connected(self) -> bool:
+        """Return True while the connection is open."""
+        return self._client.is_connected
+
+    def call_tool(
+        self,
+        name: str,
+        arguments: dict[str, Any] | None,
+        on_success: ResponseCallback,
+        on_error: ErrorCallback,
+    ) -> None:
+        """Call a tool; one of the callbacks is called, once, with the result or the error.
+
+        A tool that ran and failed is a result whose `isError` is true.
+        """
+        self._client.submit_tool(
+            name,
+            arguments,
+            on_success=lambda result: on_success(_json_of(result)),
+            on_error=lambda error: on_error(_error_of(error)),
+        )
+
+
+def _json_of(result: ToolResult[Any]) -> JsonValue:
+    members = {
+        "content": to_builtins(result.content),
+        "structuredContent": result.structured_content,
+        "isError": result.is_error or None,
+        "_meta": result.meta or None,
+    }
+    return {name: value for name, value in members.items() if value is not None}
+
+
+def _error_of(error: TrunklineError) -> JsonRpcError:
+    if isinstance(error, PeerError):
+        return JsonRpcError(error.code, error.message, UNSET if error.data is None else error.data)
+    return JsonRpcError(INTERNAL_ERROR, str(error))

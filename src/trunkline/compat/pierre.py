@@ -1,4 +1,4 @@
-"""The API of Pierre: one envelope with credentials and context.
+"""The API of Pierre: one envelope with credentials and context, and its protocol handler.
 
 Everything here decodes and encodes under `Policy.pierre()`. An absent member is UNSET
 where null is a valid value: an id of None is the null id of a request, and an absent id
@@ -7,12 +7,15 @@ makes a notification. The codec checks messages, and `trunkline.redaction` hides
 
 from __future__ import annotations
 
+import logging
+from collections.abc import Iterable
 from typing import Any, ClassVar, Final, Protocol, TypeAlias, overload
 
-from msgspec import UNSET, Struct, UnsetType
+from msgspec import UNSET, Struct, UnsetType, ValidationError, convert, to_builtins
 from msgspec.structs import replace
 
-from ..errors import InvalidMessage
+from .. import __version__
+from ..errors import InvalidMessage, ProtocolError
 from ..jsonrpc import (
     Codec,
     ErrorObject,
@@ -26,10 +29,13 @@ from ..jsonrpc import (
     named_error,
 )
 from ..jsonrpc.messages import Shown, shown
-from ..redaction import first_and_last, redact
+from ..mcp import types as mcp
+from ..redaction import first_and_last, redact, show
 from ..spec.error_kinds import ErrorKind
 from ..spec.profiles import profile
-from ..spec.profiles.pierre import SERVER_ERRORS
+from ..spec.profiles.pierre import SERVER_ERRORS, VERSIONS, negotiated
+from ..spec.profiles.wording import wording
+from ..spec.revisions import V2024_11_05, V2025_06_18
 
 __all__ = [
     "ERROR_AUTHENTICATION",
@@ -44,18 +50,41 @@ __all__ = [
     "JSONRPC_VERSION",
     "MSG_SERIALIZATION",
     "MSG_VERSION_MISMATCH",
+    "SERVER_VERSION",
+    "SUPPORTED_VERSIONS",
     "UNSET",
+    "ClientInfo",
+    "ExperimentalCapabilities",
+    "InitializeRequest",
+    "InitializeResponse",
     "JsonRpcError",
     "JsonRpcRequest",
     "JsonRpcResponse",
     "McpError",
     "McpRequest",
     "McpResponse",
+    "ProtocolError",
+    "ProtocolHandler",
+    "ServerCapabilities",
+    "capabilities_for_version",
     "default_request_id",
     "error_codes",
+    "get_tools",
+    "handle_initialize_internal",
+    "handle_ping",
+    "handle_tools_list",
+    "handle_unknown_method",
+    "negotiate_version",
+    "server_name_multitenant",
 ]
 
 JSONRPC_VERSION: Final = "2.0"
+# In order of preference.
+SUPPORTED_VERSIONS: Final = (V2025_06_18, V2024_11_05)
+# The version that `handle_initialize_internal` answers with.
+SERVER_VERSION: Final = __version__
+
+_log: Final = logging.getLogger("trunkline.compat")
 
 # Members of a request's `headers`.
 HEADER_TENANT_ID: Final = "x-tenant-id"
@@ -157,6 +186,10 @@ class JsonRpcRequest(
         Raises:
             LocalProtocolError: it cannot be encoded; the text has the place and the remedy.
         """
+        if not isinstance(self.params, dict | list | tuple | Struct | None):
+            # `from_json` would refuse it: JSON-RPC has objects and arrays as params.
+            kind = f"a {type(self.params).__name__}"
+            encode_errors.refuse("jsonrpc.params.type", where="/params", got=kind)
         context: dict[str, Any] = {
             "auth": self.auth_token,
             "headers": self.headers,
@@ -345,3 +378,153 @@ def _other_kind(got: str, expected: str) -> InvalidMessage:
 McpRequest: TypeAlias = JsonRpcRequest
 McpResponse: TypeAlias = JsonRpcResponse
 McpError: TypeAlias = JsonRpcError
+
+# -- the protocol handler ------------------------------------------------------------------------
+
+InitializeRequest: TypeAlias = mcp.InitializeRequestParams
+ClientInfo: TypeAlias = mcp.Implementation
+
+
+class ExperimentalCapabilities(Struct, frozen=True):
+    """The experimental features that Pierre declares."""
+
+    a2a: bool = True
+    streaming: bool = True
+
+    def to_json(self) -> dict[str, dict[str, Any]]:
+        """Return the member `experimental` of the capabilities: an entry for each that is on."""
+        return {name: {} for name in self.__struct_fields__ if getattr(self, name)}
+
+
+class ServerCapabilities(mcp.ServerCapabilities, frozen=True):
+    """The capabilities of a server, as MCP has them."""
+
+    @classmethod
+    def minimal(cls) -> ServerCapabilities:
+        """Return basic support of tools, and nothing else."""
+        return cls(tools=mcp.ServerCapabilitiesTools())
+
+
+class InitializeResponse(mcp.InitializeResult, frozen=True):
+    """The result of `initialize`."""
+
+    @classmethod
+    def new(cls, protocol_version: str, name: str, version: str) -> InitializeResponse:
+        """Return the result with the capabilities of a version."""
+        declared = capabilities_for_version(protocol_version)
+        return cls(declared, protocol_version, mcp.Implementation(name, version))
+
+    @classmethod
+    def new_with_ports(
+        cls, protocol_version: str, name: str, version: str, http_port: int
+    ) -> InitializeResponse:
+        """Return the same: MCP has no member for a port, and the client has the URL."""
+        return cls.new(protocol_version, name, version)
+
+
+def server_name_multitenant() -> str:
+    """Return the name that `handle_initialize_internal` answers with."""
+    return "trunkline"
+
+
+def negotiate_version(client_version: str) -> str:
+    """Return the version to answer with: the requested one, or what Pierre falls back to."""
+    if client_version in SUPPORTED_VERSIONS:
+        return client_version
+    row = negotiated(client_version)
+    if row.warns:
+        _log.warning(
+            "client requested unknown revision %s, falling back to %s",
+            show(client_version),
+            row.answer,
+        )
+    return row.answer
+
+
+def capabilities_for_version(version: str) -> ServerCapabilities:
+    """Return what Pierre declares in a version; for an unknown one the minimum."""
+    if version not in SUPPORTED_VERSIONS and version not in VERSIONS:
+        return ServerCapabilities.minimal()
+    all_of_them: dict[str, Any] = {
+        "tools": mcp.ServerCapabilitiesTools(),
+        "resources": mcp.ServerCapabilitiesResources(),
+        "prompts": mcp.ServerCapabilitiesPrompts(),
+        "logging": {},
+        "experimental": ExperimentalCapabilities().to_json(),
+    }
+    row = VERSIONS.get(version)
+    declared = (
+        all_of_them if row is None else {name: all_of_them[name] for name in row.capabilities}
+    )
+    return ServerCapabilities(**declared)
+
+
+def handle_initialize_internal(
+    request: McpRequest, http_port: int | None = None
+) -> JsonRpcResponse:
+    """Answer `initialize`: the version of the client if it is supported, else an error."""
+    id = _id_of(request)
+    try:
+        asked = convert(request.params, InitializeRequest)
+    except ValidationError:
+        row = wording("pierre", ErrorKind.INVALID_PARAMS, "initialize")
+        text = "" if row is None else row.message
+        return JsonRpcResponse.error(id, ERROR_INVALID_PARAMS, text)
+    version = asked.protocol_version
+    if version not in SUPPORTED_VERSIONS:
+        row = wording("pierre", ErrorKind.PROTOCOL_VERSION_MISMATCH)
+        known = {"clientVersion": version, "supportedVersions": ", ".join(SUPPORTED_VERSIONS)}
+        text = "" if row is None else row.message.format_map(known)
+        return JsonRpcResponse.error(id, ERROR_VERSION_MISMATCH, text)
+    _log.info(
+        "client %s requested revision %s; negotiated %s",
+        show(asked.client_info.name),
+        version,
+        version,
+    )
+    names = (version, server_name_multitenant(), SERVER_VERSION)
+    if http_port is None:
+        answer = InitializeResponse.new(*names)
+    else:
+        answer = InitializeResponse.new_with_ports(*names, http_port)
+    return JsonRpcResponse.success(id, to_builtins(answer))
+
+
+def handle_ping(request: McpRequest) -> JsonRpcResponse:
+    """Answer `ping` with an empty result."""
+    return JsonRpcResponse.success(_id_of(request), {})
+
+
+def get_tools(tools: Iterable[mcp.Tool] = ()) -> list[dict[str, Any]]:
+    """Return name, description and input schema of tools, as `tools/list` has them."""
+    shown = ("name", "description", "inputSchema")
+    return [
+        {name: value for name, value in to_builtins(tool).items() if name in shown}
+        for tool in tools
+    ]
+
+
+def handle_tools_list(request: McpRequest, tools: Iterable[mcp.Tool] = ()) -> JsonRpcResponse:
+    """Answer `tools/list` with the given tools."""
+    return JsonRpcResponse.success(_id_of(request), {"tools": get_tools(tools)})
+
+
+def handle_unknown_method(request: McpRequest) -> JsonRpcResponse:
+    """Answer a method that does not exist with -32601, and its name in the text."""
+    text = f"Unknown method: {redact(request.method)}"
+    return JsonRpcResponse.error(_id_of(request), ERROR_METHOD_NOT_FOUND, text)
+
+
+def _id_of(request: McpRequest) -> RequestId | None:
+    return default_request_id() if request.id is UNSET else request.id
+
+
+class ProtocolHandler:
+    """The functions above as members, as in the original."""
+
+    SUPPORTED_VERSIONS: ClassVar[tuple[str, ...]] = SUPPORTED_VERSIONS
+
+    handle_initialize_internal = staticmethod(handle_initialize_internal)
+    handle_ping = staticmethod(handle_ping)
+    handle_tools_list = staticmethod(handle_tools_list)
+    handle_unknown_method = staticmethod(handle_unknown_method)

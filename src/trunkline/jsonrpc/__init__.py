@@ -16,8 +16,8 @@ __all__, __getattr__, __dir__ = lazy_exports(
         "incoming": "IncomingRequest IncomingRequests",
         "limits": "Limits",
         "messages": (
-            "Batch Call ErrorObject ExtendedCall ExtendedNotification ExtendedRequest Failure "
-            "Message Notification Reply Request RequestId Success"
+            "Batch Call EnvelopeExtras ErrorObject ExtendedCall ExtendedNotification "
+            "ExtendedRequest Failure Message Notification Reply Request RequestId Success"
         ),
         "outgoing": "OutgoingRequests Pending Replies UnmatchedReply",
         "peer": "Peer ProtocolProblem UnmatchedReplyEvent",

@@ -22,6 +22,7 @@ from .incoming import IncomingRequests as IncomingRequests
 from .limits import Limits as Limits
 from .messages import Batch as Batch
 from .messages import Call as Call
+from .messages import EnvelopeExtras as EnvelopeExtras
 from .messages import ErrorObject as ErrorObject
 from .messages import ExtendedCall as ExtendedCall
 from .messages import ExtendedNotification as ExtendedNotification
@@ -54,6 +55,7 @@ __all__ = [
     "Codec",
     "ContentLengthFraming",
     "DetectingFraming",
+    "EnvelopeExtras",
     "ErrorObject",
     "Event",
     "EventReader",

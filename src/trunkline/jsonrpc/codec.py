@@ -90,6 +90,8 @@ class Codec:
             policy.strictness == "strict"
             or limits.depth is not None
             or limits.integer_digits < MAX_INTEGER_DIGITS
+            # Which codes a profile has is not a type that the decoder checks.
+            or policy.unknown_code == "reject"
         )
         # Up to this size a text is decoded at once; with a pre-scan, none is.
         self._straight = -1 if self._prescan else self._limit

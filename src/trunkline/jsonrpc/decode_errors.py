@@ -28,6 +28,7 @@ from msgspec.json import Decoder, encode
 from ..errors import NOTHING, InvalidMessage
 from ..spec.error_kinds import ErrorKind
 from ..spec.jsonrpc import RULES
+from ..spec.profiles import profile
 from . import tokenizer
 from .error_codes import named_error
 from .framing import MAX_HEAD_BYTES
@@ -494,7 +495,18 @@ class _Members:
             return self.broken("jsonrpc.error.code", "error/code")
         if "message" not in error or not isinstance(_read(error["message"]), str):
             return self.broken("jsonrpc.error.message", "error/message")
-        return self._numbers(raw, "error")
+        return self._unlisted(code, error["message"]) or self._numbers(raw, "error")
+
+    def _unlisted(self, code: int, message: Raw) -> InvalidMessage | None:
+        """Return the error for an error object that the policy does not accept."""
+        policy = self._policy
+        if policy.unknown_code != "reject":
+            return None
+        if profile(policy.codes).meaning(code, policy.revision) is None:
+            return self.broken("jsonrpc.error.unknown-code", "error/code")
+        return (
+            None if _read(message) else self.broken("jsonrpc.error.empty-message", "error/message")
+        )
 
     def _readable_id(self) -> RequestId | None:
         raw = self._members.get("id")

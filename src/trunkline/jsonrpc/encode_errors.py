@@ -133,6 +133,8 @@ def _check_call(call: Request | SentRequest | Notification, where: str) -> None:
 
 def _with_known_code(failure: Failure, policy: Policy, where: str) -> Failure:
     error = failure.error
+    if policy.unknown_code == "reject" and not error.message:
+        refuse("jsonrpc.error.empty-message", where=f"{where}/error/message", got=error.message)
     if policy.unknown_code == "pass" or profile(policy.codes).accepts(error.code, policy.revision):
         return failure
     if policy.unknown_code == "reject":

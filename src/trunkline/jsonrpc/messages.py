@@ -20,10 +20,12 @@ from ..redaction import HIDDEN, redact, show
 __all__ = [
     "Batch",
     "Call",
+    "EnvelopeExtras",
     "ErrorObject",
     "ExtendedCall",
     "ExtendedNotification",
     "ExtendedRequest",
+    "ExtendedSentRequest",
     "Failure",
     "Message",
     "Notification",
@@ -98,6 +100,43 @@ class ExtendedNotification(Notification, frozen=True, kw_only=True, tag="2.0"):
     auth: str | None = None
     headers: dict[str, Any] | None = None
     metadata: dict[str, str] = {}
+
+
+class ExtendedSentRequest(SentRequest, frozen=True, kw_only=True, tag="2.0"):
+    """A request as a peer encodes it, with credentials and context beside the params."""
+
+    auth: str | None = None
+    headers: dict[str, Any] | None = None
+    metadata: dict[str, str] = {}
+
+
+class EnvelopeExtras(Shown, Struct, frozen=True, kw_only=True):
+    """Credentials and context that a call carries beside its params.
+
+    Sent under a policy whose `envelope` is "pierre". The repr hides the token, and whatever
+    looks like a secret in headers and metadata.
+
+    Raises:
+        TypeError: a member has another type; the text names the member and not its value.
+    """
+
+    auth: str | None = None
+    headers: dict[str, Any] | None = None
+    metadata: dict[str, str] = {}
+
+    def __post_init__(self) -> None:
+        if self.auth is not None and not isinstance(self.auth, str):
+            raise TypeError("EnvelopeExtras.auth is a str or None")
+        if self.headers is not None and not _has_text_keys(self.headers):
+            raise TypeError("EnvelopeExtras.headers is a dict whose keys are str, or None")
+        if not _has_text_keys(self.metadata) or not all(
+            isinstance(value, str) for value in self.metadata.values()
+        ):
+            raise TypeError("EnvelopeExtras.metadata is a dict of str to str")
+
+
+def _has_text_keys(value: object) -> bool:
+    return isinstance(value, dict) and all(isinstance(key, str) for key in value)
 
 
 class ErrorObject(Shown, Struct, frozen=True):

@@ -36,11 +36,15 @@ from ..errors import InvalidMessage, LocalProtocolError
 from . import encode_errors
 from .codec import Codec, Envelope, Readable
 from .framing import Oversize
-from .ids import IdSource
+from .ids import IdSource, UuidSource
 from .incoming import IncomingRequest, IncomingRequests
 from .messages import (
     Batch,
+    EnvelopeExtras,
     ErrorObject,
+    ExtendedNotification,
+    ExtendedRequest,
+    ExtendedSentRequest,
     Failure,
     Notification,
     Reply,
@@ -51,8 +55,9 @@ from .messages import (
     shown_tuple,
 )
 from .outgoing import OutgoingRequests, Pending, Replies, UnmatchedReply
+from .policy import Policy
 
-__all__ = ["Peer", "ProtocolProblem", "UnmatchedReplyEvent"]
+__all__ = ["Extras", "Peer", "ProtocolProblem", "UnmatchedReplyEvent"]
 
 
 class UnmatchedReplyEvent(NamedTuple):
@@ -69,6 +74,8 @@ class UnmatchedReplyEvent(NamedTuple):
 ProtocolProblem: TypeAlias = InvalidMessage | UnmatchedReplyEvent
 
 Write: TypeAlias = Callable[[bytes, Any], object]
+# Sent with each call: a value, or a function of the method that returns one.
+Extras: TypeAlias = EnvelopeExtras | Callable[[str], EnvelopeExtras]
 WriteAnswer: TypeAlias = Callable[[bytes, Any, ErrorObject | InvalidMessage | None], object]
 
 
@@ -88,11 +95,15 @@ class Peer:
 
     Without `answers_faults` an invalid message is reported and never answered,
     alone or in a batch: it may be a log line on stdout, whose writer reads no answers.
+
+    `envelope` is sent with each request and notification, under a policy that has such an
+    envelope: credentials and context, or a function that returns them for a method.
     """
 
     __slots__ = (
         "_answers_faults",
         "_codec",
+        "_extras",
         "_ids",
         "_ids_last",
         "_incoming",
@@ -121,14 +132,15 @@ class Peer:
         on_problem: Callable[[ProtocolProblem, Any], object] = _ignore,
         on_settled: Callable[[Any], object] | None = None,
         write_answer: WriteAnswer | None = None,
-        ids: IdSource | None = None,
+        ids: IdSource | UuidSource | None = None,
         answers_faults: bool = True,
+        envelope: Extras | None = None,
     ) -> None:
         policy = codec.policy
         self._codec = codec
         self._outgoing = OutgoingRequests() if outgoing is None else outgoing
         self._incoming = IncomingRequests() if incoming is None else incoming
-        self._ids = IdSource(first=policy.first_id, maximum=policy.max_id) if ids is None else ids
+        self._ids = _ids_of(policy) if ids is None else ids
         self._ids_last = policy.ids_last_a_session
         self._write = write
         self._write_answer = write_answer
@@ -138,6 +150,7 @@ class Peer:
         self._on_problem = on_problem
         self._on_settled = on_settled
         self._answers_faults = answers_faults
+        self._extras = envelope
         self._is_closed = False
         # Of answers that wait for the other answers of their batch.
         self.batched_bytes = 0
@@ -335,17 +348,19 @@ class Peer:
         deadline: float | None = None,
         waiter: Any = None,
         route: Any = None,
+        envelope: EnvelopeExtras | None = None,
     ) -> Pending:
         """Send a request; its reply is passed to `on_reply` with the `Pending` returned here.
 
         Where `write` delivers at once `on_reply` is called before this returns, so pass the
         future or callback as `waiter`. An `id` of the caller must not be open; where ids
         are unique for a session it must be unused, and an integer above all used ones.
+        `envelope` replaces that of the peer for this request.
 
         Raises:
             IdsExhausted: the counter has no id left.
-            LocalProtocolError: the id is in use, the message cannot be encoded, or this peer
-                is closed. Nothing was sent.
+            LocalProtocolError: the id is in use, the message cannot be encoded, the policy has
+                no such envelope, or this peer is closed. Nothing was sent.
             ValueError: the deadline is NaN; nothing was sent.
         """
         if self._is_closed:
@@ -353,7 +368,12 @@ class Peer:
         if id is not None:
             self._check_own_id(id)
         chosen = self._next_id() if id is None else id
-        written = self._codec.encode(SentRequest(chosen, method, params))
+        if envelope is None and self._extras is None:
+            written = self._codec.encode(SentRequest(chosen, method, params))
+        else:
+            written = self._codec.encode(
+                ExtendedSentRequest(chosen, method, params, **self._carried(method, envelope))
+            )
         pending = Pending(chosen, method, replies, waiter)
         self._outgoing.open(pending, deadline=deadline)
         if id is not None and self._ids_last:
@@ -365,14 +385,39 @@ class Peer:
             raise
         return pending
 
-    def send_notification(self, method: str, params: Any = None, *, route: Any = None) -> None:
-        """Send a notification.
+    def send_notification(
+        self,
+        method: str,
+        params: Any = None,
+        *,
+        route: Any = None,
+        envelope: EnvelopeExtras | None = None,
+    ) -> None:
+        """Send a notification; `envelope` replaces that of the peer.
 
         Raises:
-            LocalProtocolError: it cannot be encoded, or this peer is closed.
+            LocalProtocolError: it cannot be encoded, the policy has no such envelope, or this
+                peer is closed.
         """
         self._check_open()
-        self._write(self._codec.encode(Notification(method, params)), route)
+        if envelope is None and self._extras is None:
+            message = Notification(method, params)
+        else:
+            message = ExtendedNotification(method, params, **self._carried(method, envelope))
+        self._write(self._codec.encode(message), route)
+
+    def _carried(self, method: str, given: EnvelopeExtras | None = None) -> dict[str, Any]:
+        """Return what a call carries beside its params, by member."""
+        if self._codec.policy.envelope == "plain":
+            encode_errors.refuse("jsonrpc.envelope.not-allowed")
+        extras = self._extras if given is None else given
+        if callable(extras):
+            extras = extras(method)
+        if not isinstance(extras, EnvelopeExtras):
+            raise TypeError(
+                f"the envelope of {method} is an EnvelopeExtras, not a {type(extras).__name__}"
+            )
+        return {"auth": extras.auth, "headers": extras.headers, "metadata": extras.metadata}
 
     def send_batch(
         self,
@@ -385,7 +430,8 @@ class Peer:
         """Send several calls as a batch; return its open requests, in order.
 
         A request whose id is None is given one. `waiters`, if any, has one item for each
-        request; the deadline applies to each.
+        request; the deadline applies to each. An `ExtendedRequest` or `ExtendedNotification`
+        keeps its own envelope; other calls carry that of the peer.
 
         Raises:
             IdsExhausted: the counter has no id left.
@@ -402,7 +448,7 @@ class Peer:
             if isinstance(call, Request) and call.id is not None:
                 self._check_own_id(call.id, own)
                 own.add(call.id)
-        batch = Batch(self._with_id(call, own) for call in calls)
+        batch = Batch(self._with_id(self._with_extras(call), own) for call in calls)
         requests = [call for call in batch if isinstance(call, Request)]
         expected = [
             Pending(call.id, call.method, Replies.ONE, waiter)  # type: ignore[arg-type]  # has one
@@ -422,6 +468,14 @@ class Peer:
             raise
         return expected
 
+    def _with_extras(self, call: Request | Notification) -> Request | Notification:
+        if self._extras is None or isinstance(call, ExtendedRequest | ExtendedNotification):
+            return call
+        carried = self._carried(call.method)
+        if isinstance(call, Request):
+            return ExtendedRequest(call.method, call.params, id=call.id, **carried)
+        return ExtendedNotification(call.method, call.params, **carried)
+
     def _with_id(
         self, call: Request | Notification, taken: Set[RequestId]
     ) -> Request | Notification:
@@ -429,8 +483,8 @@ class Peer:
             return replace(call, id=self._next_id(taken))
         return call
 
-    def _next_id(self, taken: Set[RequestId] = frozenset()) -> int:
-        id = self._ids.next()
+    def _next_id(self, taken: Set[RequestId] = frozenset()) -> RequestId:
+        id: RequestId = self._ids.next()
         # A caller chose this one; or it closed lately, and its answer may still arrive.
         while self._outgoing.remembers(id) or id in taken:
             id = self._ids.next()
@@ -485,6 +539,12 @@ class Peer:
         """Close; return the outgoing and incoming requests still open, each oldest first."""
         self._is_closed = True
         return self._outgoing.drain(), self._incoming.drain()
+
+
+def _ids_of(policy: Policy) -> IdSource | UuidSource:
+    if policy.ids == "uuid":
+        return UuidSource()
+    return IdSource(first=policy.first_id, maximum=policy.max_id)
 
 
 class _BatchAnswer:

@@ -26,6 +26,7 @@ _MAX_ID: Final = 2**53 - 1
 _KINDS: Final = {
     "mixed_batches": bool,
     "explain": bool,
+    "ping_first": bool,
     "first_id": int,
     "max_id": int,
     "limits": Limits,
@@ -39,7 +40,8 @@ class Policy(Struct, frozen=True, kw_only=True):
     revision: str = LATEST
     # The profile of `trunkline.spec.profiles` that defines the error codes.
     codes: str = "mcp"
-    # How to send an error code that the profile does not define.
+    # How to send an error code that the profile does not define. "reject" also refuses an error
+    # that is received with such a code, or with an empty message.
     unknown_code: Literal["pass", "to-internal", "reject"] = "pass"
     # Whether batches are accepted.
     batch: Literal["by-revision", "accept", "reject"] = "by-revision"
@@ -59,15 +61,24 @@ class Policy(Struct, frozen=True, kw_only=True):
     results: Literal["object", "any"] = "object"
     # Whether an id is unique for a session, or only while its request is open.
     id_reuse: Literal["by-revision", "session", "open"] = "by-revision"
-    # The range of generated ids; ids of the peer may be any integer.
+    # Whether generated ids are counted integers, or random UUIDs in text form.
+    ids: Literal["counted", "uuid"] = "counted"
+    # The range of counted ids; ids of the peer may be any integer.
     first_id: int = 1
     max_id: int = _MAX_ID
-    # The answer of a server to a revision that it does not support.
-    version_policy: Literal["counter-offer", "reject", "fallback"] = "counter-offer"
+    # The answer of a server to a revision that it does not support: its newest one, an error, its
+    # newest one with a warning, or what the version table of Pierre says.
+    version_policy: Literal["counter-offer", "reject", "fallback", "pierre"] = "counter-offer"
+    # Whether a server answers `ping` before `initialize`.
+    ping_first: bool = True
     # Whether a failed tool or invalid arguments give an `isError` result or a protocol error.
     tool_failures: Literal["by-revision", "error"] = "by-revision"
     # Whether method names are accepted or sent without their prefix `notifications/`.
     method_names: Literal["prefixed", "accept-bare", "emit-bare"] = "prefixed"
+    # Seconds that a client waits for an answer, and for a page of a list; None is the default of
+    # the client. An explicit `timeout` of a client replaces both.
+    timeout_s: float | None = None
+    list_timeout_s: float | None = None
     limits: Limits = Limits()
     # Whether the envelope carries auth, headers and metadata.
     envelope: Literal["plain", "pierre"] = "plain"
@@ -90,6 +101,12 @@ class Policy(Struct, frozen=True, kw_only=True):
             value = getattr(self, name)
             if type(value) is not kind:
                 raise ValueError(f"Policy.{name} is of type {kind.__name__}, not {show(value)}")
+        for name in ("timeout_s", "list_timeout_s"):
+            seconds = getattr(self, name)
+            if seconds is not None and not (type(seconds) in (int, float) and seconds > 0):
+                raise ValueError(
+                    f"Policy.{name} is a number of seconds above 0, or None, not {show(seconds)}"
+                )
         if self.first_id < 0 or self.max_id < self.first_id:
             raise ValueError("Policy.first_id and max_id are a range of ids from 0 upwards")
 

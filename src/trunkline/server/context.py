@@ -198,6 +198,21 @@ class Context(Struct, eq=False):
         request = getattr(self._asked.route, "request", None)
         return {} if request is None else request.readable_headers()
 
+    @property
+    def auth(self) -> str | None:
+        """The credentials in the envelope of the request, as sent and unverified.
+
+        Only a policy such as `Policy.pierre()` reads them. They are in no repr and no log line.
+        """
+        found = getattr(self._asked.envelope, "auth", None)
+        return found if isinstance(found, str) else None
+
+    @property
+    def metadata(self) -> dict[str, str]:
+        """The metadata in the envelope of the request; empty without such an envelope."""
+        found = getattr(self._asked.envelope, "metadata", None)
+        return dict(found) if isinstance(found, dict) else {}
+
     def close_stream(self) -> bool:
         """Close the connection that waits for the answer; the client comes back for it later.
 

@@ -12,7 +12,8 @@ from __future__ import annotations
 
 import logging
 import os
-from typing import TYPE_CHECKING, Final
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any, Final
 
 from msgspec import UNSET
 
@@ -33,6 +34,7 @@ from ..migration_hints import CONTEXT_ATTRIBUTES, missing_attribute
 from ..redaction import show
 from ..spec.error_kinds import ErrorKind
 from ..spec.mcp.methods import METHODS
+from ..spec.profiles.wording import wording
 from .handlers.json_encoding import OutputMismatch
 
 if TYPE_CHECKING:
@@ -46,6 +48,8 @@ __all__ = [
     "one_line",
     "refusal",
     "tool_failure",
+    "unencodable",
+    "worded_error",
 ]
 
 _log: Final = logging.getLogger("trunkline.server")
@@ -58,6 +62,36 @@ _ASKED: Final = frozenset(
 
 class HandlerTimeout(Exception):
     """A handler exceeded its timeout."""
+
+
+def worded_error(
+    kind: str,
+    policy: Policy,
+    method: str,
+    message: str | None = None,
+    known: Mapping[str, Any] | None = None,
+    **facts: Any,
+) -> ErrorObject:
+    """Return the error of a kind, in the words of the policy's profile if it has its own.
+
+    Without such words `message` is the text and `facts` are the data; `known` is for the words
+    of a profile alone.
+    """
+    words = wording(policy.codes, kind, method)
+    if words is None:
+        return named_error(kind, policy=policy, message=message, **facts)
+    given = {"method": method, "details": message, **facts, **(known or {})}
+    text = words.message.format_map(given) if words.message else None
+    data = {name: given[name] for name in words.data if given.get(name) is not None}
+    return named_error(kind, policy=policy, message=text, **data)
+
+
+def unencodable(policy: Policy) -> ErrorObject:
+    """Return the error for a result that cannot be encoded."""
+    try:
+        return named_error("SERIALIZATION_FAILED", policy=policy)
+    except LookupError:  # few profiles tell it from other internal errors
+        return named_error(ErrorKind.INTERNAL_ERROR, policy=policy)
 
 
 def refusal(error: RequestError, policy: Policy) -> ErrorObject:

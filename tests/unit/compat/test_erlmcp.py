@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
 
+from trunkline import Client, PeerError, Server
 from trunkline.compat import erlmcp
 from trunkline.errors import (
     IdsExhausted,
@@ -15,7 +17,7 @@ from trunkline.errors import (
     LocalProtocolError,
     RemoteProtocolError,
 )
-from trunkline.jsonrpc import Batch, ErrorObject, Failure, Notification, Request, Success
+from trunkline.jsonrpc import Batch, ErrorObject, Failure, Notification, Policy, Request, Success
 
 MIB = 1024 * 1024
 
@@ -853,3 +855,82 @@ def test_no_fault_shows_or_sends_back_a_token(text: str, showings: Callable[[obj
     assert CANARY not in showings(fault)
     assert CANARY.encode() not in (fault.answer() or b"")
     assert CANARY not in repr(erlmcp.reason_of(fault))
+
+
+# -- responses, sessions, clients ---------------------------------------------------------------
+
+
+def test_a_response_is_made_of_a_result_or_an_error() -> None:
+    made = erlmcp.json_rpc_response
+    assert made(1, {"a": 1}) == Success(1, {"a": 1})
+    assert made(id=1, result=None) == Success(1, None)
+    assert made(2, error=erlmcp.mcp_error(-32002, "Tool not found")) == Failure(
+        2, ErrorObject(-32002, "Tool not found")
+    )
+    assert made(2, error={"code": 5, "message": "m"}) == Failure(2, ErrorObject(5, "m"))
+    for both in ({}, {"result": 1, "error": {"code": 5, "message": "m"}}):
+        with pytest.raises(LocalProtocolError, match=r"jsonrpc\.reply\.one-outcome"):
+            made(1, **both)
+    assert isinstance(made(1, {}), made)
+    assert not isinstance(Request("m", id=1), made)
+
+
+def weather() -> Server:
+    app = Server("weather", policy=Policy.erlmcp())
+
+    @app.tool
+    def forecast(city: str) -> str:
+        return f"Rain in {city}"
+
+    return app
+
+
+INITIALIZE = {
+    "protocolVersion": "2025-11-25",
+    "capabilities": {},
+    "clientInfo": {"name": "claude-client", "version": "1.0.0"},
+}
+
+
+async def test_a_request_before_initialize_is_refused_and_served_after_it() -> None:
+    async with erlmcp.server_state(weather()) as state:
+        early = await erlmcp.handle_request(1, "tools/list", {}, state)
+        assert isinstance(early, Failure)
+        assert early.error.code == erlmcp.MCP_ERROR_NOT_INITIALIZED
+        opened = await erlmcp.handle_initialize("2", INITIALIZE, state)
+        assert isinstance(opened, Success)
+        assert opened.result["protocolVersion"] == "2025-11-25"
+        call = {"name": "forecast", "arguments": {"city": "Oslo"}}
+        called = await erlmcp.handle_request(3, "tools/call", call, state)
+        assert isinstance(called, Success)
+        assert called.result["content"][0]["text"] == "Rain in Oslo"
+
+
+async def test_a_client_calls_notifies_and_sends_batches_by_the_names_of_the_original() -> None:
+    heard: list[Any] = []
+    app = weather()
+    app.notification("example.com/noted")(heard.append)
+    policy = Policy.erlmcp()
+    async with Client(app, policy=policy, revision=policy.revision) as client:
+        assert (await erlmcp.call_tool(client, "forecast", {"city": "Oslo"})).text == "Rain in Oslo"
+        erlmcp.send_notification(client, "example.com/noted", {"a": 1})
+        good, bad = await erlmcp.batch(
+            client,
+            [
+                Request("tools/call", {"name": "forecast", "arguments": {"city": "Bern"}}, id=None),
+                Notification("example.com/noted", {"a": 2}),
+                Request("tools/call", {"name": "gone"}, id=None),
+            ],
+        )
+    assert isinstance(good, dict)
+    assert good["content"][0]["text"] == "Rain in Bern"
+    assert isinstance(bad, PeerError)
+    assert (bad.code, bad.message) == (-32002, "Tool not found")
+    assert heard == [{"a": 1}, {"a": 2}]
+
+
+def test_an_error_is_sent_to_a_transport() -> None:
+    sent: list[Any] = []
+    transport = SimpleNamespace(send=lambda frame, route: sent.append(frame))
+    erlmcp.send_error_via_registry(transport, 7, -32005, "early")  # type: ignore[arg-type]
+    assert sent == [b'{"jsonrpc":"2.0","id":7,"error":{"code":-32005,"message":"early"}}']

@@ -3,11 +3,15 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable
+import sys
+import threading
+from collections.abc import Callable, Iterator
+from queue import Queue
 from typing import Any
 
 import pytest
 
+from trunkline import Server, ToolError
 from trunkline.compat import mcpp
 from trunkline.compat.mcpp import (
     UNSET,
@@ -25,6 +29,9 @@ NAMES = """
     RequestId JsonValue JsonRpcRequest JsonRpcResponse JsonRpcNotification JsonRpcError
     ToolExecutionError RequestTracker ResponseCallback ErrorCallback TimeoutManager
     PARSE_ERROR INVALID_REQUEST METHOD_NOT_FOUND INVALID_PARAMS INTERNAL_ERROR UNSET
+    InitializeRequestParams InitializeResult RequestMeta ServerCapabilities ClientCapabilities
+    Implementation CapabilitySet LoggingCapability PromptCapability ResourceCapability
+    ToolCapability Transport MessageCallback McpClient TimeoutEntry
 """
 
 
@@ -389,3 +396,170 @@ def test_the_tracker_and_the_timeouts_show_no_token(showings: Callable[[object],
     tracker.register_pending(CANARY, ignore)
     timeouts.set_timeout(CANARY, 1.0, lambda: None, now=0.0)
     assert CANARY not in showings(tracker) + showings(timeouts)
+
+
+# -- threads ------------------------------------------------------------------------------------
+
+
+@pytest.fixture
+def busy_switching() -> Iterator[None]:
+    """Let threads take turns as often as the interpreter can."""
+    before = sys.getswitchinterval()
+    sys.setswitchinterval(1e-6)
+    yield
+    sys.setswitchinterval(before)
+
+
+@pytest.mark.usefixtures("busy_switching")
+def test_a_timeout_that_is_due_fires_once_though_another_thread_checks() -> None:
+    count = 10_000
+    fired: list[int] = []
+    failures: list[BaseException] = []
+    manager = mcpp.TimeoutManager(0)
+    done = threading.Event()
+
+    def check() -> None:
+        try:
+            while not done.is_set():
+                manager.check_timeouts(now=1)
+        except BaseException as error:  # noqa: BLE001  # a thread must not swallow it
+            failures.append(error)
+
+    checker = threading.Thread(target=check)
+    checker.start()
+    try:
+        for id in range(count):
+            manager.set_timeout(id, None, lambda id=id: fired.append(id), now=0)  # type: ignore[misc]
+            if id % 5 == 4:
+                manager.set_timeout(-id, None, lambda: fired.append(-1), now=100)
+                manager.cancel(-id)
+    finally:
+        done.set()
+        checker.join()
+    manager.check_timeouts(now=1)
+    assert failures == []
+    assert sorted(fired) == list(range(count))
+
+
+@pytest.mark.usefixtures("busy_switching")
+def test_two_threads_that_check_run_each_callback_once() -> None:
+    count = 2_000
+    fired: list[int] = []
+    manager = mcpp.TimeoutManager(0)
+    for id in range(count):
+        manager.set_timeout(id, None, lambda id=id: fired.append(id), now=0)  # type: ignore[misc]
+    threads = [threading.Thread(target=manager.check_timeouts, args=(1,)) for _ in range(2)]
+    for each in threads:
+        each.start()
+    for each in threads:
+        each.join()
+    assert sorted(fired) == list(range(count))
+
+
+@pytest.mark.usefixtures("busy_switching")
+def test_of_two_threads_one_gets_the_callback_and_no_id_is_given_twice() -> None:
+    count = 5_000
+    tracker = mcpp.RequestTracker()
+    ids: list[int] = []
+    failures: list[BaseException] = []
+
+    def register() -> None:
+        try:
+            for _ in range(count):
+                id = tracker.next_id()
+                tracker.register_pending(id, ids.append)
+                ids.append(id)
+        except BaseException as error:  # noqa: BLE001  # a thread must not swallow it
+            failures.append(error)
+
+    in_threads(register, register)
+    assert sorted(ids) == list(range(2 * count))
+    won: list[int] = []
+
+    def complete() -> None:
+        try:
+            won.extend(id for id in range(2 * count) if tracker.complete(id) is not None)
+        except BaseException as error:  # noqa: BLE001  # a thread must not swallow it
+            failures.append(error)
+
+    in_threads(complete, complete)
+    assert failures == []
+    assert sorted(won) == list(range(2 * count))
+
+
+def test_the_tracker_is_locked_whenever_its_tables_are_used() -> None:
+    tracker = mcpp.RequestTracker()
+    seen: list[tuple[str, bool]] = []
+
+    class Watched:
+        def __init__(self, inner: Any) -> None:
+            self.inner = inner
+
+        def __getattr__(self, name: str) -> Any:
+            seen.append((name, tracker._lock.locked()))
+            return getattr(self.inner, name)
+
+    tracker._ids = Watched(tracker._ids)  # type: ignore[assignment]
+    tracker._outgoing = Watched(tracker._outgoing)  # type: ignore[assignment]
+    tracker.register_pending(tracker.next_id(), print)
+    assert tracker.complete(0) is print
+    assert seen == [(name, True) for name in ("next", "open", "claim", "match")]
+
+
+def in_threads(*works: Callable[[], None]) -> None:
+    threads = [threading.Thread(target=work) for work in works]
+    for each in threads:
+        each.start()
+    for each in threads:
+        each.join()
+
+
+# -- the client ---------------------------------------------------------------------------------
+
+
+def test_a_client_calls_back_with_the_result_or_the_error_on_one_thread() -> None:
+    app = Server("s")
+
+    @app.tool
+    def add(a: int, b: int) -> int:
+        return a + b
+
+    @app.tool
+    def fails() -> str:
+        raise ToolError("no luck")
+
+    ended: Queue[tuple[str, Any, int]] = Queue()
+
+    def success(value: Any) -> None:
+        ended.put(("success", value, threading.get_ident()))
+
+    def error(value: mcpp.JsonRpcError) -> None:
+        ended.put(("error", value, threading.get_ident()))
+
+    client = mcpp.McpClient(app, revision="2025-11-25")
+    assert not client.is_connected()
+    assert client.connect()
+    assert client.is_connected()
+    try:
+        threads = set()
+        for name, arguments in (("add", {"a": 1, "b": 2}), ("fails", {}), ("gone", {})):
+            client.call_tool(name, arguments, success, error)
+            kind, value, thread = ended.get(timeout=30)
+            threads.add(thread)
+            if name == "add":
+                assert (kind, value["structuredContent"]) == ("success", {"result": 3})
+                assert value["content"] == [{"type": "text", "text": "3"}]
+            elif name == "fails":
+                assert (kind, value["isError"]) == ("success", True)
+            else:
+                assert (kind, value.code) == ("error", mcpp.INVALID_PARAMS)
+        assert len(threads) == 1
+    finally:
+        client.disconnect()
+    assert not client.is_connected()
+
+
+def test_a_server_that_cannot_be_reached_is_not_connected_to() -> None:
+    client = mcpp.McpClient(["/no/such/command"], connect_timeout=5)
+    assert client.connect() is False
+    assert not client.is_connected()

@@ -10,6 +10,7 @@ from collections.abc import Callable
 from typing import Any
 
 import pytest
+from msgspec import to_builtins
 
 from trunkline.compat import pierre
 from trunkline.compat.pierre import (
@@ -20,6 +21,7 @@ from trunkline.compat.pierre import (
     error_codes,
 )
 from trunkline.errors import InvalidMessage, LocalProtocolError
+from trunkline.mcp.types import Tool
 
 JWT = "eyJhbGciOiJSUzI1NiIsInR5cCI6IkpXVCJ9.eyJzdWIiOiJjYW5hcnkifQ.V6T6QMBvcanary0123456789"
 CANARY = "canary-7f3a91c04e5d-and-more"
@@ -30,6 +32,10 @@ NAMES = """
     McpError default_request_id HEADER_TENANT_ID HEADER_TENANT_NAME HEADER_REQUEST_ID
     HEADER_ENABLE_EXPERIMENTAL ERROR_INVALID_PARAMS ERROR_METHOD_NOT_FOUND ERROR_VERSION_MISMATCH
     ERROR_SERIALIZATION ERROR_AUTHENTICATION MSG_VERSION_MISMATCH MSG_SERIALIZATION UNSET
+    SUPPORTED_VERSIONS SERVER_VERSION server_name_multitenant ProtocolHandler ProtocolError
+    InitializeRequest InitializeResponse ClientInfo ServerCapabilities ExperimentalCapabilities
+    handle_initialize_internal handle_ping handle_tools_list get_tools handle_unknown_method
+    negotiate_version capabilities_for_version
 """
 
 
@@ -370,3 +376,104 @@ def test_a_request_that_cannot_be_written_shows_no_token() -> None:
     with pytest.raises(LocalProtocolError, match="/params/x") as caught:
         request.to_json()
     assert CANARY not in repr(caught.value)
+
+
+# -- the protocol handler -----------------------------------------------------------------------
+
+ASKED = {
+    "protocolVersion": "2025-06-18",
+    "capabilities": {},
+    "clientInfo": {"name": "claude-desktop", "version": "0.7.0"},
+}
+
+
+@pytest.mark.parametrize("params", ["x", 5, True])
+def test_params_that_nobody_could_read_are_not_written(params: Any) -> None:
+    with pytest.raises(LocalProtocolError, match=r"jsonrpc\.params\.type at /params"):
+        JsonRpcRequest.new("a", params).to_json()
+
+
+@pytest.mark.parametrize("params", [None, {}, {"a": 1}, [1, "x"]])
+def test_a_new_request_is_read_as_it_was_written(params: Any) -> None:
+    request = JsonRpcRequest.new("a", params)
+    assert JsonRpcRequest.from_json(request.to_json()) == request
+
+
+@pytest.mark.parametrize("port", [None, 8081])
+def test_initialize_echoes_a_supported_version_whatever_the_port(port: int | None) -> None:
+    request = JsonRpcRequest.new("initialize", ASKED)
+    result = pierre.ProtocolHandler.handle_initialize_internal(request, port).result
+    assert result["protocolVersion"] == "2025-06-18"
+    assert result["serverInfo"] == {
+        "name": pierre.server_name_multitenant(),
+        "version": pierre.SERVER_VERSION,
+    }
+    assert sorted(result["capabilities"]) == [
+        *("experimental", "logging", "prompts", "resources", "tools")
+    ]
+    assert result["capabilities"]["experimental"] == {"a2a": {}, "streaming": {}}
+
+
+def test_initialize_with_another_version_or_other_params_is_an_error() -> None:
+    handle = pierre.handle_initialize_internal
+    error = handle(JsonRpcRequest.new("initialize", {**ASKED, "protocolVersion": "1.0"})).error
+    assert error is not None
+    assert (error.code, error.message) == (
+        pierre.ERROR_VERSION_MISMATCH,
+        "Unsupported MCP protocol version. Client version: 1.0, "
+        "Supported versions: 2025-06-18, 2024-11-05",
+    )
+    error = handle(JsonRpcRequest.notification("initialize", {})).error
+    assert error is not None
+    assert (error.code, error.message) == (-32602, "Invalid initialize request parameters")
+
+
+@pytest.mark.parametrize(
+    ("asked", "answer", "warns"),
+    [
+        ("2025-06-18", "2025-06-18", False),
+        ("2024-11-05", "2024-11-05", False),
+        ("2024-10-07", "2024-10-07", False),
+        ("1.0", "1.0", True),
+        ("1", "1.0", True),
+        ("3000-01-01", "2024-11-05", True),
+    ],
+)
+def test_a_version_is_negotiated_as_pierre_does(
+    asked: str, answer: str, warns: bool, caplog: pytest.LogCaptureFixture
+) -> None:
+    assert pierre.negotiate_version(asked) == answer
+    assert ("falling back" in caplog.text) is warns
+
+
+@pytest.mark.parametrize(
+    ("version", "declared"),
+    [
+        ("2024-11-05", {"tools", "resources", "prompts", "logging", "experimental"}),
+        ("2024-10-07", {"tools", "resources"}),
+        ("1.0", {"tools"}),
+        ("nonsense", {"tools"}),
+    ],
+)
+def test_a_version_has_its_capabilities(version: str, declared: set[str]) -> None:
+    assert to_builtins(pierre.capabilities_for_version(version)).keys() == declared
+
+
+def test_ping_tools_and_unknown_methods_are_answered() -> None:
+    handler = pierre.ProtocolHandler
+    request = JsonRpcRequest.with_id("ping", None, "p")
+    assert handler.handle_ping(request) == JsonRpcResponse.success("p", {})
+    tool = Tool({"type": "object"}, "get_activities", description="Lists them", title="Hidden")
+    listed = handler.handle_tools_list(request, [tool]).result
+    assert listed == {
+        "tools": [
+            {
+                "name": "get_activities",
+                "description": "Lists them",
+                "inputSchema": {"type": "object"},
+            }
+        ]
+    }
+    error = handler.handle_unknown_method(JsonRpcRequest.with_id("a/b", None, 1)).error
+    assert error == JsonRpcError.new(-32601, "Unknown method: a/b")
+    assert handler.handle_ping(JsonRpcRequest.notification("ping")).id == 0

@@ -1034,3 +1034,16 @@ def test_the_benchmark_prints_times_and_memory(capsys: pytest.CaptureFixture[str
         "memory of the record alone",
     ):
         assert line in printed
+
+
+def test_a_parser_starts_with_the_map_of_the_guide() -> None:
+    time = [0.0]
+    with SpecParser.start_link({"cache_ttl": 600_000}, clock=lambda: time[0]) as parser:
+        parser.cache_parsed_spec()
+        time[0] = 599.0
+        assert parser.get_cached_spec().age_ms == 599_000
+        time[0] = 600.0
+        assert parser.get_cached_spec().age_ms == 0
+    assert SpecParser.start_link({}).get_spec_version() == "2025-11-25"
+    with pytest.raises(TypeError, match="start_link has no option 'ttl'"):
+        SpecParser.start_link({"ttl": 5})

@@ -18,6 +18,7 @@ from trunkline.jsonrpc import (
     Batch,
     Codec,
     ContentLengthFraming,
+    EnvelopeExtras,
     ErrorObject,
     Event,
     Failure,
@@ -114,6 +115,11 @@ def closed_peer() -> None:
     peer.send_notification("m")
 
 
+def extras_in_a_plain_envelope() -> None:
+    peer = Peer(Codec(), write=lambda *_: None, on_request=lambda *_: None)
+    peer.send_request("m", envelope=EnvelopeExtras(auth="x"))
+
+
 def cyclic() -> None:
     value: list[Any] = []
     value.append(value)
@@ -152,6 +158,10 @@ PROVOKED: dict[str, Callable[[], object]] = {
     "jsonrpc.batch.empty": lambda: encode(Batch()),
     "jsonrpc.batch.mixed": lambda: encode(Batch([Request("m", id=1), Success(1, {})])),
     "jsonrpc.error.unknown-code": lambda: Codec(REJECT).encode(Failure(1, ErrorObject(5, "x"))),
+    "jsonrpc.error.empty-message": lambda: Codec(REJECT).encode(
+        Failure(1, ErrorObject(-32603, ""))
+    ),
+    "jsonrpc.envelope.not-allowed": extras_in_a_plain_envelope,
     "jsonrpc.method.type": lambda: Codec(STRICT).encode(Notification("")),
     "jsonrpc.params.type": lambda: Codec(STRICT).encode(Notification("m", "text")),
     "jsonrpc.peer.closed": closed_peer,

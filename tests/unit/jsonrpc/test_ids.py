@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import ast
+from pathlib import Path
 from uuid import UUID
 
 import pytest
 
 from trunkline.errors import IdsExhausted, LocalProtocolError
-from trunkline.jsonrpc import IdSource, Policy
+from trunkline.jsonrpc import IdSource, Policy, ids
 
 
 def test_ids_count_upwards_from_one() -> None:
@@ -75,3 +77,14 @@ def test_uuids_are_random_texts() -> None:
     assert first != second
     assert str(UUID(first)) == first
     assert UUID(first).version == 4
+
+
+def test_no_counter_takes_a_lock() -> None:
+    tree = ast.parse(Path(ids.__file__).read_text(encoding="utf-8"))
+    assert [node for node in ast.walk(tree) if isinstance(node, ast.With | ast.AsyncWith)] == []
+    names = {node.attr for node in ast.walk(tree) if isinstance(node, ast.Attribute)}
+    names |= {node.id for node in ast.walk(tree) if isinstance(node, ast.Name)}
+    assert [name for name in names if "lock" in name.lower() or name == "acquire"] == []
+    imported = [node for node in ast.walk(tree) if isinstance(node, ast.Import)]
+    assert imported == []
+    assert IdSource.__slots__ == ("_next", "maximum")

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Callable
 from typing import Any
+from uuid import UUID
 
 import pytest
 from msgspec import UNSET, Raw, Struct
@@ -12,6 +13,7 @@ from msgspec import UNSET, Raw, Struct
 from trunkline.errors import IdsExhausted, InvalidMessage, LocalProtocolError
 from trunkline.jsonrpc import (
     Codec,
+    EnvelopeExtras,
     ErrorObject,
     ExtendedRequest,
     IdSource,
@@ -31,6 +33,7 @@ from trunkline.jsonrpc import (
     UnmatchedReplyEvent,
 )
 from trunkline.jsonrpc.outgoing import MAX_CLOSED_IDS
+from trunkline.jsonrpc.peer import Extras
 from trunkline.spec.revisions import REVISIONS
 
 # Ids last a session in the first and only while open in the second; both take batches.
@@ -52,6 +55,7 @@ class Side:
         *,
         ids: IdSource | None = None,
         answers_faults: bool = True,
+        envelope: Extras | None = None,
     ) -> None:
         self.sent: list[Any] = []
         self.routes: list[Any] = []
@@ -75,6 +79,7 @@ class Side:
             on_settled=self.settled.append,
             ids=ids,
             answers_faults=answers_faults,
+            envelope=envelope,
         )
 
     def _write(self, frame: bytes, route: Any) -> None:
@@ -242,6 +247,95 @@ def test_what_an_envelope_carries_beside_the_params_reaches_who_answers() -> Non
     (asked,) = server.asked
     assert (asked.envelope.auth, asked.envelope.metadata) == ("Bearer x", {"k": "v"})
     assert "Bearer" not in repr(asked)
+
+
+# The envelope of Pierre, sent
+
+EXTRAS = EnvelopeExtras(auth="Bearer CANARY", headers={"x-tenant-id": "t"}, metadata={"k": "v"})
+CARRIED = {"auth": "Bearer CANARY", "headers": {"x-tenant-id": "t"}, "metadata": {"k": "v"}}
+
+
+def test_a_request_and_a_notification_carry_the_envelope_that_they_are_given() -> None:
+    client = Side(Policy.pierre())
+    client.peer.send_request("m", {"a": 1}, envelope=EXTRAS)
+    client.peer.send_notification("n", envelope=EXTRAS)
+    client.peer.send_request("m")
+    first, second, third = client.sent
+    assert first == {"jsonrpc": "2.0", "id": 1, "method": "m", "params": {"a": 1}, **CARRIED}
+    assert second == {"jsonrpc": "2.0", "method": "n", **CARRIED}
+    assert third == {"jsonrpc": "2.0", "id": 2, "method": "m"}
+
+
+def test_a_peer_with_an_envelope_sends_it_with_everything_unless_a_call_has_its_own() -> None:
+    client, server = Side(Policy.pierre(), envelope=EXTRAS), Side(Policy.pierre())
+    client.on_write, server.on_write = server.peer.feed, client.peer.feed
+    client.peer.send_request("m")
+    client.peer.send_request("m", envelope=EnvelopeExtras(metadata={"k": "own"}))
+    assert client.sent[0] == {"jsonrpc": "2.0", "id": 1, "method": "m", **CARRIED}
+    assert client.sent[1].keys() == {"jsonrpc", "id", "method", "metadata"}
+    assert [asked.envelope.metadata for asked in server.asked] == [{"k": "v"}, {"k": "own"}]
+    assert server.asked[0].envelope.auth == "Bearer CANARY"
+
+
+def test_an_envelope_may_be_made_for_each_method() -> None:
+    client = Side(
+        Policy.pierre(), envelope=lambda method: EnvelopeExtras(headers={"x-request-id": method})
+    )
+    client.peer.send_request("a")
+    client.peer.send_notification("b")
+    assert [each["headers"]["x-request-id"] for each in client.sent] == ["a", "b"]
+
+
+def test_the_calls_of_a_batch_carry_the_envelope_of_the_peer_or_their_own() -> None:
+    client = Side(Policy.pierre().replace(batch="accept"), envelope=EXTRAS)
+    client.peer.send_batch(
+        [
+            Request("a", id=None),
+            Notification("b"),
+            ExtendedRequest("c", id=None, metadata={"k": "own"}),
+        ]
+    )
+    (batch,) = client.sent
+    assert batch[0] == {"jsonrpc": "2.0", "method": "a", "id": 1, **CARRIED}
+    assert batch[1] == {"jsonrpc": "2.0", "method": "b", **CARRIED}
+    assert batch[2] == {"jsonrpc": "2.0", "method": "c", "id": 2, "metadata": {"k": "own"}}
+
+
+def test_where_the_policy_has_no_such_envelope_nothing_is_sent() -> None:
+    client = Side(PLAIN, envelope=EXTRAS)
+    for send in (
+        lambda: client.peer.send_request("m"),
+        lambda: client.peer.send_notification("m"),
+        lambda: client.peer.send_batch([Request("m", id=None)]),
+    ):
+        with pytest.raises(LocalProtocolError) as caught:
+            send()
+        assert caught.value.rule == "jsonrpc.envelope.not-allowed"
+        assert "CANARY" not in str(caught.value)
+    assert client.sent == []
+    assert client.open == (0, 0)
+
+
+def test_a_function_that_returns_no_envelope_is_reported() -> None:
+    client = Side(Policy.pierre(), envelope=lambda method: {"auth": "CANARY"})  # type: ignore[arg-type, return-value]
+    with pytest.raises(TypeError, match="the envelope of m is an EnvelopeExtras, not a dict"):
+        client.peer.send_request("m")
+    assert client.sent == []
+
+
+def test_requests_may_go_by_uuids_and_each_reply_finds_its_own() -> None:
+    policy = SESSION.replace(ids="uuid")
+    client, server = Side(policy), Side()
+    client.on_write, server.on_write = server.peer.feed, client.peer.feed
+    sent = [client.peer.send_request("m", waiter=number) for number in range(3)]
+    ids = [each.id for each in sent]
+    assert all(isinstance(id, str) and UUID(id).version == 4 for id in ids)
+    assert len(set(ids)) == 3
+    for asked in reversed(server.asked):
+        server.peer.answer(asked, {})
+    assert [pending.waiter for pending, _ in client.replies] == [2, 1, 0]
+    client.peer.send_request("m", id=7)
+    assert client.sent[-1]["id"] == 7
 
 
 # At most one answer

@@ -28,11 +28,15 @@ DEFAULTS: dict[str, Any] = {
     "params_fault": "INVALID_PARAMS",
     "results": "object",
     "id_reuse": "by-revision",
+    "ids": "counted",
     "first_id": 1,
     "max_id": 2**53 - 1,
     "version_policy": "counter-offer",
+    "ping_first": True,
     "tool_failures": "by-revision",
     "method_names": "prefixed",
+    "timeout_s": None,
+    "list_timeout_s": None,
     "limits": Limits(),
     "envelope": "plain",
     "framing": "newline",
@@ -66,8 +70,11 @@ DEPARTURES: dict[str, dict[str, Any]] = {
         "max_id": 2**60 - 1,
         "id_reuse": "open",
         "version_policy": "reject",
+        "ping_first": False,
         "tool_failures": "error",
         "method_names": "emit-bare",
+        "timeout_s": 5.0,
+        "list_timeout_s": 2.0,
         "limits": Limits.named("erlmcp-doc"),
         "explain": False,
     },
@@ -79,7 +86,7 @@ DEPARTURES: dict[str, dict[str, Any]] = {
         "params": "structured",
         "results": "any",
         "id_reuse": "open",
-        "version_policy": "fallback",
+        "version_policy": "pierre",
         "tool_failures": "error",
         "limits": Limits.named("pierre-5m"),
         "envelope": "pierre",
@@ -92,6 +99,7 @@ DEPARTURES: dict[str, dict[str, Any]] = {
         "params": "nullable",
         "results": "any",
         "first_id": 0,
+        "timeout_s": 300.0,
         "strictness": "lenient",
         "framing": "detect",
         "explain": False,
@@ -119,6 +127,13 @@ def test_a_preset_has_a_constructor_of_its_name() -> None:
 
 def test_decoding_by_hand_also_takes_batches() -> None:
     assert Policy(batch="accept") == DEFAULT_POLICY
+
+
+@pytest.mark.parametrize("name", ["timeout_s", "list_timeout_s"])
+@pytest.mark.parametrize("value", [0, -1.0, float("nan"), "5", True])
+def test_a_time_is_a_number_of_seconds_above_nought(name: str, value: Any) -> None:
+    with pytest.raises(ValueError, match=rf"Policy\.{name} is a number of seconds above 0"):
+        Policy().replace(**{name: value})
 
 
 def test_a_preset_nobody_named_is_refused_with_the_names_there_are() -> None:

@@ -408,6 +408,7 @@ def test_a_reply_is_compared_with_few_of_the_open_requests() -> None:
         (Failure(1, ErrorObject(1, "m")), {"id", "error"}),
         (ErrorObject(10**30, "m"), {"code", "message", "data"}),
     ],
+    ids=["Request", "Notification", "Success", "Failure", "ErrorObject"],
 )
 def test_a_message_is_a_struct_of_its_members_and_no_others(
     message: Struct, members: set[str]

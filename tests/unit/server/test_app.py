@@ -6,9 +6,10 @@ import asyncio
 from typing import Any
 
 import pytest
+from msgspec import to_builtins
 
 from tests.unit.server.wire import META, PER_REQUEST, WAIT, Wire
-from trunkline import Server
+from trunkline import Client, Server
 
 NAMED = {"name": "tests", "version": "2"}
 TITLED = {**NAMED, "title": "The tests"}
@@ -63,3 +64,18 @@ def test_a_client_gets_of_the_server_info_what_its_revision_has(revision: str, i
 
 def test_members_of_the_server_info_that_were_not_given_are_not_sent() -> None:
     assert asyncio.run(described(Server("tests", version="2"), PER_REQUEST)) == NAMED
+
+
+@pytest.mark.parametrize("revision", ["2024-11-05", "2025-11-25"])
+def test_an_author_says_whether_lists_change_and_resources_can_be_subscribed_to(
+    revision: str,
+) -> None:
+    async def declared(**options: Any) -> Any:
+        app = Server("s", **options)
+        app.resource("note://one")(lambda: "one")
+        async with Client(app, revision=revision) as client:
+            return to_builtins(client.server_capabilities.resources)
+
+    assert asyncio.run(declared()) == {"listChanged": True, "subscribe": True}
+    assert asyncio.run(declared(subscribe=False)) == {"listChanged": True}
+    assert asyncio.run(declared(subscribe=False, list_changed=False)) == {}

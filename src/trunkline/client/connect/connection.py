@@ -20,6 +20,8 @@ from functools import cached_property
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from ...errors import ConnectionLost, RequestTimeout, TransportError, TrunklineError
+from ...jsonrpc.messages import shown_tuple
+from ...jsonrpc.peer import Extras
 from ...jsonrpc.policy import Policy
 from ...mcp.types import DiscoverResult, LoggingLevel
 from ...spec.revisions import LATEST
@@ -65,6 +67,12 @@ class ConnectionOptions(NamedTuple):
     strict: bool
     on_progress: OnProgress | None
     raise_exceptions: bool = False
+    # None is `timeout`.
+    list_timeout: float | None = None
+    envelope: Extras | None = None
+
+    def __repr__(self) -> str:
+        return shown_tuple(self)
 
 
 class ClientConnection:
@@ -218,6 +226,7 @@ class ClientConnection:
             options.policy,
             timeout=options.timeout,
             max_timeout=options.max_timeout,
+            list_timeout=options.list_timeout,
             handlers=ClientHandlers(self._handlers, lambda: self.threads),
             callbacks=callbacks,
             server_log=server_log,
@@ -225,6 +234,7 @@ class ClientConnection:
             validator=self._validator(transport.name, server_log),
             is_outlived=self._target.is_reusable and outlives(self._target.address),
             server=server,
+            envelope=options.envelope,
         )
         if (on_event := self.on_event) is not None:
             # As a callback of a notification: what it raises is logged, and it may be async.

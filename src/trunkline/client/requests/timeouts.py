@@ -24,6 +24,7 @@ from ...concurrency.pausable_clock import PausableClock
 from ...jsonrpc.messages import RequestId
 from ...jsonrpc.outgoing import Pending
 from ...jsonrpc.peer import Peer
+from ...mcp.types import PaginatedRequestParams
 from ..options import check_seconds
 from .request import OnProgress, OutgoingRequest
 
@@ -51,6 +52,7 @@ class RequestTimeouts:
 
     __slots__ = (
         "_clock",
+        "_list_timeout",
         "_loop",
         "_max_timeout",
         "_new_token",
@@ -73,6 +75,7 @@ class RequestTimeouts:
         max_timeout: float,
         on_progress: OnProgress | None,
         on_timeout: Callable[[Pending, str], object],
+        list_timeout: float | None = None,
     ) -> None:
         # The timeout of a request without one of its own.
         self.timeout = min(timeout, max_timeout)
@@ -80,6 +83,8 @@ class RequestTimeouts:
         self.wake_at = inf
         self.watches: dict[RequestId, RequestWatch] = {}
         self.tokens: dict[int | str, RequestWatch] = {}
+        # The same for a page of a list; None is `timeout`.
+        self._list_timeout = list_timeout
         self._max_timeout = max_timeout
         self._on_progress = on_progress
         self._on_timeout = on_timeout
@@ -131,6 +136,8 @@ class RequestTimeouts:
             ValueError: its timeout is not above 0.
         """
         timeout, on_progress = request.timeout, request.on_progress or self._on_progress
+        if timeout is None and request.kind is PaginatedRequestParams:
+            timeout = self._list_timeout
         if timeout is None and on_progress is None:
             return None
         if timeout is not None:

@@ -16,6 +16,7 @@ from collections.abc import Callable, Iterable, Mapping
 from typing import TYPE_CHECKING, Any, TypedDict, TypeVar, Unpack, overload
 
 from ...errors import TrunklineError
+from ...jsonrpc.peer import Extras
 from ...jsonrpc.policy import Policy
 from ...mcp.types import (
     CompleteResultCompletion,
@@ -62,7 +63,7 @@ class ClientOptions(TypedDict, total=False):
     name: str
     version: str
     title: str | None
-    timeout: float
+    timeout: float | None
     max_timeout: float
     connect_timeout: float
     probe_timeout: float
@@ -70,6 +71,7 @@ class ClientOptions(TypedDict, total=False):
     strict: bool
     cache: bool
     policy: Policy | None
+    envelope: Extras | None
     roots: Roots | None
     on_sample: OnSample | None
     on_elicit: OnElicit | None

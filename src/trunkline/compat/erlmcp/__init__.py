@@ -14,7 +14,7 @@ The error codes have their names in the original's header:
 from __future__ import annotations
 
 from ...errors import IdsExhausted, InvalidMessage, LocalProtocolError
-from . import access, codec, constants, errors, helpers, ids, limits, parser, spec_parser
+from . import access, codec, constants, errors, helpers, ids, limits, parser, session, spec_parser
 from .access import *  # noqa: F403
 from .codec import *  # noqa: F403
 from .constants import *  # noqa: F403
@@ -23,6 +23,7 @@ from .helpers import *  # noqa: F403
 from .ids import *  # noqa: F403
 from .limits import *  # noqa: F403
 from .parser import *  # noqa: F403
+from .session import *  # noqa: F403
 from .spec_parser import *  # noqa: F403
 
 # Besides the names of each module, the exceptions of their functions.
@@ -35,6 +36,7 @@ __all__ += helpers.__all__
 __all__ += ids.__all__
 __all__ += limits.__all__
 __all__ += parser.__all__
+__all__ += session.__all__
 __all__ += spec_parser.__all__
 
 

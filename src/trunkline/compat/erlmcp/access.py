@@ -6,9 +6,9 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from ...errors import NOTHING, RemoteProtocolError
-from ...jsonrpc import encode_errors
+from ...jsonrpc import Failure, Success, encode_errors
 from .._text import text_of
-from .codec import build_message_map, json_rpc_response
+from .codec import build_message_map
 from .constants import JSONRPC_FIELD_ERROR, JSONRPC_FIELD_RESULT
 
 __all__ = [
@@ -21,7 +21,7 @@ __all__ = [
 ]
 
 
-def safe_extract_result(response: json_rpc_response | Mapping[str, Any]) -> Any:
+def safe_extract_result(response: Success | Failure | Mapping[str, Any]) -> Any:
     """Return the result of a response, decoded or parsed.
 
     Raises:
@@ -30,7 +30,7 @@ def safe_extract_result(response: json_rpc_response | Mapping[str, Any]) -> Any:
     return _member(response, JSONRPC_FIELD_RESULT)
 
 
-def safe_extract_error(response: json_rpc_response | Mapping[str, Any]) -> dict[str, Any]:
+def safe_extract_error(response: Success | Failure | Mapping[str, Any]) -> dict[str, Any]:
     """Return the error object of a response, decoded or parsed.
 
     Raises:
@@ -43,7 +43,7 @@ def safe_extract_error(response: json_rpc_response | Mapping[str, Any]) -> dict[
 
 
 def safe_extract_nested(
-    response: json_rpc_response | Mapping[str, Any],
+    response: Success | Failure | Mapping[str, Any],
     path: Sequence[str | int],
     default: Any = None,
 ) -> Any:
@@ -108,7 +108,7 @@ def _has(value: Any, step: str | int) -> bool:
 
 
 def _members(response: Any) -> Any:
-    return build_message_map(response) if isinstance(response, json_rpc_response) else response
+    return build_message_map(response) if isinstance(response, Success | Failure) else response
 
 
 def _member(response: Any, name: str) -> Any:

@@ -7,7 +7,7 @@ converts the first to the original's reason.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from typing import Any, TypeAlias, cast
 
 from msgspec import UNSET, to_builtins
@@ -21,6 +21,7 @@ from ...jsonrpc import (
     Notification,
     Request,
     Success,
+    encode_errors,
 )
 from ...jsonrpc.codec import Readable
 from ...jsonrpc.decode_errors import Diagnosis, kind_of
@@ -59,11 +60,40 @@ json_rpc_message: TypeAlias = Message
 # An invalid element is an `InvalidMessage`, with its answer.
 batch_decode_result: TypeAlias = list[Message | InvalidMessage]
 
-# The records. A response is either of two types, because it has either of two members.
+# The records.
 json_rpc_request: TypeAlias = Request
-json_rpc_response: TypeAlias = Success | Failure
 json_rpc_notification: TypeAlias = Notification
 mcp_error: TypeAlias = ErrorObject
+
+
+class _Response(type):
+    # A response is either of two types, because it has either of two members.
+    def __instancecheck__(cls, value: object) -> bool:
+        return isinstance(value, Success | Failure)
+
+
+class json_rpc_response(metaclass=_Response):
+    """A response: `json_rpc_response(1, result={})` is a `Success`, with an error a `Failure`.
+
+    Both are instances of it.
+    """
+
+    def __new__(
+        cls,
+        id: json_rpc_id,
+        result: Any = UNSET,
+        error: mcp_error | Mapping[str, Any] | None = None,
+    ) -> Any:
+        """Return the response; `result=None` is a null result.
+
+        Raises:
+            LocalProtocolError: both result and error were given, or neither.
+        """
+        if (result is UNSET) == (error is None):
+            encode_errors.refuse("jsonrpc.reply.one-outcome")
+        if error is None:
+            return Success(id, result)
+        return Failure(id, error if isinstance(error, ErrorObject) else ErrorObject(**error))
 
 
 # -- writing -------------------------------------------------------------------------------------

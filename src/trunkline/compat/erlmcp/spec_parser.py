@@ -136,17 +136,24 @@ class SpecParser:
     @classmethod
     def start_link(
         cls,
-        cache_ttl: float = DEFAULT_TTL * 1000,
+        cache_ttl: float | Mapping[str, float] = DEFAULT_TTL * 1000,
         *,
         revision: str = V2025_11_25,
         clock: Callable[[], float] = time.monotonic,
         profile: str = OFFICIAL,
     ) -> SpecParser:
-        """Return a parser; `cache_ttl` is in milliseconds, as in the original.
+        """Return a parser; `cache_ttl` is in milliseconds, or a map with that member.
+
+        Both forms are those of the original: `start_link({"cache_ttl": 600000})`.
 
         Raises:
             UnknownRevision, UnknownProfile, ValueError: as `SpecParser`.
+            TypeError: the map has another member.
         """
+        if isinstance(cache_ttl, Mapping):
+            if others := cache_ttl.keys() - {"cache_ttl"}:
+                raise TypeError(f"start_link has no option {', '.join(sorted(map(repr, others)))}")
+            cache_ttl = cache_ttl.get("cache_ttl", DEFAULT_TTL * 1000)
         return cls(revision, cache_ttl / 1000, clock, profile)
 
     def stop(self) -> None:

@@ -8,7 +8,8 @@ The rules that live here, and only here:
 * The revision is decided per message: that in `_meta`, whatever was negotiated before; without
   one, that of the session.
                                                        [MCP 2026-07-28, basic/versioning]
-* Before `initialize` only `ping` is served.           [MCP 2025-11-25, basic/lifecycle]
+* Before `initialize` only `ping` is served, unless the policy refuses that too.
+                                                       [MCP 2025-11-25, basic/lifecycle; E-99]
 * Before it, the client's capabilities, name or log level in `_meta` without a version are an
   error; in a session these keys have no effect.       [MCP 2026-07-28, basic#_meta]
 * While the client reads too slowly, requests wait; replies and cancels are still processed.
@@ -22,7 +23,7 @@ from __future__ import annotations
 import asyncio
 import logging
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Any, Final
 
 from msgspec import UNSET, Raw, Struct, UnsetType, ValidationError, field
@@ -39,7 +40,7 @@ from ...errors import (
     visible,
 )
 from ...jsonrpc.codec import Envelope
-from ...jsonrpc.error_codes import named_error, peer_error
+from ...jsonrpc.error_codes import peer_error
 from ...jsonrpc.framing import Oversize
 from ...jsonrpc.incoming import IncomingRequest
 from ...jsonrpc.messages import Reply, Shown
@@ -59,7 +60,7 @@ from ...mcp.types import ClientCapabilities, Implementation, ServerCapabilities
 from ...redaction import redact, show
 from ...spec.error_kinds import ErrorKind
 from ...transports.base import HIGH_WATER, Frame, Transport
-from ..errors import as_redacted
+from ..errors import as_redacted, worded_error
 from .budget import ByteBudget, connection_bytes
 from .log_limit import LogLimit
 from .params import UNREADABLE, ToolCall
@@ -383,7 +384,8 @@ class Connection:
                 begin_request(self, asked, caller, rev, serve)
             elif serve is None:
                 text = f"Unknown method: {redact(method)}"
-                self.refuse(asked, rev.policy, ErrorKind.METHOD_NOT_FOUND, text)
+                known = {"method": brief(method)}
+                self.refuse(asked, rev.policy, ErrorKind.METHOD_NOT_FOUND, text, known)
             else:
                 serve(self, asked, caller, rev)
         except BadMeta as error:
@@ -454,13 +456,12 @@ class Connection:
         if caller is not None and not newest.has_handshake and lacks_version(caller):
             self._lacks_meta(asked, newest)
             return None
-        if method == "ping":
+        if method == "ping" and opening.policy.ping_first:
             return opening
         if method not in opening.methods and method in newest.methods:
             self._lacks_meta(asked, newest)
             return None
-        text = opening.sentence(ErrorKind.NOT_INITIALIZED)
-        self.refuse(asked, opening.policy, ErrorKind.NOT_INITIALIZED, text)
+        self.refuse(asked, opening.policy, ErrorKind.NOT_INITIALIZED)
         return None
 
     def _lacks_meta(self, asked: IncomingRequest, rev: ServerRevision) -> None:
@@ -533,10 +534,14 @@ class Connection:
         policy: Policy,
         kind: str,
         message: str | None = None,
+        known: Mapping[str, Any] | None = None,
         **facts: Any,
     ) -> None:
-        """Answer a request with an error of a kind."""
-        self.peer.fail(asked, named_error(kind, policy=policy, message=message, **facts))
+        """Answer a request with an error of a kind.
+
+        `facts` are its data; `known` is for profiles with words of their own.
+        """
+        self.peer.fail(asked, worded_error(kind, policy, asked.method, message, known, **facts))
 
     # -- notifications and requests to the client --------------------------------------------
 

@@ -3,21 +3,24 @@
 The rules that live here, and only here:
 
 * A requested revision that the server has is accepted; for any other the server offers its
-  newest, rejects, or falls back, as the policy says.
-                                      [MCP 2025-11-25, basic/lifecycle; K-13, K-14, K-15]
+  newest, rejects, or falls back, as the policy says; under Pierre's policy with the version and
+  capabilities of Pierre's table.
+                           [MCP 2025-11-25, basic/lifecycle; K-13, K-14, K-15, P-56, P-58]
 * `initialize` is accepted once, and not in a batch.      [MCP 2025-03-26, basic/lifecycle]
 """
 
 from __future__ import annotations
 
 import logging
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from msgspec import UNSET, ValidationError, convert
 from msgspec.json import Decoder
+from msgspec.structs import replace
 
 from ...jsonrpc.incoming import IncomingRequest
-from ...mcp.types import InitializeRequestParams
+from ...jsonrpc.messages import shown_tuple
+from ...mcp.types import InitializeRequestParams, InitializeResult, ServerCapabilities
 from ...redaction import show
 from ...spec.error_kinds import ErrorKind
 from ...spec.revisions import FORMER_NAMES
@@ -34,7 +37,25 @@ _log: Final = logging.getLogger("trunkline.server")
 # Members of `initialize` as some senders spell them, for lenient policies.  [K-57]
 _SNAKE: Final = {"protocol_version": "protocolVersion", "client_info": "clientInfo"}
 
+# Required in every revision, in the order of the specification.
+_MEMBERS: Final = ("protocolVersion", "capabilities", "clientInfo")
+
 _any: Final = Decoder()
+
+
+class _Agreed(NamedTuple):
+    """What the server answers with."""
+
+    # The version in the answer, and the revision whose rules apply.
+    version: str
+    revision: str
+    # The capabilities to declare, of those that the server has; None is all.
+    capabilities: tuple[str, ...] | None = None
+    # Whether the operator is warned that another version was requested.
+    is_warned: bool = False
+
+    def __repr__(self) -> str:
+        return shown_tuple(self)
 
 
 def initialize(
@@ -46,8 +67,7 @@ def initialize(
     """Open a session, or answer with an error."""
     core = connection.core
     if connection.session is not None:
-        text = rev.sentence(ErrorKind.ALREADY_INITIALIZED)
-        connection.refuse(asked, rev.policy, ErrorKind.ALREADY_INITIALIZED, text)
+        connection.refuse(asked, rev.policy, ErrorKind.ALREADY_INITIALIZED)
         return
     if asked.slot is not None:
         text = "initialize must not be part of a batch"
@@ -60,6 +80,12 @@ def initialize(
         return
     agreed = _agree(core, params.protocol_version)
     client = params.client_info
+    if agreed is not None and agreed.is_warned:
+        _log.warning(
+            "client requested unknown revision %s, falling back to %s",
+            show(params.protocol_version),
+            agreed.version,
+        )
     if _log.isEnabledFor(logging.INFO):  # redaction takes time
         _log.info(
             "client %s %s requested revision %s; supported are %s; negotiated %s",
@@ -67,20 +93,23 @@ def initialize(
             show(client.version),
             show(params.protocol_version),
             ", ".join(core.revisions),
-            agreed,
+            None if agreed is None else agreed.version,
         )
     if agreed is None:
         kind = ErrorKind.PROTOCOL_VERSION_MISMATCH
+        supported = [each for each in core.revisions if core.revision(each).has_handshake]
+        requested = brief(params.protocol_version)
+        known = {
+            "clientVersion": requested,
+            "serverVersion": supported[0],
+            "supportedVersions": ", ".join(supported),
+        }
         connection.refuse(
-            asked,
-            rev.policy,
-            kind,
-            supported=[each for each in core.revisions if core.revision(each).has_handshake],
-            requested=brief(params.protocol_version),
+            asked, rev.policy, kind, known=known, supported=supported, requested=requested
         )
         return
-    chosen = core.revision(agreed)
-    result = chosen.initialized()
+    chosen = core.revision(agreed.revision)
+    result = _answered(chosen.initialized(), agreed)
     connection.answer(asked, result, chosen.policy)
     # After the answer, which is encoded as the request was.
     connection.use_session(
@@ -92,7 +121,7 @@ def _read(
     asked: IncomingRequest, decoder: Decoder[InitializeRequestParams], rev: ServerRevision
 ) -> InitializeRequestParams:
     if asked.params is UNSET:
-        raise ValidationError("Object missing required field `protocolVersion`")
+        raise ValidationError(f"Object missing required {_fields([*_MEMBERS])}")
     is_lenient = rev.policy.strictness == "lenient"
     if not is_lenient:
         try:
@@ -103,8 +132,16 @@ def _read(
     if isinstance(members, dict):
         if is_lenient:
             members = {_SNAKE.get(name, name): value for name, value in members.items()}
-        members["capabilities"] = _usual(members.get("capabilities"))
+        missing = [name for name in _MEMBERS if name not in members]
+        if missing:
+            raise ValidationError(f"Object missing required {_fields(missing)}")
+        members["capabilities"] = _usual(members["capabilities"])
     return convert(members, InitializeRequestParams)
+
+
+def _fields(names: list[str]) -> str:
+    listed = ", ".join(f"`{name}`" for name in names)
+    return f"field {listed}" if len(names) == 1 else f"fields {listed}"
 
 
 def _usual(capabilities: Any) -> Any:
@@ -121,22 +158,36 @@ def _usual(capabilities: Any) -> Any:
     return usual
 
 
-def _agree(core: ServerCore, wanted: str) -> str | None:
+def _answered(result: InitializeResult, agreed: _Agreed) -> InitializeResult:
+    """Return the result of `initialize` with the version and capabilities to answer with."""
+    declared = result.capabilities
+    if agreed.capabilities is not None:
+        declared = ServerCapabilities(
+            **{name: getattr(declared, name) for name in agreed.capabilities}
+        )
+    if (agreed.version, declared) == (result.protocol_version, result.capabilities):
+        return result
+    return replace(result, protocol_version=agreed.version, capabilities=declared)
+
+
+def _agree(core: ServerCore, wanted: str) -> _Agreed | None:
     """Return the negotiated revision, or None to reject the client."""
     if wanted in core.revisions and core.revision(wanted).has_handshake:
-        return wanted
+        return _Agreed(wanted, wanted)
     policy = core.policy.version_policy
-    if policy == "reject":
+    newest = core.handshake_revision
+    if policy == "reject" or newest is None:
         return None
-    newest = core.handshake_revision.revision if core.handshake_revision is not None else None
-    if policy == "fallback":
-        former = FORMER_NAMES.get(wanted)
-        agreed = former if former in core.revisions else newest
-        _log.warning(
-            "client requested unknown revision %s, falling back to %s", show(wanted), agreed
-        )
-        return agreed
-    return newest
+    if policy == "pierre":
+        # Imported here: few servers have that policy.
+        from ...spec.profiles.pierre import negotiated
+
+        row = negotiated(wanted)
+        if row.revision in core.revisions:
+            return _Agreed(row.answer, row.revision, row.capabilities, row.warns)
+    former = FORMER_NAMES.get(wanted) if policy == "fallback" else None
+    agreed = former if former in core.revisions else newest.revision
+    return _Agreed(agreed, agreed, is_warned=policy != "counter-offer")
 
 
 def cancel_by_token(connection: Connection, params: Any) -> None:

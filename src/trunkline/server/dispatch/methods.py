@@ -15,10 +15,10 @@ from msgspec import UNSET, Raw, Struct, UnsetType, ValidationError, field
 from msgspec.json import Decoder, encode
 
 from ...errors import RequestError
-from ...jsonrpc.error_codes import named_error
 from ...jsonrpc.incoming import IncomingRequest
 from ...jsonrpc.messages import ErrorObject, Shown
 from ...mcp.meta import Caller
+from ...mcp.names import official
 from ...mcp.types import (
     CancelledNotificationParams,
     CompleteRequestParams,
@@ -36,6 +36,7 @@ from ...mcp.types import (
 )
 from ...redaction import redact
 from ...spec.error_kinds import ErrorKind
+from ...spec.lookup import method
 from ...spec.mcp.tasks_extension import EXTENSION as TASKS
 from .. import errors
 from ..context import Context
@@ -164,7 +165,8 @@ def _lister(find: Callable[[ServerCore], PagedList[Any]]) -> MethodHandler:
                 max_bytes=rev.page_bytes,
             )
         except InvalidCursor as error:
-            connection.refuse(asked, rev.policy, ErrorKind.INVALID_CURSOR, str(error))
+            known = {"cursor": brief(str(cursor))}
+            connection.refuse(asked, rev.policy, ErrorKind.INVALID_CURSOR, str(error), known)
         else:
             connection.answer(asked, page, rev.policy)
 
@@ -173,7 +175,9 @@ def _lister(find: Callable[[ServerCore], PagedList[Any]]) -> MethodHandler:
 
 def _not_offered(connection: Connection, asked: IncomingRequest, rev: ServerRevision) -> None:
     text = f"Unknown method: {redact(asked.method)} (this server does not offer it)"
-    connection.refuse(asked, rev.policy, ErrorKind.METHOD_NOT_FOUND, text)
+    row = method(official(asked.method, rev.policy, rev.revision), rev.revision)
+    known = {"capability": None if row is None else row.capability}
+    connection.refuse(asked, rev.policy, ErrorKind.CAPABILITY_NOT_SUPPORTED, text, known)
 
 
 # -- tools -----------------------------------------------------------------------------------
@@ -279,7 +283,8 @@ def _no_such_tool(
     connection: Connection, asked: IncomingRequest, rev: ServerRevision, name: str
 ) -> None:
     text = f"Unknown tool: {redact(name)}"
-    connection.refuse(asked, rev.policy, ErrorKind.TOOL_NOT_FOUND, text)
+    known = {"tool": brief(name)}
+    connection.refuse(asked, rev.policy, ErrorKind.TOOL_NOT_FOUND, text, known)
 
 
 def _bad_arguments(context: Context, entry: ToolEntry, error: Exception, raw: Any) -> None:
@@ -301,7 +306,8 @@ def _refuse_arguments(context: Context, entry: ToolEntry, problem: str) -> None:
         result = rev.tool_result(errors.failed(text), entry.output)
         connection.answer(asked, result, rev.policy)
     else:
-        connection.refuse(asked, rev.policy, ErrorKind.INVALID_TOOL_ARGUMENTS, text)
+        known = {"tool": entry.name}
+        connection.refuse(asked, rev.policy, ErrorKind.INVALID_TOOL_ARGUMENTS, text, known)
 
 
 # -- resources -------------------------------------------------------------------------------
@@ -327,8 +333,8 @@ class _Resource(_Answered):
         rev = context._rev
         if value is None:
             text, shown = _missing(context.name)
-            kind = ErrorKind.RESOURCE_NOT_FOUND
-            return named_error(kind, policy=rev.policy, message=text, uri=shown)
+            kind, method = ErrorKind.RESOURCE_NOT_FOUND, "resources/read"
+            return errors.worded_error(kind, rev.policy, method, text, uri=shown)
         try:
             contents = contents_of(value, context.name, entry.mime_type)
         except OutputMismatch as error:
@@ -425,20 +431,23 @@ def _get_prompt(
     entry: PromptEntry | None = core.prompts.get(params.name)
     if entry is None:
         text = f"Unknown prompt: {redact(params.name)}"
-        connection.refuse(asked, rev.policy, ErrorKind.PROMPT_NOT_FOUND, text)
+        known = {"prompt": brief(params.name)}
+        connection.refuse(asked, rev.policy, ErrorKind.PROMPT_NOT_FOUND, text, known)
         return
     given: Mapping[str, str] = {} if params.arguments is UNSET else params.arguments
     missing = [name for name in entry.arguments.required if name not in given]
     if missing:
         text = f"Missing required argument: {', '.join(missing)}"
-        connection.refuse(asked, rev.policy, ErrorKind.PROMPT_ARGUMENT_MISSING, text)
+        known = {"prompt": entry.name, "argument": missing[0]}
+        connection.refuse(asked, rev.policy, ErrorKind.PROMPT_ARGUMENT_MISSING, text, known)
         return
     try:
         values = _converted(entry, given)
     except ValidationError as error:
         problem = explain(error, arguments=entry.arguments)
         text = f"Invalid arguments for prompt {entry.name!r}: {problem}"
-        connection.refuse(asked, rev.policy, ErrorKind.INVALID_PROMPT_ARGUMENTS, text)
+        known = {"prompt": entry.name}
+        connection.refuse(asked, rev.policy, ErrorKind.INVALID_PROMPT_ARGUMENTS, text, known)
         return
     context = Context(connection, asked, rev, caller, entry.owner, entry.name)
     if connection.middleware_context is not None:
@@ -475,7 +484,8 @@ def _complete(
     argument = params.argument
     if not (name in core.prompts if is_prompt else core.knows_resource(name)):
         kind = ErrorKind.INVALID_COMPLETION_REFERENCE
-        connection.refuse(asked, rev.policy, kind, f"Nothing to complete: {redact(name)}")
+        text, known = f"Nothing to complete: {redact(name)}", {"reference": brief(name)}
+        connection.refuse(asked, rev.policy, kind, text, known)
         return
     completer = core.completer("prompt" if is_prompt else "resource", name, argument.name)
     if completer is None:

@@ -18,7 +18,7 @@ The rules that live here, and only here:
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Mapping
 from functools import partial
 from types import SimpleNamespace
 from typing import TYPE_CHECKING, Any, Final, cast
@@ -35,9 +35,10 @@ from ...redaction import redact
 from ...spec.error_kinds import ErrorKind
 from ...spec.mcp.headers import NAME_MEMBERS
 from ..context import Context
+from ..errors import worded_error
 from ..handlers.output import output_of
 from ..registry.entries import Entry
-from .connection import plain
+from .connection import brief, plain
 from .handler_run import handler_run_of
 from .methods import RENDERERS, OwnMethod
 from .params import EMPTY, UNREADABLE, ToolCall, members_of, params_of
@@ -95,10 +96,11 @@ class _Capture:
         policy: Policy,
         kind: str,
         message: str | None = None,
+        known: Mapping[str, Any] | None = None,
         **facts: Any,
     ) -> None:
         """Raise an error in place of sending it."""
-        raise _Refused(named_error(kind, policy=policy, message=message, **facts), kind)
+        raise _Refused(worded_error(kind, policy, asked.method, message, known, **facts), kind)
 
 
 class RequestParams:
@@ -164,7 +166,8 @@ class _Request:
         if serve is None:
             text = f"Unknown method: {redact(asked.method)}"
             kind = ErrorKind.METHOD_NOT_FOUND
-            raise _Refused(named_error(kind, policy=rev.policy, message=text), kind)
+            known = {"method": brief(asked.method)}
+            raise _Refused(worded_error(kind, rev.policy, asked.method, text, known), kind)
         if self.params.method == _LISTEN:
             self.is_streamed = True
             serve(connection, asked, context._caller, rev)

@@ -47,7 +47,7 @@ from ...redaction import show
 from ...spec.error_kinds import ErrorKind
 from ...transports.base import HIGH_WATER
 from ..context import Context
-from ..errors import HandlerTimeout, as_redacted
+from ..errors import HandlerTimeout, as_redacted, unencodable
 from .budget import ByteBudget, copied, size_of
 from .handler_run import SuspendHandler, handler_run_of
 from .middleware import invoke
@@ -367,7 +367,7 @@ class RequestRunner:
                 asked.method,
                 error,
             )
-            self._peer.fail(asked, named_error(ErrorKind.INTERNAL_ERROR, policy=policy))
+            self._peer.fail(asked, unencodable(policy))
 
     def cancel(self, id: RequestId) -> None:
         """Stop the handler of a request, which is not answered; ignore one that is not open."""

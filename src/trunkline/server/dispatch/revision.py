@@ -43,7 +43,6 @@ from ...spec.lookup import capability, methods
 from ...spec.mcp.behaviour import BAD_ARGUMENTS_ARE_RESULTS
 from ...spec.mcp.levels import LOG_LEVELS
 from ...spec.mcp.tasks_extension import EXTENSION as TASKS
-from ...spec.profiles.mcp import lifecycle_message
 from ...spec.types import type_
 from ..handlers.output import Output
 from ..settings import CacheHint
@@ -179,10 +178,6 @@ class ServerRevision:
         block = value.content[0]
         text = block.text if isinstance(block, TextContent) else None
         return named_error(ErrorKind.TOOL_EXECUTION_FAILED, policy=self.policy, message=text)
-
-    def sentence(self, kind: str) -> str | None:
-        """Return the text of a lifecycle error in the profile in use, or None for the usual one."""
-        return lifecycle_message(self.policy.codes, kind)
 
     def output_schema(self, output: Output) -> dict[str, Any] | None:
         """Return the output schema of a tool as this revision lists it."""

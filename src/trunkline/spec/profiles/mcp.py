@@ -32,7 +32,7 @@ from ..revisions import V2025_11_25, V2026_07_28, Window
 from ..rows import ALWAYS, Retry
 from ..rows import ErrorCode as Row
 
-__all__ = ["CODES", "lifecycle_message"]
+__all__ = ["CODES"]
 
 HANDSHAKE: Final = Window(until=V2026_07_28)
 PER_REQUEST: Final = Window(V2026_07_28)
@@ -180,19 +180,3 @@ CODES: Final[tuple[Row, ...]] = tuple(
     for when, rows in _SECTIONS
     for row in rows
 )
-
-# The message of a request that arrives before or after its time, by profile and symbol. A
-# profile that is not listed sends the message of its own row.
-_LIFECYCLE: Final[dict[tuple[str, str], str]] = {
-    ("mcp", Kind.NOT_INITIALIZED): "Server not initialized: send initialize first, or name a protocol version in params._meta",
-    ("mcp", Kind.ALREADY_INITIALIZED): "Server already initialized: initialize opens a session once",
-    # [E-99]
-    ("erlmcp", Kind.NOT_INITIALIZED): "Cannot execute operation before server initialization. Call initialize first.",
-    # [R-EM-45]
-    ("erlmcp", Kind.ALREADY_INITIALIZED): "Server already initialized. Initialize must be called only once.",
-}  # fmt: skip
-
-
-def lifecycle_message(profile: str, kind: str) -> str | None:
-    """Return the message `profile` has for a call at the wrong time; None for that of its row."""
-    return _LIFECYCLE.get((profile, kind))

@@ -12,12 +12,13 @@ list: profile `pierre-a2a`.
 
 from __future__ import annotations
 
-from typing import Final
+from typing import Final, NamedTuple
 
 from ..error_kinds import ErrorKind as Kind
+from ..revisions import V2024_11_05
 from ..rows import ErrorCode as Row
 
-__all__ = ["CODES", "SERVER_ERRORS"]
+__all__ = ["CODES", "SERVER_ERRORS", "VERSIONS", "PierreVersion", "negotiated"]
 
 # The block that Pierre leaves to applications, lowest first.  [P-27, K-29]
 SERVER_ERRORS: Final = (-32099, -32000)
@@ -57,3 +58,29 @@ CODES: Final[tuple[Row, ...]] = (
     Row(-32603, Kind.INSUFFICIENT_PERMISSIONS, "Authorization failed", "auth", http=403, data=_APP),
 )
 # fmt: on
+
+
+class PierreVersion(NamedTuple):
+    """The answer of Pierre to a version that is not a released revision."""
+
+    # The version in the answer, and the revision whose rules then apply.
+    answer: str
+    revision: str
+    # The capabilities that are declared, of those that the server has.
+    capabilities: tuple[str, ...]
+    # Whether the operator is warned.
+    warns: bool = True
+
+
+# By the version that the client requests; "" is every other one.  [P-56, P-57, P-58, P-63]
+VERSIONS: Final[dict[str, PierreVersion]] = {
+    "2024-10-07": PierreVersion("2024-10-07", V2024_11_05, ("tools", "resources"), warns=False),
+    "1.0": PierreVersion("1.0", V2024_11_05, ("tools",)),
+    "1": PierreVersion("1.0", V2024_11_05, ("tools",)),
+    "": PierreVersion(V2024_11_05, V2024_11_05, ("tools", "resources", "prompts", "logging")),
+}
+
+
+def negotiated(requested: str) -> PierreVersion:
+    """Return the answer to a version that the server does not have."""
+    return VERSIONS.get(requested) or VERSIONS[""]

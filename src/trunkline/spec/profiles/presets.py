@@ -60,8 +60,12 @@ POLICIES: Final[dict[str, dict[str, Any]]] = {
         "max_id": _MAX_ID_ERLMCP,
         "id_reuse": "open",
         "version_policy": "reject",
+        "ping_first": False,  # E-99
         "tool_failures": "error",
         "method_names": "emit-bare",
+        # 5 s for a call, 2 s for a list.                                       R-EM-59, K-63
+        "timeout_s": 5.0,
+        "list_timeout_s": 2.0,
         "limits": "erlmcp-doc",
         "explain": False,
     },
@@ -74,7 +78,7 @@ POLICIES: Final[dict[str, dict[str, Any]]] = {
         "params": "structured",
         "results": "any",
         "id_reuse": "open",
-        "version_policy": "fallback",
+        "version_policy": "pierre",
         "tool_failures": "error",
         "limits": "pierre-5m",
         "envelope": "pierre",
@@ -88,6 +92,7 @@ POLICIES: Final[dict[str, dict[str, Any]]] = {
         "params": "nullable",
         "results": "any",
         "first_id": 0,
+        "timeout_s": 300.0,  # R-CP-02, K-63
         "strictness": "lenient",
         "framing": "detect",
         "explain": False,

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import json
 from typing import Any
 
 import pytest
@@ -16,6 +17,7 @@ from tests.unit.client.scripted import (
     initialized,
     run,
 )
+from trunkline import memory_pair
 from trunkline.client import Client
 from trunkline.client.connect.targets import remembered_era
 from trunkline.errors import (
@@ -589,3 +591,28 @@ def test_a_client_that_is_closed_as_it_connects_does_not_say_that_it_has() -> No
         assert place.line.closed
 
     run(main())
+
+
+def test_a_server_that_says_initialized_itself_is_tolerated() -> None:
+    async def main() -> list[Any]:
+        near, far = memory_pair()
+
+        def answer(frame: Any, route: Any) -> None:
+            message = json.loads(frame)
+            if message.get("method") == "initialize":
+                reply(message["id"], initialized("2025-11-25"))
+                said = {"jsonrpc": "2.0", "method": "notifications/initialized", "params": {}}
+                far.send(json.dumps(said).encode(), None)
+            elif "id" in message:
+                reply(message["id"], {"tools": []})
+
+        def reply(id: Any, result: Any) -> None:
+            far.send(json.dumps({"jsonrpc": "2.0", "id": id, "result": result}).encode(), None)
+
+        far.on_message = answer
+        far.on_error = lambda _: None
+        await far.connect()
+        async with Client(near, revision="2025-11-25") as client:
+            return await client.list_tools()
+
+    assert run(main()) == []
