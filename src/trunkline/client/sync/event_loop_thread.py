@@ -397,7 +397,8 @@ class _Shared:
             if not self._is_told:
                 # Twice does no harm: an interrupted caller registers again.
                 atexit.register(self._exit)
-                os.register_at_fork(after_in_child=self._forked)
+                if hasattr(os, "register_at_fork"):  # not where processes cannot fork
+                    os.register_at_fork(after_in_child=self._forked)
                 self._is_told = True
             if self.loop_thread is None or not self.loop_thread.is_running:
                 self.loop_thread = LoopThread()
