@@ -62,14 +62,8 @@ NAMES: Final[dict[str, frozenset[str]]] = {
     "socket": _words("AF_UNIX SO_PEERCRED SO_REUSEPORT recv_fds send_fds"),
 }
 
-_LOOP_CALLS: Final = (
-    "add_reader",
-    "add_signal_handler",
-    "add_writer",
-    "remove_reader",
-    "remove_signal_handler",
-    "remove_writer",
-)
+# The loop itself uses some of those that remove.
+_LOOP_CALLS: Final = ("add_reader", "add_signal_handler", "add_writer")
 
 
 def hide() -> None:

@@ -121,6 +121,18 @@ with SyncClient(COMMAND) as client:
     assert (done.stderr, done.stdout) == ("", "3\n")
 
 
+def test_a_client_connects_over_http(server: Path) -> None:
+    command = [sys.executable, "-m", "trunkline", "serve", "small_server.py:app", "--http", "0"]
+    with subprocess.Popen(command, cwd=server, stderr=subprocess.PIPE, text=True) as serving:
+        try:
+            assert serving.stderr is not None
+            address = serving.stderr.readline().split()[-1]
+            found = run(server, "trunkline", "call", address, "add", "a=40")
+            assert (found.stderr, found.stdout, found.returncode) == ("", "42\n", 0)
+        finally:
+            serving.terminate()
+
+
 def test_what_a_handler_prints_does_not_reach_the_wire(server: Path) -> None:
     lines = [
         {"jsonrpc": "2.0", "id": 1, "method": "initialize", "params": {
@@ -194,6 +206,7 @@ def test_a_recording_is_written(server: Path, tmp_path: Path) -> None:
     ("words", "needs"),
     [
         (["serve", "small_server.py:app", "--tcp", "0"], "a socket needs os.readv"),
+        (["serve", "small_server.py:app", "--http", "0"], "a socket needs os.readv"),
         (["serve", "small_server.py:app", "--reload"], "--reload needs os.readv"),
         (["serve", "small_server.py:single", "--http", "0", "--workers", "2"], "with fork"),
         (["list", "tcp://127.0.0.1:1"], "a socket needs os.readv"),

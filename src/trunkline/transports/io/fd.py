@@ -69,9 +69,7 @@ def check_platform(what: str) -> None:
     """
     missing = _missing()
     if missing:
-        raise TransportError(
-            f"{what} needs {missing}, which this system does not have: use stdio or HTTP"
-        )
+        raise TransportError(f"{what} needs {missing}, which this system does not have")
 
 
 def _missing() -> str:
