@@ -61,14 +61,14 @@ test-all: EFFORT := --full
 test-all: test ## The same with every transport in every revision, and every example
 
 check: lint ## Format, lint, types, tables and unit tests, in a minute
-	@$(TOGETHER) "$(UNIT)" "$(BIN)/mypy"
+	@$(TOGETHER) "$(UNIT)" "$(BIN)/mypy" "$(BIN)/python -m tools.run_pyright"
 
 lint: $(READY)
 	@$(BIN)/ruff format --check .
 	@$(BIN)/ruff check .
 
 types: $(READY)
-	@$(BIN)/mypy
+	@$(TOGETHER) "$(BIN)/mypy" "$(BIN)/python -m tools.run_pyright"
 
 unit: $(READY)
 	@$(UNIT)

@@ -497,7 +497,7 @@ def limits() -> list[Limit]:
         _calls("encode a batch of 10", lambda: either.encode(batch), 9),
         _calls("envelope of a request", lambda: calling.envelope(REQUEST), 4),
         _calls("envelope of a result", lambda: replying.envelope(RESULT), 4),
-        _calls("envelope of a batch of 10", lambda: calling.envelope(BATCH), 4),
+        _calls("envelope of a batch of 10", lambda: calling.envelope(BATCH), 8),
         _calls("decode a request", lambda: calling.decode(REQUEST), 6),
         _calls("decode anything", lambda: either.decode(NOTICE), 10),
         _calls("request and answer between two peers", round_trip, 60),

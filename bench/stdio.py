@@ -16,6 +16,7 @@ Every answer is checked. Servers stay up between rounds; an idle one costs nothi
 from __future__ import annotations
 
 import argparse
+import json
 import logging
 import statistics
 import sys
@@ -40,9 +41,17 @@ _IN_FLIGHT: Final = 64
 _ROW: Final = 16
 _LARGE: Final = "All work and no play makes Jack a dull boy.\n" * 23_832  # 1 MiB
 
+# The same size in UTF-8, with a letter in ten outside ASCII.
+_ACCENTED: Final = "Où l'été naît, la forêt dorée rêve à l'île.\n" * 20_000
+# The text of a JSON document: quotes, which are escaped on the way, and brackets.
+_OBJECTS: Final = json.dumps([{"id": 1, "name": "Ada", "tags": ["a"]} for _ in range(19_800)])
+
 SEQUENTIAL: Final = "server, one call after another"
 CROWD: Final = f"server, {_IN_FLIGHT} calls in flight"
 LARGE: Final = "server, 1 MB echo"
+LARGE_ACCENTED: Final = "server, 1 MB echo, accented"
+LARGE_OBJECTS: Final = "server, 1 MB echo, JSON as text"
+_LARGE_TEXTS: Final = {LARGE: _LARGE, LARGE_ACCENTED: _ACCENTED, LARGE_OBJECTS: _OBJECTS}
 ENDS: Final = "both ends, one call after another"
 ENDS_CROWD: Final = f"both ends, {_IN_FLIGHT} calls in flight"
 
@@ -84,13 +93,14 @@ def register_servers(bench: Bench, drivers: Drivers) -> None:
         def in_flight(_: Any, each: Driver = each) -> None:
             each.call("echo", crowd)
 
-        def large(_: Any, each: Driver = each) -> None:
-            each.call("echo", (_LARGE,))
+        def large(text: str, each: Driver = each) -> Callable[[Any], None]:
+            return lambda _: each.call("echo", (text,))
 
         _add(bench, SEQUENTIAL, name, one_by_one, len(row))
         _add(bench, CROWD, name, in_flight, len(crowd))
-        _add(bench, LARGE, name, large, 1)
-    for group in (SEQUENTIAL, CROWD, LARGE):
+        for group, text in _LARGE_TEXTS.items():
+            _add(bench, group, name, large(text), 1)
+    for group in (SEQUENTIAL, CROWD, *_LARGE_TEXTS):
         bench.control(group, f"{NAMES['ours']} {HANDSHAKE}")
     bench.control(SEQUENTIAL, f"{NAMES['mcpserver']} {HANDSHAKE}")
 

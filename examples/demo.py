@@ -17,7 +17,7 @@ from pathlib import Path
 from typing import Any, Literal
 
 from trunkline import Client, Stdio
-from trunkline.judge import Conversation, TraceEntry
+from trunkline.judge import Conversation, Finding, TraceEntry
 from trunkline.transports import Frame, Tapped
 
 HERE = Path(__file__).resolve().parent
@@ -77,7 +77,9 @@ async def converse(revision: str) -> None:
     Raises:
         SystemExit: the answer is wrong, or the judge found something.
     """
-    judge, findings, steps = Conversation(), [], []
+    judge = Conversation()
+    findings: list[Finding] = []
+    steps: list[str] = []
 
     def observe(sender: Literal["client", "server"], frame: Frame) -> None:
         if isinstance(frame, bytes):

@@ -9,6 +9,7 @@ are compared with what is written here, so a wrong one makes the command fail.
 
 from __future__ import annotations
 
+import io
 import json
 import os
 import sys
@@ -173,6 +174,7 @@ COLOUR: Final = sys.stdout.isatty() and not os.environ.get("NO_COLOR")
 
 if __name__ == "__main__":
     # Piped into a file with another encoding, the marks must not end the demo.
-    if hasattr(sys.stdout, "reconfigure"):
-        sys.stdout.reconfigure(errors="replace")
+    output: object = sys.stdout
+    if isinstance(output, io.TextIOWrapper):
+        output.reconfigure(errors="replace")
     sys.exit(main())

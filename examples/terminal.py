@@ -52,7 +52,7 @@ def _play(folder: Path, environment: dict[str, str]) -> list[str]:
     deadline = time.monotonic() + 30
     while not (folder / "weather.sock").exists() and time.monotonic() < deadline:
         time.sleep(0.01)
-    wrong = []
+    wrong: list[str] = []
     for line, wanted in LINES:
         print(f"\n$ {line}", flush=True)
         run = subprocess.run(

@@ -9,7 +9,7 @@ app = Server("trips", version="1.0.0")
 async def book(ctx: Context, city: str) -> str:
     """Book a trip."""
     days = await ctx.elicit(f"How many days in {city}?", int)
-    return f"{city}, {days.content} days" if days.accepted else "Nothing was booked."
+    return f"{city}, {days.content} days" if days else "Nothing was booked."
 
 
 if __name__ == "__main__":

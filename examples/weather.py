@@ -38,7 +38,7 @@ async def forecast(
     """
     if city not in CITIES:
         raise ToolError(f"No forecast for {city}; there is one for {', '.join(CITIES)}.")
-    found = []
+    found: list[str] = []
     for day in range(days):
         await ctx.progress(day + 1, days, f"day {day + 1}")
         found.append(CITIES[city] if day % 2 == 0 else "clouds")

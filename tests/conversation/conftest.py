@@ -18,7 +18,7 @@ import pytest
 
 from tests.conversation.journal import HANGS
 from tests.conversation.rules import Ruled
-from tests.conversation.talking import HANDSHAKE, TRANSPORTS, Shared, Talk, bounded
+from tests.conversation.talking import HANDSHAKE, TRANSPORTS, UNWATCHED, Shared, Talk, bounded
 
 _HERE: Final = Path(__file__).parent
 _IS_FOLLOWED: Final = "_is_followed_by_a_script"
@@ -121,6 +121,9 @@ def _revisions(ruled: Ruled, transport: str, *, full: bool) -> tuple[str, ...]:
     session differs from a single request, so does the newest with a session.
     """
     found = tuple(filter(TRANSPORTS[transport].when.holds, ruled.revisions))
+    if transport == UNWATCHED and not full:
+        # The second way of one transport: once is enough, and a process for each script too much.
+        return () if ruled.is_fresh else found[-1:]
     if not TRANSPORTS[transport].is_cheap and ruled.is_fresh:
         return found[-1:]
     if full or transport == "memory":

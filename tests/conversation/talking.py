@@ -30,9 +30,13 @@ from trunkline.judge import Conversation, Finding, TraceEntry
 from trunkline.mcp import CreateMessageResult, TextContent
 from trunkline.spec.revisions import V2025_06_18, V2025_11_25, V2026_07_28, Window
 from trunkline.transports import TappedTransport
+from trunkline.transports.stdio.client import _StdioTransport
 
 # How a variant of the server is run as a process.
 COMMAND: Final = [sys.executable, "-m", "tests.conversation.app"]
+# The same, with all hidden from the library that Windows does not have.
+WITHOUT_POSIX: Final = [sys.executable, "-m", "tests.without_posix"]
+UNWATCHED: Final = "unwatched-stdio"
 ALWAYS: Final = Window()
 HANDSHAKE: Final = Window(until=V2026_07_28)
 PREFIX: Final = "io.modelcontextprotocol/"
@@ -236,16 +240,45 @@ class OverStdio:
         return Stdio([*COMMAND, variant], cwd=ROOT)
 
     async def wire(self, variant: str) -> ProcessWire:
-        pipe = asyncio.subprocess.PIPE
-        process = await asyncio.create_subprocess_exec(
-            *(*COMMAND, variant),
-            cwd=ROOT,
-            stdin=pipe,
-            stdout=pipe,
-            stderr=pipe,
-            limit=_LONGEST_LINE,
-        )
-        return ProcessWire(process)
+        return await _process_wire([*COMMAND, variant])
+
+
+async def _process_wire(command: list[str]) -> ProcessWire:
+    pipe = asyncio.subprocess.PIPE
+    process = await asyncio.create_subprocess_exec(
+        *command, cwd=ROOT, stdin=pipe, stdout=pipe, stderr=pipe, limit=_LONGEST_LINE
+    )
+    return ProcessWire(process)
+
+
+class _UnwatchedStdio(_StdioTransport):
+    """A connection to a process by the pipes of the event loop, as on Windows."""
+
+    @staticmethod
+    def _can_watch(loop: asyncio.AbstractEventLoop) -> bool:
+        return False
+
+
+class _UnwatchedAddress:
+    def __init__(self, address: Stdio) -> None:
+        self._address = address
+
+    def transport(self, policy: Policy) -> _UnwatchedStdio:
+        return _UnwatchedStdio(self._address, policy)
+
+
+class OverUnwatchedStdio:
+    """Standard streams where the event loop cannot watch descriptors, as on Windows."""
+
+    name = "stdio"
+    is_cheap = False
+    when = ALWAYS
+
+    def address(self, variant: str) -> _UnwatchedAddress:
+        return _UnwatchedAddress(Stdio([*WITHOUT_POSIX, *COMMAND[2:], variant], cwd=ROOT))
+
+    async def wire(self, variant: str) -> ProcessWire:
+        return await _process_wire([*WITHOUT_POSIX, *COMMAND[2:], variant])
 
 
 class OwnServer(TappedTransport):
@@ -360,6 +393,7 @@ class OverSocket:
 TRANSPORTS: Final[dict[str, Kind]] = {
     "memory": InMemory(),
     "stdio": OverStdio(),
+    UNWATCHED: OverUnwatchedStdio(),
     "tcp": OverSocket("tcp"),
     "unix": OverSocket("unix"),
     "http": OVER_HTTP,

@@ -34,6 +34,7 @@ from trunkline.jsonrpc import (
     encode,
 )
 from trunkline.jsonrpc.messages import SentRequest
+from trunkline.jsonrpc.tokenizer import nests_deeper
 from trunkline.spec.profiles import profile
 
 # Where CI is set hypothesis is deterministic by itself, and a slow machine is no failure.
@@ -383,3 +384,31 @@ def test_any_value_can_be_shown(message: Any) -> None:
 @given(raw=st.binary(max_size=20))
 def test_raw_json_can_be_shown_whatever_it_is(raw: bytes) -> None:
     repr(Request("m", Raw(raw), id=1)).encode()
+
+
+# Depth
+
+
+def depth_of(value: Any) -> int:
+    if isinstance(value, dict):
+        value = list(value.values())
+    return 1 + max(map(depth_of, value), default=0) if isinstance(value, list) else 0
+
+
+bracketed = st.text(st.sampled_from('[]{}"\\a'), max_size=12)
+nests = st.recursive(
+    bracketed | st.integers(),
+    lambda inner: st.lists(inner, max_size=4) | st.dictionaries(bracketed, inner, max_size=4),
+    max_leaves=40,
+)
+
+
+@thoroughly
+@given(nests, st.booleans(), st.integers(0, 300))
+def test_a_text_nests_as_deep_as_its_value(value: Any, is_spaced: bool, more: int) -> None:
+    for _ in range(more):
+        value = [value]
+    text = json.dumps(value, indent=1 if is_spaced else None).encode()
+    depth = depth_of(value)
+    for limit in {0, 1, 2, 256, max(depth - 1, 0), depth, depth + 1}:
+        assert nests_deeper(text, limit) is (depth > limit)

@@ -5,16 +5,20 @@ from __future__ import annotations
 import array
 import asyncio
 import os
+import select
 import socket
 import sys
 import uuid
+from collections.abc import Iterator
 
 import pytest
 
+from tests.without_posix import children_without_threads
 from trunkline.jsonrpc import Limits, Policy
+from trunkline.testing import transport_contract
 from trunkline.testing.transport_contract import TransportContract
 from trunkline.transports import Stdio, StdioServer, TappedTransport, Transport, memory_pair
-from trunkline.transports.stdio import server
+from trunkline.transports.stdio import client, server
 
 POLICY = Policy()
 
@@ -170,3 +174,28 @@ class TestChildWatchedByAThread(TestChild):
             raise PermissionError(1, "Operation not permitted")
 
         monkeypatch.setattr(os, "pidfd_open", refuse)
+
+
+class TestPipesWithoutPoll(TestPipes):
+    """As on Windows: threads that block in the calls themselves."""
+
+    @pytest.fixture(autouse=True)
+    def _unwatchable(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        monkeypatch.setattr(server, "can_watch", lambda loop: False)
+        monkeypatch.delattr(select, "poll")
+        # A reader that is closed before its input ends leaves its thread and descriptor behind.
+        found = transport_contract.leftovers
+        kinds = ("tasks", "timers", "children")
+        monkeypatch.setattr(
+            transport_contract, "leftovers", lambda: {kind: found()[kind] for kind in kinds}
+        )
+
+
+class TestChildOfTheLoop(TestChild):
+    """As on Windows: the loop starts the process, and has its pipes."""
+
+    @pytest.fixture(autouse=True)
+    def _unwatchable(self, monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+        monkeypatch.setattr(client._StdioTransport, "_can_watch", lambda self, loop: False)
+        with children_without_threads():
+            yield

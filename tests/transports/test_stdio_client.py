@@ -9,17 +9,19 @@ import signal
 import subprocess
 import sys
 import time
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+from tests.without_posix import children_without_threads
 from trunkline.errors import TransportError
 from trunkline.jsonrpc import Policy
 from trunkline.testing.transport_contract import Observed, leftovers
 from trunkline.transports import Stdio
 from trunkline.transports.stdio import client as stdio_client
+from trunkline.transports.stdio.client import _StdioTransport
 
 WAIT = 20
 CANARY = "canary-7f3a91c2"
@@ -64,6 +66,19 @@ def assert_gone(pid: int) -> None:
             return
         time.sleep(0.01)
     raise AssertionError(f"process {pid} is still there")
+
+
+@pytest.fixture(params=["watched", "unwatched"], autouse=True)
+def way(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+    """Try both ways: the loop watches our descriptors, or, as on Windows, has the pipes itself."""
+    if request.param == "unwatched":
+        monkeypatch.setattr(_StdioTransport, "_can_watch", lambda self, loop: False)
+    with children_without_threads():
+        yield
+
+
+# Process groups and sessions are those of POSIX.
+watched_alone = pytest.mark.parametrize("way", ["watched"], indirect=True)
 
 
 @pytest.fixture
@@ -211,6 +226,7 @@ if sys.argv[1:] == ["wait"]: sys.stdin.read()
 """
 
 
+@watched_alone
 @pytest.mark.parametrize("how", ["wait", "leave"])
 def test_what_a_server_has_started_is_ended_with_it(how: str) -> None:
     pids: list[int] = []
@@ -225,6 +241,7 @@ def test_what_a_server_has_started_is_ended_with_it(how: str) -> None:
     assert_gone(pids[0])
 
 
+@watched_alone
 def test_a_closing_that_the_end_of_the_loop_cuts_short_still_kills() -> None:
     ignores = """
 import os, signal, time
@@ -263,6 +280,7 @@ asyncio.run(main())
     assert_gone(int(done.stdout))
 
 
+@watched_alone
 def test_a_server_has_a_session_of_its_own() -> None:
     async def script(end: Observed) -> None:
         (frame,) = await end.received(1)
@@ -360,19 +378,17 @@ def test_a_path_can_be_an_argument(tmp_path: Path) -> None:
     with_child(Stdio([Path(sys.executable), "-S", "-E", "-u"], [server]), script)
 
 
-def test_a_platform_that_could_not_end_a_process_starts_none(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    def start(*_: object, **__: object) -> None:
-        raise AssertionError("started")
+def test_a_loop_that_starts_no_processes_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
+    async def refuse(*_: object, **__: object) -> None:
+        raise NotImplementedError
 
-    monkeypatch.setattr(subprocess, "Popen", start)
-    monkeypatch.delattr(os, "killpg")
+    monkeypatch.setattr(_StdioTransport, "_can_watch", lambda self, loop: False)
+    monkeypatch.setattr(asyncio.base_events.BaseEventLoop, "subprocess_exec", refuse)
 
     async def script() -> None:
         before = leftovers()
         wire = Stdio("true").transport(Policy())
-        with pytest.raises(TransportError, match=r"not on this platform.*os\.killpg"):
+        with pytest.raises(TransportError, match="EventLoop cannot start processes: use the def"):
             await wire.connect()
         assert not wire.is_connected
         await wire.close()

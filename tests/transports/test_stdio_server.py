@@ -125,25 +125,6 @@ def test_what_is_printed_can_be_any_text() -> None:
     assert done.stderr.decode() == "\\ud800 é utf-8 False\n"
 
 
-def test_a_platform_without_what_it_takes_is_refused_and_nothing_is_left(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    async def script() -> None:
-        before = leftovers()
-        server, read, write = piped()
-        with monkeypatch.context() as patch:
-            patch.delattr(os, "readv")
-            with pytest.raises(TransportError, match=r"not on this platform.*os\.readv"):
-                await server.transport.connect()
-        assert not server.transport.is_connected
-        await server.transport.close()
-        os.close(read)
-        os.close(write)
-        assert leftovers() == before
-
-    asyncio.run(script())
-
-
 def test_a_child_process_does_not_read_the_wire() -> None:
     during = """
 child = await asyncio.create_subprocess_exec("cat", stdout=subprocess.PIPE)

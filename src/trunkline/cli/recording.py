@@ -109,7 +109,7 @@ def _opened(path: str) -> BinaryIO:
         # Its own descriptor: a new one would start at offset 0 and overwrite.
         return open(os.dup(stream), "wb", buffering=0)
     is_link = os.path.islink(path)
-    if is_link and os.lstat(path).st_uid != os.geteuid():
+    if is_link and _is_foreign(os.lstat(path)):
         raise UsageError(f"{path!r} is a symbolic link of another user: it is not followed")
     if _is_replaceable(path):
         os.unlink(path)
@@ -152,9 +152,14 @@ def _write(file: BinaryIO, data: bytes) -> None:
         rest = rest[file.write(rest) :]
 
 
+def _is_foreign(found: os.stat_result) -> bool:
+    """Return True if a file belongs to another user, where files belong to users by number."""
+    return hasattr(os, "geteuid") and found.st_uid != os.geteuid()
+
+
 def _check_owner(path: str, found: os.stat_result) -> None:
     is_read_by_owner = stat.S_ISFIFO(found.st_mode) or stat.S_ISSOCK(found.st_mode)
-    if is_read_by_owner and found.st_uid != os.geteuid():
+    if is_read_by_owner and _is_foreign(found):
         raise UsageError(f"{path!r} belongs to another user, who could read the recording")
 
 
@@ -178,6 +183,6 @@ def _is_replaceable(path: str) -> bool:
     is_blank = not beginning.strip() and len(beginning) == found.st_size
     if not is_blank and not beginning.lstrip().startswith(b'{"%s"' % HEADER.encode()):
         raise UsageError(f"{path!r} exists and is not a recording: it is not replaced")
-    if found.st_uid != os.geteuid():
+    if _is_foreign(found):
         raise UsageError(f"{path!r} belongs to another user, who could read the recording")
     return not os.path.islink(path)

@@ -15,10 +15,12 @@ The rules that live here, and only here:
 
 from __future__ import annotations
 
+import _thread
 import signal
 import threading
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
+from functools import partial
 from types import FrameType
 from typing import Final
 
@@ -88,7 +90,10 @@ def _repeat_soon(number: int) -> None:
     """Send this process a signal again after a moment."""
     main = threading.main_thread().ident
     if main is not None:
-        timer = threading.Timer(_RETRY_DELAY_S, signal.pthread_kill, (main, number))
+        repeat = partial(_thread.interrupt_main, signal.Signals(number))  # all that Windows has
+        if hasattr(signal, "pthread_kill"):
+            repeat = partial(signal.pthread_kill, main, number)
+        timer = threading.Timer(_RETRY_DELAY_S, repeat)
         timer.daemon = True  # a process that ends does not wait for it
         timer.start()
 

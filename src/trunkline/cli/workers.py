@@ -39,7 +39,9 @@ if TYPE_CHECKING:
 
 __all__ = ["run_workers"]
 
-_SIGNALS: Final = (signal.SIGTERM, signal.SIGINT, signal.SIGHUP)
+_SIGNALS: Final = tuple(
+    getattr(signal, name) for name in ("SIGTERM", "SIGINT", "SIGHUP") if hasattr(signal, name)
+)
 _MAX_REPLACEMENTS: Final = 5
 # A worker that ran for longer was not a failed start.
 _STEADY_S: Final = 30.0

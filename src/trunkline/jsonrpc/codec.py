@@ -37,6 +37,7 @@ from .messages import (
     shown,
 )
 from .policy import DEFAULT_POLICY, Policy
+from .tokenizer import FOUND_FASTER_BYTES, nests_deeper
 
 __all__ = ["Codec", "decode", "encode"]
 
@@ -61,9 +62,11 @@ class Codec:
     """
 
     __slots__ = (
+        "_depth",
         "_diagnosis",
         "_envelope",
         "_envelopes",
+        "_large",
         "_limit",
         "_plainly",
         "_prescan",
@@ -88,13 +91,15 @@ class Codec:
         self._limit = _NO_LIMIT if limit is None else limit
         self._prescan = (
             policy.strictness == "strict"
-            or limits.depth is not None
             or limits.integer_digits < MAX_INTEGER_DIGITS
             # Which codes a profile has is not a type that the decoder checks.
             or policy.unknown_code == "reject"
         )
-        # Up to this size a text is decoded at once; with a pre-scan, none is.
-        self._straight = -1 if self._prescan else self._limit
+        # Up to this size a text is decoded at once: a deeper nest has more bytes, or does not end.
+        # With a pre-scan, none is.
+        self._straight = -1 if self._prescan else min(self._limit, 2 * limits.max_depth)
+        self._large = -1 if self._prescan else self._limit
+        self._depth = limits.max_depth
         self._plainly = policy.strictness != "strict" and policy.unknown_code == "pass"
         # Decoders are expensive to make, so each is made on first use.
         self._envelopes = _lazy(lambda: envelope_reader(policy, expect, params))
@@ -118,7 +123,7 @@ class Codec:
             # The decoder does not check the encoding of what it skips or leaves raw.
             if (
                 type(data) is bytes
-                and len(data) <= self._straight
+                and (len(data) <= self._straight or self._is_flat(data))
                 and (data.isascii() or data.decode())
             ):
                 # Through a local name: calling an attribute that is not a method is slower.
@@ -138,7 +143,7 @@ class Codec:
             # As above.
             if (
                 type(data) is bytes
-                and len(data) <= self._straight
+                and (len(data) <= self._straight or self._is_flat(data))
                 and (data.isascii() or data.decode())
             ):
                 read = self._whole
@@ -152,6 +157,17 @@ class Codec:
             pass
         found = self._look_again(data, self._wholes())
         return found if type(found) is not list else Batch(found)
+
+    def _is_flat(self, data: bytes) -> bool:
+        """Return True if a text that is not small is within the limits of size and depth."""
+        size = len(data)
+        if size > self._large:
+            return False
+        # As `nests_deeper` begins, without its calls.
+        is_short = size < FOUND_FASTER_BYTES
+        if is_short and data.count(b"[") + data.count(b"{") <= self._depth:
+            return True
+        return not nests_deeper(data, self._depth)
 
     def _call(self, read: Any) -> Message:
         if type(read) is not self._shape:
@@ -201,7 +217,11 @@ class Codec:
         if len(text) > self._limit:
             raise faults.oversize(text, self._limit, len(text))
         # The decoder does not check the encoding of members that it skips.
-        if not self._prescan and (text.isascii() or faults.encoding(text) is None):
+        if (
+            not self._prescan
+            and (text.isascii() or faults.encoding(text) is None)
+            and not faults.is_deep(text)
+        ):
             try:
                 return reader.loose(text)
             except UNREADABLE:
@@ -265,7 +285,7 @@ class Codec:
             return self._faults.too_deep(text, where)
 
     def _read_one(self, text: bytes, reader: MessageDecoder) -> Any:
-        if self._prescan:
+        if self._prescan or self._faults.is_deep(text):
             return None  # the pre-scan comes first
         try:
             return reader.one(text)
@@ -274,7 +294,8 @@ class Codec:
 
     def _fault_of(self, text: bytes, where: str, reader: MessageDecoder) -> Any:
         faults = self._faults
-        fault = faults.excess(text, where) if self._prescan else None
+        is_scanned = self._prescan or faults.is_deep(text)
+        fault = faults.excess(text, where) if is_scanned else None
         fault = fault or faults.message(text, where)
         if fault is not None:
             return fault

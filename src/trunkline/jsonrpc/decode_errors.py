@@ -32,7 +32,6 @@ from ..spec.profiles import profile
 from . import tokenizer
 from .error_codes import named_error
 from .framing import MAX_HEAD_BYTES
-from .limits import MAX_STRICT_DEPTH
 from .messages import RequestId
 
 if TYPE_CHECKING:
@@ -61,6 +60,8 @@ _KINDS: Final = {
 _BLANK: Final = b" \t\n\r"
 # Of a text that is not JSON: every mark in it costs a step in Python.
 _MAX_SCANNED_BYTES: Final = 65536
+# A decoder manages this depth on every interpreter, and on a stack of 256 KiB.
+_MAX_DECODED_DEPTH: Final = 512
 _BOMS: Final = (b"\xef\xbb\xbf", b"\xff\xfe", b"\xfe\xff")
 
 
@@ -174,13 +175,18 @@ class Diagnosis:
 
     # -- examining a text --------------------------------------------------------------------
 
+    def is_deep(self, text: bytes, limit: int = 0) -> bool:
+        """Return True if a text nests deeper than allowed, and than `limit`."""
+        limit = max(limit, self._policy.limits.max_depth)
+        # Shorter than a nest of that depth with its closing brackets.
+        return len(text) > 2 * limit and tokenizer.nests_deeper(text, limit)
+
     def excess(self, text: bytes, where: str = "") -> InvalidMessage | None:
         """Return the error for a text that fails the pre-scan of a strict or limited codec."""
         limits = self._policy.limits
         strict = self._policy.strictness == "strict"
-        depth = MAX_STRICT_DEPTH if strict and limits.depth is None else limits.depth
         found = tokenizer.find_excess(
-            text, depth=depth, digits=limits.integer_digits, unique_names=strict
+            text, depth=limits.max_depth, digits=limits.integer_digits, unique_names=strict
         )
         if found is None:
             return None
@@ -205,10 +211,16 @@ class Diagnosis:
         return None
 
     def text(self, text: bytes) -> InvalidMessage | None:
-        """Return the error for a text that is not UTF-8 or not JSON, or None."""
+        """Return the error for a text that is not UTF-8 or not JSON, or None.
+
+        A text that nests deeper than allowed is rejected here only if the decoder, which recurses,
+        might not manage it; of any other one `excess` knows the place.
+        """
         fault = self.encoding(text)
         if fault is not None:
             return fault
+        if self.is_deep(text, _MAX_DECODED_DEPTH):
+            return self.too_deep(text)
         try:
             _skim(text)
         except RecursionError:

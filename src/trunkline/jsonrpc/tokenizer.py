@@ -11,6 +11,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable
 from functools import cache, lru_cache
+from itertools import accumulate
 from typing import Final, NamedTuple
 
 from msgspec import DecodeError
@@ -18,7 +19,16 @@ from msgspec.json import decode
 
 from .messages import RequestId, shown_tuple
 
-__all__ = ["MessageHead", "TokenFault", "find_excess", "message_heads", "place_of", "pointer"]
+__all__ = [
+    "FOUND_FASTER_BYTES",
+    "MessageHead",
+    "TokenFault",
+    "find_excess",
+    "message_heads",
+    "nests_deeper",
+    "place_of",
+    "pointer",
+]
 
 # A strict codec scans all that a peer sends, so every repeat is possessive: backtracking costs
 # memory for each character.
@@ -37,6 +47,13 @@ _BOM: Final = b"\xef\xbb\xbf"
 _OBJECT: Final = ord("{")
 _CLOSED_BY: Final = {_OBJECT: b"}", ord("["): b"]"}
 
+# For the depth alone: all but brackets and quotes, and a bracket as a step up or down, signed.
+_UNNESTED: Final = bytes(set(range(256)) - set(b'[]{}"'))
+_STEPS: Final = bytes.maketrans(b"[{]}", b"\x01\x01\xff\xff")
+_STEPS_AT_ONCE: Final = 128
+# `find` looks at 30 bytes in the time in which `count` counts one, and costs a call for each.
+FOUND_FASTER_BYTES: Final = 32 * 1024
+
 # Characters kept at either end of a pointer: its steps are names that the peer chose.
 _MAX_POINTER_END: Final = 500
 
@@ -50,6 +67,54 @@ class TokenFault(NamedTuple):
 
     def __repr__(self) -> str:
         return shown_tuple(self)
+
+
+def nests_deeper(text: bytes, limit: int) -> bool:
+    """Return True if a text has more than `limit` open brackets at any place, exactly.
+
+    Methods of bytes do the work: 2 to 8 ms per MiB, for a text that is mostly brackets too. Where
+    the text stops being JSON, the rest does not count: the decoder stops there.
+    """
+    if not _has_more_openings(text, limit):
+        return False
+    if b"\\" in text:
+        # Escapes begin at the first of a run of backslashes, and so does `replace`.
+        text = text.replace(b"\\\\", b"").replace(b'\\"', b"")
+    # Two quotes in a row begin and end the same string, or end one and begin the next: what is
+    # between other quotes stays inside or outside.
+    marks = text.translate(None, _UNNESTED).replace(b'""', b"")
+    if b'"' in marks:
+        marks = b"".join(marks.split(b'"')[::2])
+    # Without the innermost brackets, at most two levels, little is left of most texts.
+    outer = marks.replace(b"[]", b"").replace(b"{}", b"")
+    return (limit < 2 or _climbs(outer, limit - 2)) and _climbs(marks, limit)
+
+
+def _has_more_openings(text: bytes, limit: int) -> bool:
+    """Return True if a text has more than `limit` opening brackets, those in strings included."""
+    if len(text) < FOUND_FASTER_BYTES:
+        return text.count(b"[") + text.count(b"{") > limit
+    for bracket in (b"[", b"{"):
+        place = text.find(bracket)
+        while place >= 0:
+            if not limit:
+                return True
+            limit -= 1
+            place = text.find(bracket, place + 1)
+    return False
+
+
+def _climbs(brackets: bytes, limit: int) -> bool:
+    """Return True if more than `limit` brackets are open at any place."""
+    steps = brackets.translate(_STEPS)
+    depth = 0
+    for start in range(0, len(steps), _STEPS_AT_ONCE):
+        part = steps[start : start + _STEPS_AT_ONCE]
+        ups = part.count(1)
+        if depth + ups > limit and depth + max(accumulate(memoryview(part).cast("b"))) > limit:
+            return True
+        depth += 2 * ups - len(part)
+    return False
 
 
 def find_excess(

@@ -21,7 +21,7 @@ import threading
 from collections.abc import Awaitable, Callable, Generator, Iterable, Mapping
 from copy import deepcopy
 from functools import partial
-from typing import TYPE_CHECKING, Any, Final, TypeVar, overload
+from typing import TYPE_CHECKING, Any, Final, Generic, TypeVar, overload
 
 from msgspec import UNSET, Struct
 
@@ -48,6 +48,14 @@ if TYPE_CHECKING:
 __all__ = ["ClientFacts", "Context"]
 
 T = TypeVar("T")
+if TYPE_CHECKING:
+    # A default needs Python 3.13. Type checkers know it in every version, so that `Context` alone
+    # is `Context[Any]` to them.
+    from typing_extensions import TypeVar as _TypeVarWithDefault
+
+    State = _TypeVarWithDefault("State", default=Any)
+else:
+    State = TypeVar("State")
 
 
 class ClientFacts:
@@ -95,8 +103,11 @@ _NOTHING_YET: Final = float("-inf")
 
 
 # A Struct: one is made for each call, and a Struct is made in C.
-class Context(Struct, eq=False):
-    """The request being served. A handler gets it by a parameter annotated with this class."""
+class Context(Struct, Generic[State], eq=False):
+    """The request being served. A handler gets it by a parameter annotated with this class.
+
+    `Context[Database]` says what the lifespan yields, for type checkers: `ctx.state` is a Database.
+    """
 
     _connection: Connection
     _asked: IncomingRequest
@@ -234,9 +245,10 @@ class Context(Struct, eq=False):
         return None
 
     @property
-    def state(self) -> Any:
+    def state(self) -> State:
         """What the lifespan of the server yielded; None without a lifespan."""
-        return self._core.state
+        state: State = self._core.state
+        return state
 
     def extension(self, id: str) -> dict[str, Any] | None:
         """The settings that the client declared for an extension, or None.

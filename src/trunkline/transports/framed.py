@@ -24,6 +24,7 @@ if TYPE_CHECKING:
     from .io.fd import FdReader, FdWriter
     from .io.thread import ThreadReader, ThreadWriter
     from .sockets.tls import TlsChannel
+    from .stdio.loop_process import LoopReader, LoopWriter
 
 __all__ = ["FramedTransport"]
 
@@ -46,8 +47,8 @@ class FramedTransport:
         self.on_error: Callable[[TransportError | None], object] = ignore
         self.on_drained: Callable[[], object] = ignore
         self._framing = framing_named(policy.framing, policy.limits.message_size(name))
-        self._reader: FdReader | ThreadReader | None = None
-        self._writer: FdWriter | ThreadWriter | TlsChannel | None = None
+        self._reader: FdReader | ThreadReader | LoopReader | None = None
+        self._writer: FdWriter | ThreadWriter | LoopWriter | TlsChannel | None = None
         self._is_open = False  # frames can be sent
         self._is_reported = False  # the end was reported, and no frame may follow
         self._ending: asyncio.Task[None] | None = None

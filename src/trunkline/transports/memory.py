@@ -47,22 +47,7 @@ def memory_pair() -> tuple[MemoryTransport, MemoryTransport]:
 class MemoryTransport:
     """One end of a pair; `memory_pair` makes them."""
 
-    __slots__ = (
-        "_connected",
-        "_ended",
-        "_failure",
-        "_is_high",
-        "_other",
-        "_wire",
-        "backlog",
-        "name",
-        "on_drained",
-        "on_error",
-        "on_handler_error",
-        "on_message",
-        "written",
-    )
-
+    # No slots: pyright takes callbacks in slots for methods, and then this is not a `Transport`.
     _other: MemoryTransport
     # Called with the id of a request and what its handler raised; set by `raise_exceptions`.
     on_handler_error: Callable[[RequestId, Exception], object]

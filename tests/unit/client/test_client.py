@@ -22,6 +22,7 @@ from tests.unit.client.scripted import (
 from trunkline.client import Client
 from trunkline.errors import (
     ConnectionLost,
+    InvalidMessage,
     LocalProtocolError,
     PeerError,
     RemoteProtocolError,
@@ -668,7 +669,8 @@ def test_whatever_is_wrong_with_an_answer_who_listens_is_told() -> None:
         await asyncio.sleep(0)
 
     use(place, work)
-    assert [type(each) for each in heard] == [RemoteProtocolError] * 2
+    assert [type(each) for each in heard] == [InvalidMessage, RemoteProtocolError]
+    assert heard[0].rule == "jsonrpc.limit.depth"
 
 
 # -- batches that go wrong -------------------------------------------------------------------

@@ -276,9 +276,6 @@ def test_the_id_of_what_nests_too_deep_is_looked_for_in_its_head(depth: int) -> 
     nest = b"[" * depth + b"]" * depth
     for chosen in (OPEN, policy, OPEN.replace(strictness="strict")):
         data = b'{"jsonrpc":"2.0","id":8,"method":"m","params":{"id":9,"x":' + nest + b"}}"
-        if depth == 300 and chosen is OPEN:
-            Codec(chosen).decode(data)
-            continue
         fault = fault_of(data, chosen)
         assert (fault.rule, fault.id) == ("jsonrpc.limit.depth", 8)
 

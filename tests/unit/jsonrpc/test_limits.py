@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import threading
 from typing import Any, get_args
 
 import pytest
 
 from trunkline.jsonrpc import Codec, InvalidMessage, Limits, Policy
-from trunkline.jsonrpc.limits import MAX_INTEGER_DIGITS, MAX_STRICT_DEPTH, TransportName
+from trunkline.jsonrpc.limits import MAX_DEPTH, MAX_INTEGER_DIGITS, TransportName
 
 MIB = 1024 * 1024
 TRANSPORTS: tuple[TransportName, ...] = get_args(TransportName)
@@ -49,17 +50,71 @@ def test_each_transport_has_its_own_bound(transport: TransportName) -> None:
             Codec(policy, transport=other).decode(CALL)
 
 
-@pytest.mark.parametrize(("limits", "depth"), [(Limits(), MAX_STRICT_DEPTH), (Limits(depth=9), 9)])
-def test_a_strict_codec_stops_at_an_exact_depth(limits: Limits, depth: int) -> None:
-    codec = Codec(Policy(params="structured", strictness="strict", limits=limits))
+@pytest.mark.parametrize(("limits", "depth"), [(Limits(), MAX_DEPTH), (Limits(depth=9), 9)])
+@pytest.mark.parametrize("strictness", ["lenient", "standard", "strict"])
+@pytest.mark.parametrize("blanks", [0, 5000])
+def test_every_codec_stops_at_an_exact_depth(
+    limits: Limits, depth: int, strictness: Any, blanks: int
+) -> None:
+    codec = Codec(Policy(params="structured", strictness=strictness, limits=limits))
+    text = b'{"jsonrpc":"2.0","id":1,"method":"m","params":%s}' + b" " * blanks
+    for read in (codec.decode, codec.envelope):
+        read(text % (b"[" * (depth - 1) + b"]" * (depth - 1)))
+        with pytest.raises(InvalidMessage, match=r"jsonrpc\.limit\.depth") as caught:
+            read(text % (b"[" * depth + b"]" * depth))
+        assert (caught.value.id, caught.value.got) == (1, depth + 1)
+
+
+@pytest.mark.parametrize("strictness", ["standard", "strict"])
+def test_the_depth_of_a_batch_is_that_of_its_messages(strictness: Any) -> None:
+    codec = Codec(Policy(strictness=strictness, batch="accept", params="structured"))
     text = b'{"jsonrpc":"2.0","id":1,"method":"m","params":%s}'
-    codec.decode(text % (b"[" * (depth - 1) + b"]" * (depth - 1)))
-    with pytest.raises(InvalidMessage, match=r"jsonrpc\.limit\.depth"):
-        codec.decode(text % (b"[" * depth + b"]" * depth))
+    fitting = text % (b"[" * (MAX_DEPTH - 1) + b"]" * (MAX_DEPTH - 1))
+    deep = text % (b"[" * MAX_DEPTH + b"]" * MAX_DEPTH)
+    for batch in (
+        codec.decode(b"[%s,%s]" % (fitting, deep)),
+        codec.envelope(b"[%s,%s]" % (fitting, deep)),
+    ):
+        good, bad = batch
+        assert good.id == 1
+        assert isinstance(bad, InvalidMessage)
+        assert (bad.rule, bad.id) == ("jsonrpc.limit.depth", 1)
 
 
-def test_a_strict_codec_takes_the_documented_depth() -> None:
-    assert MAX_STRICT_DEPTH == 256
+def test_a_small_stack_and_a_deep_one_have_the_same_outcome() -> None:
+    codec = Codec()
+    text = b'{"jsonrpc":"2.0","id":1,"method":"m","params":{"x":%s}}'
+    outcomes = []
+
+    def attempt() -> None:
+        for depth in (MAX_DEPTH - 2, MAX_DEPTH - 1, 600, 9000, 100_000):
+            try:
+                codec.decode(text % (b"[" * depth + b"]" * depth))
+                outcomes.append("")
+            except InvalidMessage as fault:
+                outcomes.append(fault.rule)
+
+    def descend(frames: int) -> None:
+        if frames:
+            descend(frames - 1)
+        else:
+            attempt()
+
+    before = threading.stack_size(512 * 1024)
+    try:
+        thread = threading.Thread(target=attempt)
+        thread.start()
+        thread.join()
+    finally:
+        threading.stack_size(before)
+    descend(300)
+    attempt()
+    rule = "jsonrpc.limit.depth"
+    assert outcomes == ["", rule, rule, rule, rule] * 3
+
+
+def test_every_codec_has_the_documented_depth() -> None:
+    assert MAX_DEPTH == 256
 
 
 def test_a_message_of_just_the_size_is_taken() -> None:

@@ -1,8 +1,6 @@
 from __future__ import annotations
 
 import dataclasses
-import subprocess
-import sys
 from collections.abc import Callable
 from pathlib import Path
 
@@ -114,45 +112,6 @@ def test_what_is_inherited_belongs_to_the_address() -> None:
     assert Stdio("x").inherit_env
     assert Stdio("x") != Stdio("x", inherit_env=False)
     assert repr(Stdio("x", inherit_env=False)) == "Stdio('x', inherit_env=False)"
-
-
-def test_the_modules_load_without_posix_and_connecting_is_refused() -> None:
-    script = """
-import asyncio, os, select, signal, subprocess, sys
-sys.modules["fcntl"] = None
-for module, names in (
-    (os, ("readv", "killpg", "set_blocking", "get_blocking", "pidfd_open", "fork")),
-    (select, ("poll", "PIPE_BUF")),
-    (signal, ("SIGKILL",)),
-):
-    for name in names:
-        delattr(module, name)
-from trunkline.errors import TransportError
-from trunkline.jsonrpc import Policy
-from trunkline.testing.transport_contract import TransportContract
-from trunkline.transports import *
-def start(*_, **__): raise AssertionError("started")
-subprocess.Popen = start
-async def main():
-    for wire in (Stdio("true").transport(Policy()), StdioServer(Policy())):
-        try:
-            await wire.connect()
-        except TransportError as error:
-            print(error)
-        await wire.close()
-    near, far = memory_pair()
-    far.on_message = lambda frame, route: print(frame)
-    await near.connect()
-    await far.connect()
-    near.send(b"1")
-asyncio.run(main())
-"""
-    done = subprocess.run(
-        [sys.executable, "-c", script], capture_output=True, text=True, timeout=60, check=False
-    )
-    assert done.stderr == ""
-    refusal = "not on this platform: stdio needs os.readv\n"
-    assert done.stdout == refusal * 2 + "b'1'\n"
 
 
 def test_a_grace_is_not_negative() -> None:

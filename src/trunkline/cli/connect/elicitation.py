@@ -19,13 +19,16 @@ from __future__ import annotations
 import asyncio
 import os
 import sys
-from collections.abc import AsyncIterator, Iterator, Mapping, Sequence
+import threading
+from collections.abc import AsyncIterator, Callable, Iterator, Mapping, Sequence
 from contextlib import asynccontextmanager, contextmanager, nullcontext
+from functools import partial
 from typing import TYPE_CHECKING, Any, Final, Literal
 
 from ...client.server_requests.form_validation import FormMismatch, defaults, fit
 from ...errors import visible
 from ...redaction import is_secret_name
+from ...transports.io.fd import can_watch
 from ..command import UsageError, check_text
 from ..output.progress import is_interactive
 from ..output.terminal import wants_colour
@@ -177,10 +180,15 @@ class ElicitationPrompt:
             self._console.note("  y or n, please")
 
     async def _line(self, prompt: str, *, is_secret: bool = False) -> str:
-        # Echo is off before the prompt appears, or the first keys could show.
-        with _without_echo() if is_secret else nullcontext():
+        if is_secret and not _has_termios():
+            # On Windows, which reads single keys.
             self._console.ask(prompt)
-            text = await _read_line(sys.stdin.fileno())
+            text = await _in_thread(_read_secret)
+        else:
+            # Echo is off before the prompt appears, or the first keys could show.
+            with _without_echo() if is_secret else nullcontext():
+                self._console.ask(prompt)
+                text = await _read_line(sys.stdin.fileno())
         if is_secret or text is None:
             self._console.note("")
         if text is None:
@@ -191,6 +199,8 @@ class ElicitationPrompt:
 async def _read_line(descriptor: int) -> str | None:
     """Return the line the user types, or None at the end of the input."""
     loop = asyncio.get_running_loop()
+    if not can_watch(loop):
+        return await _in_thread(partial(_read_available, descriptor))
     ready: asyncio.Future[None] = loop.create_future()
 
     def wake() -> None:
@@ -202,6 +212,47 @@ async def _read_line(descriptor: int) -> str | None:
         await ready
     finally:
         loop.remove_reader(descriptor)
+    return _read_available(descriptor)
+
+
+async def _in_thread(read: Callable[[], str | None]) -> str | None:
+    """Return what `read` returns; a thread that is not waited for any more is abandoned."""
+    loop = asyncio.get_running_loop()
+    line: asyncio.Future[str | None] = loop.create_future()
+
+    def deliver(text: str | None) -> None:
+        if not line.done():
+            line.set_result(text)
+
+    def run() -> None:
+        text = read()
+        try:
+            loop.call_soon_threadsafe(deliver, text)
+        except RuntimeError:
+            pass  # the loop is closed
+
+    threading.Thread(target=run, name="trunkline prompt", daemon=True).start()
+    return await line
+
+
+def _has_termios() -> bool:
+    try:
+        import termios  # noqa: F401  # whether it can be imported is the question
+    except ImportError:
+        return False
+    return True
+
+
+def _read_secret() -> str | None:
+    from getpass import getpass
+
+    try:
+        return getpass("")
+    except EOFError:
+        return None
+
+
+def _read_available(descriptor: int) -> str | None:
     try:
         # A terminal returns one line, even if more was typed ahead.
         raw = os.read(descriptor, 65536)

@@ -22,6 +22,7 @@ from dataclasses import replace
 from threading import get_ident
 from typing import TYPE_CHECKING, Any, Final
 
+from ...concurrency.signal_handlers import handle_signals
 from ...errors import TransportError
 from ...jsonrpc.limits import Limits
 from ...jsonrpc.policy import Policy
@@ -162,10 +163,11 @@ class _ProxyRun:
             self._signals.append(number)
             task.cancel()
 
-        for number in (signal.SIGTERM, signal.SIGINT, signal.SIGHUP):
-            # Under `nohup` SIGHUP stays ignored.
-            if number != signal.SIGHUP or signal.getsignal(number) is not signal.SIG_IGN:
-                loop.add_signal_handler(number, on_signal, number)
+        numbers = [signal.SIGTERM, signal.SIGINT]
+        # Under `nohup` SIGHUP stays ignored. Windows has none.
+        if hasattr(signal, "SIGHUP") and signal.getsignal(signal.SIGHUP) is not signal.SIG_IGN:
+            numbers.append(signal.SIGHUP)
+        handle_signals(loop, numbers, on_signal)
         try:
             await task
         except asyncio.CancelledError:

@@ -557,7 +557,7 @@ def run_reloading(
             notify(f"--reload-dir: {folder!r} is not a folder")
             return USAGE_ERROR
     try:
-        check_platform()
+        check_platform("--reload")
         return asyncio.run(_supervise(options, target, address))
     except TransportError as error:
         notify(str(error))

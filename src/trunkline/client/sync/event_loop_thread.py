@@ -10,8 +10,9 @@ The rules that live here, and only here:
 * An interrupt (Ctrl-C) while waiting cancels the call, which notifies the server, and waits up to
   2 s for that. `close` continues to its end. A second Ctrl-C returns at once.
 * Waiting on the loop's own thread is rejected: it would be a deadlock.
-* The loop is created on a thread that receives no signals. Steps that an interrupt may have left
-  half done are idempotent and done again: starting the loop, beginning to close, releasing.
+* The loop is created, and its lock taken, on threads that receive no signals. Steps that an
+  interrupt may have left half done are idempotent and done again: starting the loop, beginning to
+  close, releasing.
 * An outcome waits for the synchronous callbacks queued before it (`callbacks`), unless the waiting
   thread is that of the callbacks.
 * A forked process has no loop, and cannot use the connections of its parent.
@@ -378,6 +379,23 @@ class LoopThread:
         await self._loop.shutdown_asyncgens()
 
 
+class _Hold:
+    """A client that is about to use the event loop thread, and the outcome."""
+
+    __slots__ = ("client", "error", "gate", "is_abandoned", "is_done", "loop_thread")
+
+    def __init__(self, client: Client) -> None:
+        self.client = client
+        self.loop_thread: LoopThread | None = None
+        self.error: Exception | None = None
+        self.is_done = False
+        # Whether the caller was interrupted, and may have looked for the client too early.
+        self.is_abandoned = False
+        # Held until it is done.
+        self.gate: LockType = allocate_lock()
+        self.gate.acquire()
+
+
 class _Shared:
     """The event loop thread of this process, if there is one."""
 
@@ -390,21 +408,51 @@ class _Shared:
         self._is_told = False
 
     def hold(self, client: Client) -> LoopThread:
-        """Return the running loop thread, used by `client`."""
-        with self.lock:
-            if self.loop_thread is not None and self.loop_thread.is_here:
-                raise TrunklineError(_ON_THE_LOOP)
-            if not self._is_told:
-                # Twice does no harm: an interrupted caller registers again.
-                atexit.register(self._exit)
+        """Return the running loop thread, used by `client`.
+
+        The lock is taken by a thread that receives no signals. On the main thread an interrupt
+        could arrive between the lock and the block that would release it.
+        """
+        if self.loop_thread is not None and self.loop_thread.is_here:
+            raise TrunklineError(_ON_THE_LOOP)
+        request = _Hold(client)
+        try:
+            try:
+                start_new_thread(self._hold, (request,))
+            except RuntimeError:
+                self._hold(request)  # fails as well, unless another thread has just ended
+            while not request.is_done:
+                request.gate.acquire(timeout=_SIGNAL_CHECK_INTERVAL_S)
+        except BaseException:  # interrupted
+            request.is_abandoned = True
+            raise
+        if request.error is not None:
+            raise request.error
+        assert request.loop_thread is not None
+        return request.loop_thread
+
+    def _hold(self, request: _Hold) -> None:
+        try:
+            with self.lock:
+                request.loop_thread = self._used_by(request.client)
+        except (TrunklineError, RuntimeError) as error:
+            request.error = error
+        request.is_done = True
+        request.gate.release()
+        if request.is_abandoned and request.loop_thread is not None:
+            request.loop_thread.soon(partial(_abandon, request.loop_thread, request.client))
+
+    def _used_by(self, client: Client) -> LoopThread:
+        if not self._is_told:
+            atexit.register(self._exit)
+            if hasattr(os, "register_at_fork"):  # not where processes cannot fork
                 os.register_at_fork(after_in_child=self._forked)
-                self._is_told = True
-            if self.loop_thread is None or not self.loop_thread.is_running:
-                self.loop_thread = LoopThread()
-            # After an interrupt here the loop has no client, and stops by itself.
-            self.loop_thread.start()
-            self.loop_thread.clients.add(client)
-            return self.loop_thread
+            self._is_told = True
+        if self.loop_thread is None or not self.loop_thread.is_running:
+            self.loop_thread = LoopThread()
+        self.loop_thread.start()
+        self.loop_thread.clients.add(client)
+        return self.loop_thread
 
     def release(self, client: Client) -> None:
         """Undo `hold` after a failed connect; the loop stops if it is idle."""
@@ -570,6 +618,11 @@ async def _forgotten(loop_thread: LoopThread, client: Client, callbacks: Callbac
         await _close(loop_thread, client)
     finally:
         callbacks.end(wait=False)
+
+
+def _abandon(loop_thread: LoopThread, client: Client) -> None:
+    _release(loop_thread, client)
+    loop_thread._stop_if_idle()
 
 
 def _release(loop_thread: LoopThread, client: Client) -> None:

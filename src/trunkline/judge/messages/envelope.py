@@ -17,9 +17,10 @@ from ...errors import InvalidMessage, ProtocolError
 from ...jsonrpc import encode_errors
 from ...jsonrpc.codec import Codec
 from ...jsonrpc.decode_errors import UNREADABLE, kind_of, read_json
-from ...jsonrpc.limits import MAX_STRICT_DEPTH
+from ...jsonrpc.limits import MAX_DEPTH
 from ...jsonrpc.messages import Batch
 from ...jsonrpc.policy import Policy
+from ...jsonrpc.tokenizer import nests_deeper
 from ...spec.revisions import LATEST
 from ..finding import Finding, as_shown
 from ..types.collector import Path, Sink
@@ -109,7 +110,7 @@ class EnvelopeReader:
         if any(type(value.get(name, value)) is not dict for name in ("params", "result")):
             return False  # depends on the policy
         # A text that is encoded again to the same bytes has no duplicate names.
-        if self._scans and (_repeats(text, value) or _is_deep(text, value)):
+        if self._scans and (_repeats(text, value) or nests_deeper(text, MAX_DEPTH)):
             return False
         try:
             # The JSON is valid, so only the envelope can still have faults.
@@ -220,22 +221,6 @@ def _repeats(text: bytes, value: Members) -> bool:
     except (ValueError, RecursionError):
         return True
     return found
-
-
-def _is_deep(text: bytes, value: Any) -> bool:
-    if text.count(b"{") + text.count(b"[") <= MAX_STRICT_DEPTH:
-        return False
-    level = [value]
-    for _ in range(MAX_STRICT_DEPTH):
-        level = [
-            item
-            for each in level
-            for item in (each.values() if type(each) is dict else each)
-            if type(item) is dict or type(item) is list
-        ]
-        if not level:
-            return False
-    return True
 
 
 def _report(problem: ProtocolError, sink: Sink) -> None:

@@ -81,6 +81,9 @@ class AcceptedElicitation(Shown, Struct, Generic[T], frozen=True):
         """True."""
         return True
 
+    def __bool__(self) -> Literal[True]:
+        return True
+
 
 class DeclinedElicitation(Shown, Struct, frozen=True):
     """The user declined ("decline") or dismissed the form ("cancel")."""
@@ -93,8 +96,12 @@ class DeclinedElicitation(Shown, Struct, frozen=True):
         """False."""
         return False
 
+    def __bool__(self) -> Literal[False]:
+        return False
 
-# A type checker narrows this by `action`: `if answer.action == "accept": answer.content`.
+
+# Type checkers narrow this by `if answer:` and by `action`. By `if answer.accepted:` mypy does,
+# and pyright does not, which narrows an object by a member only where that is compared.
 ElicitationResult: TypeAlias = AcceptedElicitation[T] | DeclinedElicitation
 
 

@@ -266,13 +266,14 @@ def _signature(
 
 
 def is_context(hint: Any) -> bool:
-    """Return True if an annotation is `Context`, or a union with it."""
+    """Return True if an annotation is `Context`, as `Context[State]` too, or a union with it."""
     from ..context import Context  # here, because a context knows of servers
 
     hint = bare(hint)
-    if get_origin(hint) in (Union, UnionType):
+    origin = get_origin(hint)
+    if origin in (Union, UnionType):
         return any(map(is_context, get_args(hint)))
-    return hint is Context
+    return hint is Context or origin is Context
 
 
 def _check_unannotated(label: str, parameter: inspect.Parameter, place: int) -> None:

@@ -18,6 +18,7 @@ from collections.abc import Callable, Coroutine, Sequence
 from types import FrameType
 from typing import TYPE_CHECKING, Any, Final
 
+from ...concurrency.signal_handlers import handle_signals
 from ...errors import TransportError
 from ...transports.stdio.server import StdioServer
 
@@ -122,7 +123,7 @@ async def _serve(app: Server, work: Callable[[], Coroutine[Any, Any, None]]) -> 
     loop = asyncio.get_running_loop()
     watch = StallWatch(app, loop)
     serving = loop.create_task(work())
-    signals = _catch(app, loop, serving)
+    restore_signals = _catch(app, loop, serving)
     watch.start()
     # Objects of the startup live until exit: exclude them from garbage collection.
     gc.freeze()
@@ -134,13 +135,12 @@ async def _serve(app: Server, work: Callable[[], Coroutine[Any, Any, None]]) -> 
         await app._core.finish_tasks()
     finally:
         watch.stop()
-        for each in signals:
-            loop.remove_signal_handler(each)
+        restore_signals()
 
 
 def _catch(
     app: Server, loop: asyncio.AbstractEventLoop, serving: asyncio.Task[None]
-) -> list[signal.Signals]:
+) -> Callable[[], None]:
     """Shut down in order on the first signal, and at once on the second."""
     seen: list[signal.Signals] = []
 
@@ -152,14 +152,7 @@ def _catch(
         if not app._core.connections and (len(seen) > 1 or not app._core.was_opened):
             serving.cancel()
 
-    caught = []
-    for each in _SIGNALS:
-        try:
-            loop.add_signal_handler(each, on_signal, each)
-        except (NotImplementedError, RuntimeError, ValueError):
-            continue  # not on this platform, or not in the main thread
-        caught.append(each)
-    return caught
+    return handle_signals(loop, _SIGNALS, on_signal)
 
 
 def _end_leftovers(loop: asyncio.AbstractEventLoop) -> bool:

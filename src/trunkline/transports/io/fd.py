@@ -30,7 +30,15 @@ from ..base import HIGH_WATER, LOW_WATER
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-__all__ = ["Backlog", "FdReader", "FdWriter", "check_platform", "is_abandoned", "is_watchable"]
+__all__ = [
+    "Backlog",
+    "FdReader",
+    "FdWriter",
+    "can_watch",
+    "check_platform",
+    "is_abandoned",
+    "is_watchable",
+]
 
 # A pipe holds 64 KiB by default: 16 wake-ups of both sides for 1 MiB. 1 MiB is the most that
 # Linux grants an unprivileged process.
@@ -48,17 +56,27 @@ _POSIX_CALLS: Final = ((os, "readv"), (os, "set_blocking"), (os, "killpg"), (sel
 _buffers: Final[WeakKeyDictionary[asyncio.AbstractEventLoop, bytearray]] = WeakKeyDictionary()
 
 
-def check_platform() -> None:
-    """Reject a platform without POSIX calls before anything is opened or started.
+def can_watch(loop: asyncio.AbstractEventLoop) -> bool:
+    """Return True if `loop` can watch descriptors. On Windows no loop can."""
+    return not _missing() and type(loop).add_reader is not asyncio.AbstractEventLoop.add_reader
 
-    On Windows the modules can be imported, and nothing else works.
+
+def check_platform(what: str) -> None:
+    """Reject what only works where descriptors can be watched, before anything is opened.
 
     Raises:
         TransportError: the text names the missing call.
     """
+    missing = _missing()
+    if missing:
+        raise TransportError(f"{what} needs {missing}, which this system does not have")
+
+
+def _missing() -> str:
     for module, name in _POSIX_CALLS:
         if not hasattr(module, name):
-            raise TransportError(f"not on this platform: stdio needs {module.__name__}.{name}")
+            return f"{module.__name__}.{name}"
+    return ""
 
 
 def is_watchable(fd: int) -> bool:
@@ -78,7 +96,9 @@ def is_watchable(fd: int) -> bool:
 
 
 def is_abandoned(fd: int) -> bool:
-    """Return True if the reader of `fd` is gone."""
+    """Return True if the reader of `fd` is gone; without `poll` only a write finds out."""
+    if not hasattr(select, "poll"):
+        return False
     watch = select.poll()
     watch.register(fd, 0)
     return any(found & (select.POLLERR | select.POLLHUP) for _, found in watch.poll(0))

@@ -1,7 +1,8 @@
 """Reads and writes of a descriptor that the event loop cannot watch, on a thread of its own.
 
-For terminals, files, `/dev/null`, and a pipe that is also stderr: `fd.is_watchable` decides. The
-readers and writers have the interface of those in `fd`. They are slower by a thread switch, and
+For terminals, files, `/dev/null`, and a pipe that is also stderr: `fd.is_watchable` decides. On
+Windows, where no loop watches descriptors, for all standard streams: `fd.can_watch`. The readers
+and writers have the interface of those in `fd`. They are slower by a thread switch, and elsewhere
 meant for a person at a keyboard or a file of requests, not for load.
 
 The rules that live here, and only here:
@@ -10,6 +11,9 @@ The rules that live here, and only here:
 * A thread waits in `poll`, for the descriptor or for a pipe that stops it, and not in `read` or
   `write`. One that blocks all the same, say in a write to a terminal that was stopped with
   Ctrl-S, is abandoned after `_JOIN_TIMEOUT_S`; it is a daemon.
+* Without `poll`, as on Windows, a thread waits in `read` or `write`, and `close` abandons it
+  there. `is_stuck` is then true, and the descriptor must not be closed: on Windows that would
+  wait for the thread.
 * The reader is at most MAX_CHUNKS_AHEAD chunks ahead of the loop.
 * EIO from a terminal means that its other side is gone, and is reported as the end.
 
@@ -37,24 +41,27 @@ __all__ = ["ThreadReader", "ThreadWriter"]
 READ_CHUNK_BYTES: Final = 64 * 1024
 # 2 MiB in all. The other side may be a file of any size.
 MAX_CHUNKS_AHEAD: Final = 32
-# A descriptor that `poll` reports as writable takes PIPE_BUF bytes without blocking. Platforms
-# without the constant only import this module.
+# A descriptor that `poll` reports as writable takes PIPE_BUF bytes without blocking.
 _WRITE_CHUNK_BYTES: Final[int] = getattr(select, "PIPE_BUF", 512)
+# Without `poll` a write blocks whatever its size is, and larger ones are fewer.
+_BLOCKING_WRITE_BYTES: Final = 64 * 1024
 # How long `close` waits for a thread; one that can stop does so in microseconds.
 _JOIN_TIMEOUT_S: Final = 0.5
+# For one that waits in `read` or `write`, and most likely stays there.
+_BLOCKED_JOIN_TIMEOUT_S: Final = 0.05
 
 
 class _FdThread:
     """A thread that waits for one descriptor, and can be stopped."""
 
-    def __init__(self, loop: asyncio.AbstractEventLoop, fd: int, event: int) -> None:
+    def __init__(self, loop: asyncio.AbstractEventLoop, fd: int, event: str) -> None:
         self._loop = loop
         self._fd = fd
         self._is_open = True
-        self._stop_read, self._stop_write = os.pipe()
-        self._poll = select.poll()
-        self._poll.register(fd, event)
-        self._poll.register(self._stop_read, select.POLLIN)
+        self._stop: _StoppablePoll | None = None
+        if hasattr(select, "poll"):
+            self._stop = _StoppablePoll(fd, getattr(select, event))
+        self._is_blocked = False  # in a call that cannot be stopped
         self._thread = threading.Thread(
             target=self._run, name=f"trunkline descriptor {fd}", daemon=True
         )
@@ -64,13 +71,19 @@ class _FdThread:
         if not self._is_open:
             return
         self._is_open = False
-        os.write(self._stop_write, b"x")
+        if self._stop is not None:
+            self._stop.set()
         self._wake()
-        self._thread.join(_JOIN_TIMEOUT_S)
+        self._thread.join(_BLOCKED_JOIN_TIMEOUT_S if self._is_blocked else _JOIN_TIMEOUT_S)
         # A thread that still runs is blocked on the descriptor itself, and checks `_is_open`
-        # before its next call; it does not use these two again.
-        os.close(self._stop_read)
-        os.close(self._stop_write)
+        # before its next call; it does not use the poll again.
+        if self._stop is not None:
+            self._stop.close()
+
+    @property
+    def is_stuck(self) -> bool:
+        """Whether the thread was abandoned in a call that blocks, and holds the descriptor."""
+        return self._is_blocked and not self._is_open
 
     def _run(self) -> None:
         raise NotImplementedError
@@ -81,8 +94,14 @@ class _FdThread:
 
     def _is_ready(self) -> bool:
         """Wait for the descriptor; return False if the thread has to stop."""
-        if self._is_open:
-            self._poll.poll()
+        if self._stop is None:
+            # Set first: `close` uses the two in the opposite order.
+            self._is_blocked = True
+            if self._is_open:
+                return True
+            self._is_blocked = False
+        elif self._is_open:
+            self._stop.wait()
         return self._is_open
 
     def _post(self, callback: Callable[..., object], *args: object) -> None:
@@ -97,6 +116,26 @@ class _FdThread:
             callback(*args)
 
 
+class _StoppablePoll:
+    """Waits for an event of a descriptor, or until another thread ends the wait."""
+
+    def __init__(self, fd: int, event: int) -> None:
+        self._read, self._write = os.pipe()
+        self._poll = select.poll()
+        self._poll.register(fd, event)
+        self._poll.register(self._read, select.POLLIN)
+
+    def wait(self) -> None:
+        self._poll.poll()
+
+    def set(self) -> None:
+        os.write(self._write, b"x")
+
+    def close(self) -> None:
+        os.close(self._read)
+        os.close(self._write)
+
+
 class ThreadReader(_FdThread):
     """Calls `on_bytes` with what arrives, then `on_end`; see `fd.FdReader`."""
 
@@ -107,7 +146,7 @@ class ThreadReader(_FdThread):
         on_bytes: Callable[[bytes], object],
         on_end: Callable[[OSError | None], object],
     ) -> None:
-        super().__init__(loop, fd, select.POLLIN)
+        super().__init__(loop, fd, "POLLIN")
         self._on_bytes = on_bytes
         self._on_end = on_end
         self._ahead = threading.Semaphore(MAX_CHUNKS_AHEAD)
@@ -147,10 +186,12 @@ class ThreadReader(_FdThread):
                 if not self._is_ready():
                     return
                 chunk = os.read(self._fd, READ_CHUNK_BYTES)
+                self._is_blocked = False
                 if not chunk:
                     break
                 self._post(self._arrived, chunk)
         except OSError as error:
+            self._is_blocked = False
             failure = None if error.errno == errno.EIO else error
         self._post(self._on_end, failure)
 
@@ -175,7 +216,8 @@ class ThreadWriter(Backlog, _FdThread):
         on_broken: Callable[[OSError], object],
     ) -> None:
         Backlog.__init__(self, loop, on_drained)
-        _FdThread.__init__(self, loop, fd, select.POLLOUT)
+        _FdThread.__init__(self, loop, fd, "POLLOUT")
+        self._chunk = _WRITE_CHUNK_BYTES if self._stop else _BLOCKING_WRITE_BYTES
         self._on_broken = on_broken
         self._parts: deque[bytes] = deque()
         self._is_broken = False
@@ -202,11 +244,13 @@ class ThreadWriter(Backlog, _FdThread):
                     return
                 self._write_out(memoryview(self._parts.popleft()))
         except OSError as error:
+            self._is_blocked = False
             self._post(self._broke, error)
 
     def _write_out(self, data: memoryview) -> None:
         while data and self._is_ready():
-            size = os.write(self._fd, data[:_WRITE_CHUNK_BYTES])
+            size = os.write(self._fd, data[: self._chunk])
+            self._is_blocked = False
             data = data[size:]
             self._post(self._count_down, size)
 

@@ -224,7 +224,7 @@ class DialledSocket(SocketTransport):
         self._address = address
 
     async def _connect(self, loop: asyncio.AbstractEventLoop) -> None:
-        check_platform()
+        check_platform("a socket")
         address = self._address
         if not isinstance(address, Tcp):
             await self._use(loop, await _dial(loop, socket.AF_UNIX, str(address.path)), None)

@@ -88,7 +88,7 @@ class Listener:
         Raises:
             TransportError: the address cannot be used; the text has the reason, nothing is left.
         """
-        check_platform()
+        check_platform("a socket")
         self._loop = loop = asyncio.get_running_loop()
         address = self.address
         if isinstance(address, Tcp) and address.tls:

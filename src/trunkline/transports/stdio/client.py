@@ -30,7 +30,7 @@ from ...jsonrpc.framing import NewlineFraming, Oversize
 from ...redaction import HIDDEN, is_secret_name, redact, show
 from ..base import ignore, log_raised
 from ..framed import FramedTransport
-from ..io.fd import FdReader, FdWriter, check_platform
+from ..io.fd import FdReader, FdWriter, can_watch
 from .process import Child, launch
 
 if TYPE_CHECKING:
@@ -39,6 +39,7 @@ if TYPE_CHECKING:
 
     from ...jsonrpc.policy import Policy
     from ..base import Frame, Transport
+    from .loop_process import LoopChild, LoopReader
 
 __all__ = ["StartedServer", "Stdio"]
 
@@ -66,6 +67,22 @@ _BASIC_VARIABLES: Final = (
     "LC_CTYPE",
     "TMPDIR",
     "TZ",
+    # On Windows, where programs need more.
+    "APPDATA",
+    "COMSPEC",
+    "HOMEDRIVE",
+    "HOMEPATH",
+    "LOCALAPPDATA",
+    "PATHEXT",
+    "PROGRAMDATA",
+    "PROGRAMFILES",
+    "SYSTEMDRIVE",
+    "SYSTEMROOT",
+    "TEMP",
+    "TMP",
+    "USERNAME",
+    "USERPROFILE",
+    "WINDIR",
 )
 
 
@@ -155,14 +172,17 @@ class StartedServer:
 
 
 class _StdioTransport(FramedTransport):
+    # Replaced by tests of the other way.
+    _can_watch = staticmethod(can_watch)
+
     def __init__(self, address: Stdio, policy: Policy, process: Popen[bytes] | None = None) -> None:
         super().__init__(policy, "stdio")
         self._process = process  # one that was started already
         # Called with the bytes that the server writes to stderr.
         self.on_stderr: Callable[[bytes], object] = ignore
         self._address = address
-        self._child: Child | None = None
-        self._log_reader: FdReader | None = None
+        self._child: Child | LoopChild | None = None
+        self._log_reader: FdReader | LoopReader | None = None
         self._received = 0  # bytes, to see whether more still arrives
         self._output_end: asyncio.Future[None] | None = None
         self._stderr = _Stderr(address)
@@ -203,10 +223,19 @@ class _StdioTransport(FramedTransport):
         if self._child is not None or self._ending is not None:
             raise TransportError("a transport connects once")
         loop = asyncio.get_running_loop()
-        address = self._address
         self._output_end = loop.create_future()
         self._stderr.ended = loop.create_future()
-        self._child = child = Child(loop, self._process or _launched(address))
+        watches = self._can_watch(loop)
+        child = self._watch(loop) if watches else await self._start_by_loop(loop)
+        child.exited.add_done_callback(lambda _: self._lose("the server exited"))
+        self._is_open = True
+
+    def _watch(self, loop: asyncio.AbstractEventLoop) -> Child:
+        process = self._process
+        if process is None:
+            command, env, cwd = _command(self._address)
+            process = launch(command, env=env, cwd=cwd)
+        self._child = child = Child(loop, process)
         try:
             self._writer = FdWriter(loop, child.stdin, self._drained, self._input_broke)
             self._reader = FdReader(loop, child.stdout, self._receive, self._output_ended)
@@ -216,8 +245,19 @@ class _StdioTransport(FramedTransport):
             self._clear_away()
             self._child = None
             raise
-        child.exited.add_done_callback(lambda _: self._lose("the server exited"))
-        self._is_open = True
+        return child
+
+    async def _start_by_loop(self, loop: asyncio.AbstractEventLoop) -> LoopChild:
+        # Imported here: few event loops need it.
+        from .loop_process import LoopChild
+
+        assert self._process is None, "processes are started beforehand only where they are watched"
+        command, env, cwd = _command(self._address)
+        self._child = child = await LoopChild.start(loop, command, env=env, cwd=cwd)
+        self._writer = child.writer(self._drained, self._input_broke)
+        self._reader = child.reader(1, self._receive, self._output_ended)
+        self._log_reader = child.reader(2, self._receive_log, self._stderr.end)
+        return child
 
     # Events of the child
 
@@ -268,12 +308,14 @@ class _StdioTransport(FramedTransport):
             child.close_stdin()
             await child.end(self._address.grace)
             await self._read_rest(child)
+            self._clear_away()
+            await child.released()
         finally:
             # Also when the loop shuts down and cancels this task.
             self._clear_away()
             self._report(None)
 
-    async def _read_rest(self, child: Child) -> None:
+    async def _read_rest(self, child: Child | LoopChild) -> None:
         """Wait for the exit of the child and the end of its pipes, within bounds."""
         ends = [child.exited, self._output_end, self._stderr.ended]
         waits = 0
@@ -359,16 +401,17 @@ def _checked(env: Mapping[str, str]) -> dict[str, str]:
     return dict(env)
 
 
-def _launched(address: Stdio) -> Popen[bytes]:
-    check_platform()
+def _command(address: Stdio) -> tuple[list[str], dict[str, str], str | None]:
+    """Return the command with its arguments, the environment, and the folder."""
     inherited: Mapping[str, str] = os.environ
     if not address.inherit_env:
         inherited = {name: os.environ[name] for name in _BASIC_VARIABLES if name in os.environ}
-    return launch(
-        [str(address.command), *map(str, address.args)],
-        env={**inherited, **(address.env or {})},
-        cwd=None if address.cwd is None else str(address.cwd),
-    )
+    given = address.env or {}
+    if os.name == "nt":
+        given = {name.upper(): value for name, value in given.items()}  # as in `os.environ`
+    command = [str(address.command), *map(str, address.args)]
+    cwd = None if address.cwd is None else str(address.cwd)
+    return command, {**inherited, **given}, cwd
 
 
 def _kind(value: object) -> str:

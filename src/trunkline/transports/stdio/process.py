@@ -30,7 +30,7 @@ from ...redaction import show
 if TYPE_CHECKING:
     import asyncio
 
-__all__ = ["Child", "discard", "launch"]
+__all__ = ["Child", "discard", "launch", "start_failure"]
 
 # The time the kernel is given to end a process after SIGKILL.
 _KILL_TIMEOUT_S: Final = 1.0
@@ -59,12 +59,17 @@ def launch(
             start_new_session=True,
         )
     except (OSError, ValueError) as error:
-        why = error.strerror if isinstance(error, OSError) and error.strerror else str(error)
-        # The system names the one of the two that it could not use.
-        is_folder = cwd is not None and isinstance(error, OSError) and error.filename == cwd
-        where = f" in {show(cwd)}" if is_folder else ""
-        # In brackets: behind a colon, a name like `get-token` would have it hidden as its secret.
-        raise TransportError(f"cannot start {show(command[0])}{where} ({why})") from None
+        raise start_failure(command[0], cwd, error) from None
+
+
+def start_failure(program: str, cwd: str | None, error: OSError | ValueError) -> TransportError:
+    """Return the error that names the program, or the folder, and the reason."""
+    why = error.strerror if isinstance(error, OSError) and error.strerror else str(error)
+    # The system names the one of the two that it could not use.
+    is_folder = cwd is not None and isinstance(error, OSError) and error.filename == cwd
+    where = f" in {show(cwd)}" if is_folder else ""
+    # In brackets: behind a colon, a name like `get-token` would have it hidden as its secret.
+    return TransportError(f"cannot start {show(program)}{where} ({why})")
 
 
 def discard(process: subprocess.Popen[bytes]) -> None:
@@ -152,6 +157,9 @@ class Child:
         # The rest of the group is not waited for: it is init that reaps orphans, and a container
         # may have none.
         await asyncio.wait((self.exited,), timeout=_KILL_TIMEOUT_S)
+
+    async def released(self) -> None:
+        """Return when `discard` has taken effect, which it has when it returns."""
 
     def discard(self) -> None:
         """Kill the process and its group, reap it, and close its pipes."""

@@ -1,6 +1,7 @@
 """The server's stdio transport: standard input and output of this process.
 
-Works on pipes, sockets, terminals and files.
+Works on pipes, sockets, terminals and files. Where the event loop cannot watch descriptors, as on
+Windows, threads read and write all of them.
 
 The rules that live here, and only here:
 
@@ -22,18 +23,21 @@ from typing import TYPE_CHECKING, Final
 
 from ...errors import TransportError
 from ..framed import FramedTransport
-from ..io.fd import FdReader, FdWriter, check_platform, is_abandoned, is_watchable
+from ..io.fd import FdReader, FdWriter, can_watch, is_abandoned, is_watchable
 from ..io.thread import ThreadReader, ThreadWriter
 
 if TYPE_CHECKING:
+    from collections.abc import Set
     from typing import TextIO
 
     from ...jsonrpc.policy import Policy
 
 __all__ = ["StdioServer"]
 
-# The client has closed its end, as it may.
-_READER_GONE: Final = (errno.EPIPE, errno.ECONNRESET)
+# The client has closed its end, as it may. Windows reports that as EINVAL, too.
+_READER_GONE: Final = (errno.EPIPE, errno.ECONNRESET) + ((errno.EINVAL,) if os.name == "nt" else ())
+# Above the numbers of the standard streams.
+_FIRST_PRIVATE: Final = 3
 # How long `close` waits for a client that is connected and reads nothing.
 _CLOSE_TIMEOUT_S: Final = 5.0
 
@@ -48,7 +52,8 @@ class StdioServer(FramedTransport):
         self._given = (stdin, stdout)
         # The error of an output that cannot be written; None if its reader is gone.
         self.write_error: TransportError | None = None
-        self._stdout = -1  # the descriptor for output
+        self._stdin = -1  # the descriptors for input and output
+        self._stdout = -1
         self._standard = _StandardStreams()
         self._is_used = False
 
@@ -56,22 +61,18 @@ class StdioServer(FramedTransport):
         """Take over the descriptors, and start to read.
 
         Raises:
-            TransportError: one of them is not open, or this platform is not supported;
-                descriptors are restored, or closed if they were passed in.
+            TransportError: one of them is not open; descriptors are restored, or closed if they
+                were passed in.
         """
         if self._is_used:
             raise TransportError("a transport connects once")
         self._is_used = True
         try:
-            check_platform()
             self._open(asyncio.get_running_loop())
         except OSError as error:
             self._clear_away()
             reason = f"standard input or output cannot be used: {error.strerror}"
             raise TransportError(reason) from None
-        except TransportError:
-            self._clear_away()
-            raise
         self._is_open = True
 
     def _open(self, loop: asyncio.AbstractEventLoop) -> None:
@@ -80,10 +81,16 @@ class StdioServer(FramedTransport):
             stdin = self._standard.take_input()
         if stdout is None:
             stdout = self._standard.take_output()
+        self._stdin = stdin
         self._stdout = stdout
         # Both are inspected before either is changed.
-        write = FdWriter if is_watchable(stdout) else ThreadWriter
-        read = FdReader if is_watchable(stdin) else ThreadReader
+        has_watch = can_watch(loop)
+        write = FdWriter if has_watch and is_watchable(stdout) else ThreadWriter
+        read = FdReader if has_watch and is_watchable(stdin) else ThreadReader
+        if not has_watch:
+            for fd in (stdin, stdout):
+                os.fstat(fd)  # one that is not open is reported here, and not by a thread
+                _set_binary(fd)
         self._reader = read(loop, stdin, self._receive, self._input_ended)
         self._writer = write(loop, stdout, self._drained, self._output_broke)
 
@@ -121,12 +128,14 @@ class StdioServer(FramedTransport):
 
     def _clear_away(self) -> None:
         # In this order: input and output may be one socket, whose flags the reader saved first.
-        if self._writer is not None:
-            self._writer.close()
-        if self._reader is not None:
-            self._reader.close()
-        self._standard.restore()
-        for fd in {fd for fd in self._given if fd is not None}:
+        held: set[int] = set()  # by threads that were abandoned
+        for stream, fd in ((self._writer, self._stdout), (self._reader, self._stdin)):
+            if stream is not None:
+                stream.close()
+                if isinstance(stream, ThreadReader | ThreadWriter) and stream.is_stuck:
+                    held.add(fd)
+        self._standard.restore(held)
+        for fd in {fd for fd in self._given if fd is not None} - held:
             try:
                 os.close(fd)
             except OSError:
@@ -166,8 +175,11 @@ class _StandardStreams:
         _flush(self._stdout)
         return self._output
 
-    def restore(self) -> None:
-        """Restore the streams, except those that other code has replaced since."""
+    def restore(self, held: Set[int]) -> None:
+        """Restore the streams, except those that other code has replaced since.
+
+        Descriptors that a thread holds are left alone.
+        """
         if self._output is not None:
             # Text printed meanwhile is flushed to stderr before descriptor 1 is the wire again,
             # even if other code has closed the descriptor.
@@ -176,12 +188,10 @@ class _StandardStreams:
             _flush(self._replacement)
             if sys.stdout is self._replacement and self._stdout is not None:
                 sys.stdout = self._stdout
-            os.dup2(self._output, 1)
-            os.close(self._output)
+            _put_back(self._output, 1, held)
             self._output = None
         if self._input is not None:
-            os.dup2(self._input, 0)
-            os.close(self._input)
+            _put_back(self._input, 0, held)
             self._input = None
 
 
@@ -196,10 +206,28 @@ def _check_was_open(stream: TextIO | None) -> None:
 
 def _private_copy(fd: int) -> int:
     """Duplicate a descriptor, above those of the standard streams: one of them may be closed."""
-    # Imported here: this module loads on systems without it.
-    import fcntl
+    low: list[int] = []
+    try:
+        while (copy := os.dup(fd)) < _FIRST_PRIVATE:
+            low.append(copy)
+    finally:
+        for each in low:
+            os.close(each)
+    return copy
 
-    return fcntl.fcntl(fd, fcntl.F_DUPFD_CLOEXEC, 3)
+
+def _put_back(private: int, fd: int, held: Set[int]) -> None:
+    if private not in held:
+        os.dup2(private, fd)
+        os.close(private)
+
+
+def _set_binary(fd: int) -> None:
+    """Have Windows leave the ends of lines as they are; other systems always do."""
+    if sys.platform == "win32":
+        import msvcrt
+
+        msvcrt.setmode(fd, os.O_BINARY)
 
 
 def _lead_output_to_stderr() -> None:

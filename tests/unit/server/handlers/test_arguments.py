@@ -14,7 +14,8 @@ import sys
 import types
 import typing
 import uuid
-from collections.abc import Callable
+from collections.abc import AsyncIterator, Callable
+from contextlib import asynccontextmanager
 from typing import Annotated, Any, Literal, NamedTuple, NotRequired, TypedDict
 
 import annotated_types
@@ -24,12 +25,14 @@ import pydantic
 import pytest
 from msgspec import Meta, Struct
 
+from trunkline import Client, Server
 from trunkline.server.context import Context
 from trunkline.server.handlers.arguments import (
     Arguments,
     ParamHeader,
     arguments_of,
     explain,
+    is_context,
     raw_arguments,
 )
 
@@ -866,3 +869,47 @@ def test_pydantic_is_not_imported_for_handlers_without_models() -> None:
         [sys.executable, "-c", code], capture_output=True, text=True, timeout=30, check=True
     )
     assert done.stdout.strip() == "[]"
+
+
+class State(Struct):
+    name: str = "main"
+
+
+def test_a_context_of_a_state_is_a_context() -> None:
+    assert is_context(Context)
+    assert is_context(Context[State])
+    assert is_context(Context[State] | None)
+    assert is_context(Annotated[Context[State], "x"])
+    assert not is_context(State)
+    assert not is_context(list[State])
+
+
+def test_handlers_of_every_kind_get_a_context_of_a_state() -> None:
+    @asynccontextmanager
+    async def lifespan(app: Server) -> AsyncIterator[State]:
+        yield State()
+
+    app = Server("x", lifespan=lifespan)
+
+    @app.tool
+    async def tool(n: int, ctx: Context[State]) -> str:
+        return ctx.state.name * n
+
+    @app.resource("data://all")
+    def resource(ctx: Context[State]) -> str:
+        return ctx.state.name
+
+    @app.prompt
+    def prompt(ctx: Context[State] | None = None) -> str:
+        assert ctx is not None
+        return ctx.state.name
+
+    async def script() -> None:
+        async with Client(app) as client:
+            (listed,) = await client.list_tools()
+            assert list(listed.input_schema["properties"]) == ["n"]
+            assert (await client.call_tool("tool", {"n": 2})).value == "mainmain"
+            assert (await client.read_resource("data://all")).contents[0].text == "main"
+            assert (await client.get_prompt("prompt")).messages[0].content.text == "main"
+
+    asyncio.run(script())

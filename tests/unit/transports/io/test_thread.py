@@ -3,7 +3,10 @@ from __future__ import annotations
 import asyncio
 import errno
 import os
+import select
 import threading
+
+import pytest
 
 from trunkline.transports.io import thread
 from trunkline.transports.io.thread import ThreadReader, ThreadWriter
@@ -109,8 +112,8 @@ def test_a_thread_whose_loop_is_closed_ends_by_itself() -> None:
     reader._thread.join(20)
     assert not reader._thread.is_alive()
     os.close(read)
-    for fd in (reader._stop_read, reader._stop_write):
-        os.close(fd)
+    assert reader._stop is not None
+    reader._stop.close()
 
 
 def test_a_reader_that_is_gone_breaks_the_writer_once() -> None:
@@ -265,3 +268,88 @@ def test_what_was_held_back_is_dropped_by_closing() -> None:
         os.close(write)
 
     asyncio.run(asyncio.wait_for(script(), 20))
+
+
+# Without poll, as on Windows
+
+
+@pytest.fixture
+def no_poll(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delattr(select, "poll")
+
+
+@pytest.mark.usefixtures("no_poll")
+def test_without_poll_a_reader_that_is_closed_while_it_waits_is_left_there() -> None:
+    async def script() -> None:
+        read, write = os.pipe()
+        arrived: list[bytes] = []
+        reader = ThreadReader(asyncio.get_running_loop(), read, arrived.append, unexpected)
+        while not reader._is_blocked:
+            await asyncio.sleep(0.001)
+        assert not reader.is_stuck
+        reader.close()
+        assert reader.is_stuck
+        os.write(write, b"late")
+        reader._thread.join(20)
+        assert not reader._thread.is_alive()
+        assert not reader.is_stuck
+        await asyncio.sleep(0)
+        assert arrived == []
+        os.close(read)
+        os.close(write)
+
+    asyncio.run(script())
+
+
+@pytest.mark.usefixtures("no_poll")
+def test_without_poll_a_reader_at_the_end_of_its_input_is_not_left_behind() -> None:
+    async def script() -> None:
+        read, write = os.pipe()
+        arrived: list[bytes] = []
+        ended = asyncio.Event()
+        reader = ThreadReader(
+            asyncio.get_running_loop(), read, arrived.append, lambda error: ended.set()
+        )
+        os.write(write, b"all")
+        os.close(write)
+        await asyncio.wait_for(ended.wait(), 20)
+        reader.close()
+        assert not reader._thread.is_alive()
+        assert not reader.is_stuck
+        assert arrived == [b"all"]
+        os.close(read)
+
+    asyncio.run(script())
+
+
+@pytest.mark.usefixtures("no_poll")
+def test_without_poll_a_writer_writes_all_or_is_left_in_its_write() -> None:
+    async def script() -> None:
+        read, write = os.pipe()
+        data = bytes(range(256)) * 4096  # far more than a pipe holds
+        writer = ThreadWriter(asyncio.get_running_loop(), write, ignore, unexpected)
+        writer.write(data)
+        while not writer._is_blocked:
+            await asyncio.sleep(0.001)
+        taken = await asyncio.to_thread(_read_exactly, read, len(data))
+        assert taken == data
+        await writer.finish(20)
+        writer.write(data)
+        while not (writer._is_blocked and writer.backlog < len(data)):
+            await asyncio.sleep(0.001)
+        writer.close()
+        assert writer.is_stuck
+        os.close(read)
+        writer._thread.join(20)
+        assert not writer._thread.is_alive()
+        os.close(write)
+
+    asyncio.run(script())
+
+
+def _read_exactly(fd: int, size: int) -> bytes:
+    parts = []
+    while size:
+        parts.append(os.read(fd, size))
+        size -= len(parts[-1])
+    return b"".join(parts)
