@@ -222,7 +222,7 @@ def test_middleware_that_returns_nothing_is_named() -> None:
         return 5
 
     told = mistake(app)
-    assert "a middleware does not return what `await proceed()` returned" in told
+    assert "a middleware returned None for" in told
 
 
 # -- questions ---------------------------------------------------------------------------------

@@ -64,5 +64,5 @@ def test_a_page_size_holds_in_every_revision(revision: str) -> None:
 
 
 def test_a_page_has_at_least_one_entry() -> None:
-    with pytest.raises(ValueError, match="at least one item"):
+    with pytest.raises(ValueError, match="page_size is at least 1"):
         Server("test", page_size=0)

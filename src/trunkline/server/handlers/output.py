@@ -223,19 +223,19 @@ class Output:
             raise self._cannot_send(error) from None
 
     def _free(self, value: Any, *, is_error: bool = False) -> CallToolResult:
+        try:
+            blocks = blocks_of(value)
+            written = b"" if blocks is not None else encoded(value)
+        except OutputMismatch as error:
+            raise self._cannot_send(error) from None
         if self._texts and not is_error and not isinstance(value, self._texts):
             wanted = " or ".join(_TEXT_NAMES[each] for each in self._texts)
             raise OutputMismatch(
-                f"{self.label} returned a value that does not fit its return annotation: "
+                f"{self._returned} a value that does not fit its return annotation: "
                 f"expected {wanted}, got a value of type {type(value).__name__}"
             )
-        try:
-            blocks = blocks_of(value)
-            if blocks is not None:
-                return CallToolResult(blocks)
-            written = encoded(value)
-        except OutputMismatch as error:
-            raise self._cannot_send(error) from None
+        if blocks is not None:
+            return CallToolResult(blocks)
         # Each revision with structured content allows objects; only the newest allows the rest.
         is_structure = written[:1] == b"{" and self._type is not None
         return CallToolResult(
