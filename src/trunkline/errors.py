@@ -220,8 +220,8 @@ class RequestAborted(TrunklineError):
         return _restore, (type(self), self.args, self.__dict__.copy())
 
 
-class RequestTimeout(RequestAborted):
-    """The timeout of a request passed; a cancellation was sent."""
+class RequestTimeout(RequestAborted, TimeoutError):
+    """The timeout of a request passed; a cancellation was sent. It is a TimeoutError, too."""
 
 
 class Cancelled(RequestAborted):

@@ -235,6 +235,8 @@ class Client(SubmitMethods):
         self._subscriptions = ClientSubscriptions(self._sender)
 
         self._connection.log_level = logging_level
+        if on_log is not None and logging_level is None:
+            self._connection.default_log_level = "info"
         self._connection.on_event = on_event
         self._connection.on_tools_changed = self._tasks.forget_tools
         self._connection.on_open = self._subscriptions.begin
@@ -407,17 +409,22 @@ class Client(SubmitMethods):
                 raise
             else:
                 try:
-                    return tool_result(raw, result_type, session.revision)
+                    found = tool_result(raw, result_type, session.revision)
                 except NotComplete:
-                    request = tool_call(name, given)
-                raw = await self._sender.resolve(session, request, raw)
-                return tool_result(raw, result_type, session.revision)
+                    raw = await self._sender.resolve(session, tool_call(name, given), raw)
+                    return tool_result(raw, result_type, session.revision)
+                if not found.is_error or not await self._tasks.is_task_refusal(name, None):
+                    return found
+                must_be_task = True
         request = tool_call(name, given, timeout, on_progress, meta)
         while not must_be_task:
             try:
-                return await self._sender.answer(
+                found = await self._sender.answer(
                     request, lambda raw, revision: tool_result(raw, result_type, revision)
                 )
+                if not found.is_error or not await self._tasks.is_task_refusal(name, timeout):
+                    return found
+                must_be_task = True
             except PeerError as error:
                 must_be_task = await self._tasks.is_task_required(error, name, timeout)
                 if not must_be_task:
@@ -736,6 +743,7 @@ class Client(SubmitMethods):
             fields = {"level": level}
             await self._sender.do("logging/setLevel", SetLevelRequestParams, fields, timeout)
         self._connection.log_level = level
+        self._connection.default_log_level = None
 
     def send_roots_list_changed(self) -> None:
         """Notify the server that the roots have changed."""

@@ -4,15 +4,16 @@ from __future__ import annotations
 
 import json
 import logging
+import pickle
 from typing import Any
 
 import pytest
 from msgspec import UNSET, Struct
 
 from tests.cases import for_each
-from tests.unit.client.scripted import Place, discovery, initialized, run
-from trunkline import Client, Server
-from trunkline.errors import PeerError, RemoteProtocolError
+from tests.unit.client.scripted import SILENT, Place, discovery, initialized, run
+from trunkline import Client, Server, SyncClient
+from trunkline.errors import PeerError, RemoteProtocolError, RequestTimeout, TrunklineError
 from trunkline.mcp.types import CreateMessageResult, ElicitResult, TextContent
 from trunkline.server import Context
 from trunkline.spec.revisions import LATEST, REVISIONS
@@ -231,6 +232,147 @@ def test_a_time_to_live_that_is_written_as_a_double_is_read() -> None:
     assert link.size == 7
     asked = [each["method"] for each in place.line.sent]
     assert asked.count("tools/list") == 1  # the second was cached
+
+
+# -- log messages ----------------------------------------------------------------------------
+
+
+def logging_server() -> Server:
+    app = Server("logging")
+
+    @app.tool
+    async def noisy(ctx: Context) -> str:
+        ctx.log("debug", "hum")
+        ctx.log("error", "boom")
+        return "x"
+
+    return app
+
+
+@each_revision
+@pytest.mark.parametrize(
+    ("level", "heard"), [(None, ["boom"]), ("debug", ["hum", "boom"]), ("alert", [])]
+)
+def test_on_log_gets_messages_without_further_ado(
+    revision: str, level: Any, heard: list[str]
+) -> None:
+    async def main() -> list[Any]:
+        got: list[Any] = []
+        options: dict[str, Any] = {"on_log": lambda params: got.append(params.data)}
+        async with Client(
+            logging_server(), revision=revision, logging_level=level, **options
+        ) as client:
+            await client.call_tool("noisy")
+            await client.call_tool("noisy")  # what the first call logged has arrived by now
+            return got
+
+    found = run(main())
+    assert found[: len(heard)] == heard
+    assert set(found) == set(heard)
+
+
+@pytest.mark.parametrize(("on_log", "level"), [(None, None), (print, "info")])
+def test_a_log_level_is_sent_only_if_it_is_of_use(on_log: Any, level: str | None) -> None:
+    place = Place({"tools/call": {"content": [], "resultType": "complete"}})
+
+    async def main() -> None:
+        async with Client(place, on_log=on_log) as client:
+            await client.call_tool("t")
+            if on_log is not None:
+                await client.set_logging_level(None)
+                await client.call_tool("t")
+
+    run(main())
+    sent = [
+        each["params"]["_meta"] for each in place.line.sent if each.get("method") == "tools/call"
+    ]
+    key = "io.modelcontextprotocol/logLevel"
+    assert [meta.get(key) for meta in sent] == ([level] if on_log is None else [level, None])
+
+
+def test_no_log_level_is_requested_in_a_handshake_revision_by_default() -> None:
+    capabilities = {"tools": {}, "logging": {}}
+    opened = initialized("2025-11-25", capabilities=capabilities)
+    place = Place({"initialize": opened, "logging/setLevel": {}}, revision="2025-11-25")
+
+    async def main() -> None:
+        async with Client(place, on_log=print) as client:
+            await client.ping()
+
+    run(main())
+    assert "logging/setLevel" not in place.line.methods()
+
+
+# -- errors ----------------------------------------------------------------------------------
+
+
+def test_the_timeout_of_a_request_is_a_timeout_error() -> None:
+    async def main() -> None:
+        async with Client(Place({"tools/call": SILENT}), timeout=0.01) as client:
+            await client.call_tool("t")
+
+    with pytest.raises(TimeoutError) as caught:
+        run(main())
+    assert isinstance(caught.value, RequestTimeout)
+    assert isinstance(caught.value, TrunklineError)
+    assert str(caught.value).startswith("tools/call: no answer within ")
+    again = pickle.loads(pickle.dumps(caught.value))
+    assert (type(again), str(again)) == (RequestTimeout, str(caught.value))
+
+
+def test_the_timeout_of_a_request_is_not_that_of_a_synchronous_wait() -> None:
+    with (
+        SyncClient(Place({"tools/call": SILENT})) as client,
+        pytest.raises(RequestTimeout, match="tools/call"),
+    ):
+        client.call_tool("t", timeout=0.01)
+
+
+def test_a_pinned_revision_that_the_server_lacks_is_told_as_such() -> None:
+    place = Place(revision="2024-11-05")
+    with pytest.raises(RemoteProtocolError) as caught:
+        run(opened(place, "2025-06-18"))
+    assert caught.value.got == "2024-11-05"
+    assert caught.value.expected == "2025-06-18, the only revision that the client was told to use"
+
+
+async def opened(place: Place, revision: str) -> None:
+    async with Client(place, revision=revision):
+        pass
+
+
+# -- forms -----------------------------------------------------------------------------------
+
+FISH = {
+    "type": "object",
+    "properties": {
+        "fish": {"type": "array", "items": {"enum": ["a", "b"]}, "default": ["a"]},
+        "name": {"type": "string", "default": "x"},
+    },
+}
+
+
+@pytest.mark.parametrize(
+    ("revision", "given", "content"),
+    [
+        ("2025-06-18", {}, {"name": "x"}),
+        ("2025-06-18", {"fish": ["b"]}, {"fish": ["b"], "name": "x"}),
+        ("2025-11-25", {}, {"fish": ["a"], "name": "x"}),
+    ],
+)
+def test_a_default_that_the_revision_has_no_answer_for_is_left_out(
+    revision: str, given: dict[str, Any], content: dict[str, Any]
+) -> None:
+    place = Place(revision=revision)
+    params = {"message": "m", "requestedSchema": FISH}
+    asked = {"jsonrpc": "2.0", "id": 7, "method": "elicitation/create", "params": params}
+
+    async def main() -> Any:
+        async with Client(place, revision=revision, on_elicit=lambda params: given):
+            place.line.say(asked)
+            return (await place.line.until_reply(7))["result"]
+
+    assert run(main()) == {"action": "accept", "content": content}
 
 
 # -- discovery -------------------------------------------------------------------------------

@@ -104,6 +104,8 @@ class ClientConnection:
         # Of notifications that wait for callbacks and subscriptions, on all sessions.
         self.budget = NotificationBudget(options.policy.limits)
         self.log_level: LoggingLevel | None = None
+        # Of requests that carry a level, in which none requests no messages.
+        self.default_log_level: LoggingLevel | None = None
         # What HTTP has to know of tools; None on other transports.
         self.tool_headers: ToolHeaders | None = None
         # Called with what was done about a lost connection, stream or session.
@@ -293,6 +295,8 @@ class ClientConnection:
             self._cache_discovered(self.cache, discovered)
         if self.log_level is not None:
             await self._set_log_level(session, self.log_level)
+        elif self.default_log_level is not None and session.is_per_request:
+            session.log_at(self.default_log_level)
         await self.on_open(session)
         # The session may have ended in the meantime, and only a request would report it.
         session.check_open()

@@ -314,11 +314,11 @@ def _conclude(session: Session, hello: ClientHello, raw: Raw, asked_for: str) ->
     revision = result.protocol_version
     if revision not in hello.revisions or PER_REQUEST.holds(revision):
         usable = ", ".join(_handshakes(reversed(hello.revisions)))
+        expected = f"{asked_for}, which was requested, or another that the client has: {usable}"
+        if hello.pinned is not None:
+            expected = f"{hello.pinned}, the only revision that the client was told to use"
         raise RemoteProtocolError(
-            "mcp.version.disconnects",
-            where="/protocolVersion",
-            got=revision,
-            expected=f"{asked_for}, which was asked for, or another that we speak: {usable}",
+            "mcp.version.disconnects", where="/protocolVersion", got=revision, expected=expected
         )
     session.use(
         NegotiatedSession(

@@ -6,7 +6,8 @@ comes from the server, so an invalid part of it is ignored, and no pattern of it
 The rules that live here, and only here:
 
 * An omitted field gets its default.               [MCP 2025-11-25, client/elicitation]
-  A default that its own field would reject is ignored.
+  A default that its own field would reject is ignored, and so is a list where answers of the
+  revision are single values.                      [MCP 2025-06-18, client/elicitation]
 * A field is required, or optional; None counts as omitted.
 * A field that the form does not have is an error.
 * A choice is `enum` or `oneOf`, a multiple choice is inside `items`, there as `anyOf`.
@@ -18,12 +19,14 @@ Error messages name the field, and hide values that may be secrets.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from functools import cache
 from math import isfinite
 from typing import Any, Final, TypeAlias
 
+from ...mcp.tables import members
 from ...redaction import HIDDEN, is_secret_name, show
 
-__all__ = ["FormMismatch", "defaults", "fit"]
+__all__ = ["FormMismatch", "answers_may_be_lists", "defaults", "fit"]
 
 # What a value must be, in words; None if it is valid.
 _Fault: TypeAlias = str | None
@@ -36,8 +39,26 @@ class FormMismatch(ValueError):
     """The answer does not match the form; the text names the field and what it takes."""
 
 
-def fit(schema: Mapping[str, Any], content: Mapping[str, Any]) -> dict[str, Any]:
+@cache  # one entry per released revision: any other raises, and is not cached
+def answers_may_be_lists(revision: str) -> bool:
+    """Return True if the answer to a form may have lists in a revision.
+
+    Raises:
+        UnknownRevision: no such revision was released; the text lists the released ones.
+    """
+    content = (members("ElicitResult", revision) or {}).get("content")
+    return content is not None and any(
+        part.kind == "list" for value in content.expr.of for part in (value, *value.of)
+    )
+
+
+def fit(
+    schema: Mapping[str, Any], content: Mapping[str, Any], *, lists: bool = True
+) -> dict[str, Any]:
     """Return the content to send for a form: the given values, and defaults for the rest.
+
+    With `lists=False`, as revisions have it whose answers are single values, a default that is a
+    list is not used.
 
     Raises:
         FormMismatch: a field is missing, unknown or invalid.
@@ -48,7 +69,7 @@ def fit(schema: Mapping[str, Any], content: Mapping[str, Any]) -> dict[str, Any]
         if name not in fields:
             there = ", ".join(map(show, fields)) if len(fields) <= _CHOICES_SHOWN else "others"
             raise FormMismatch(f"the form has no field {show(name)}, but {there or 'none at all'}")
-    made = defaults(schema)
+    made = {k: v for k, v in defaults(schema).items() if lists or type(v) is not list}
     for name, value in filled.items():
         fault = _fault(fields[name], value)
         if fault is not None:

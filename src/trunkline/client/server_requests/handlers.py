@@ -139,7 +139,7 @@ class ClientHandlers:
         """
         answer: Struct
         if isinstance(params, ElicitRequestParams):
-            answer = await self._elicit(params)
+            answer = await self._elicit(params, revision)
         elif isinstance(params, CreateMessageRequestParams):
             answer = await self._sample(params)
         else:
@@ -223,7 +223,7 @@ class ClientHandlers:
             _no_answer("on_sample", "a CreateMessageResult", given)
         return given
 
-    async def _elicit(self, params: ElicitRequestParams) -> ElicitResult:
+    async def _elicit(self, params: ElicitRequestParams, revision: str) -> ElicitResult:
         if params.mode == "url":
             given = await self._call(self._handlers.on_elicit_url, params)
             if type(given) is bool:
@@ -236,11 +236,12 @@ class ClientHandlers:
             answer = _elicited(given, "on_elicit", "a dict")
             if answer.action == "accept":
                 # Imported here: few servers send forms.
-                from .form_validation import fit
+                from .form_validation import answers_may_be_lists, fit
 
                 schema = {} if params.requested_schema is None else params.requested_schema
                 content = {} if answer.content is None else answer.content
-                return ElicitResult("accept", answer.meta, fit(schema, content))
+                lists = answers_may_be_lists(revision)
+                return ElicitResult("accept", answer.meta, fit(schema, content, lists=lists))
         return ElicitResult(answer.action, answer.meta)
 
     async def _call(self, handler: Any, *args: Any) -> Any:

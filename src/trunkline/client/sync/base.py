@@ -18,7 +18,7 @@ from functools import partial
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, Final, Generic, Self, TypeVar
 
-from ...errors import Cancelled, TrunklineError
+from ...errors import Cancelled, RequestTimeout, TrunklineError
 from ..client import Client
 from ..options import check_seconds
 from .callbacks import Callbacks
@@ -302,5 +302,7 @@ async def _within(work: Callable[[], Coroutine[Any, Any, T]], seconds: float | N
     check_seconds("timeout", seconds)
     try:
         return await asyncio.wait_for(work(), seconds)
+    except RequestTimeout:
+        raise  # of a request within the work
     except TimeoutError:
         raise TimeoutError(f"nothing within {seconds:g} s") from None

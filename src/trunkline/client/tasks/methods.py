@@ -9,8 +9,10 @@ The rules that live here, and only here:
                               [MCP 2025-11-25, basic/utilities/tasks; SEP-2663]
 * A rejected call is repeated in the other form only if the tool list says that the tool supports
   no other: the error may come from a tool that has run. If the list is known beforehand, the call
-  uses the right form at once.
-* The tool list is known until the server reports a change, or the session is replaced.
+  uses the right form at once. Some servers reject a call with an `isError` result: it stands
+  unless the tool list says that the tool only runs as a task.
+* The tool list is known until the server reports a change, or the session is replaced. One that
+  a report crossed may be stale: a call that it made a task is repeated if no task is allowed.
 * A caller that waits for a result and is cancelled, or times out, cancels the task too, even if
   the reply that names the task arrives later. A caller that holds a `TaskHandle` does not.
 """
@@ -22,16 +24,17 @@ from collections.abc import Callable
 from functools import partial
 from typing import TYPE_CHECKING, Any, Final, NamedTuple, NoReturn
 
-from msgspec import Raw
+from msgspec import Raw, Struct
 
 from ...errors import PeerError, TrunklineError
+from ...jsonrpc.decode_errors import UNREADABLE
 from ...jsonrpc.error_codes import named_error
-from ...jsonrpc.messages import shown_tuple
+from ...jsonrpc.messages import Shown, shown_tuple
 from ...mcp.capabilities import declares
 from ...mcp.types import ListToolsResult, TaskMetadata, Tool
 from ...spec.error_kinds import ErrorKind
 from ..requests.call import CompletingWaiter, PendingCall
-from ..requests.decode import COMPLETE, result_type
+from ..requests.decode import COMPLETE, decoder, result_type
 from ..requests.request import OnProgress, OutgoingRequest
 from ..requests.sender import RequestSender
 from ..session import NOT_SENT, Session
@@ -94,15 +97,25 @@ class _TaskProgress:
 class _TaskRequiredWaiter(CompletingWaiter):
     """Repeats a call as a task, if it was rejected because its tool only runs as one."""
 
-    __slots__ = ("_call_again",)
+    __slots__ = ("_call_again", "_replace_refusal")
 
     def __init__(
         self,
         call: PendingCall[Any],
         call_again: Callable[[PeerError], asyncio.Task[Raw] | None],
+        replace_refusal: Callable[[Raw], asyncio.Task[Raw] | None],
     ) -> None:
         super().__init__(call, _not_in_handshake)
         self._call_again = call_again
+        self._replace_refusal = replace_refusal
+
+    def set_result(self, raw: Raw) -> None:
+        """End the call, or repeat it."""
+        again = self._replace_refusal(raw)
+        if again is None:
+            super().set_result(raw)
+        else:
+            self.wait_for(again)
 
     def set_exception(self, error: BaseException) -> None:
         """End the call, or repeat it."""
@@ -124,6 +137,8 @@ class TaskRequests:
         # Whether a call may become a task that its caller did not request.
         self._enabled = enabled
         self._list_changes = 0
+        # Whether a change was reported while the known tool list was read.
+        self._is_crossed = False
         if enabled:
             sender.resolvers.setdefault(TASK, self._resolve_task)
 
@@ -131,14 +146,14 @@ class TaskRequests:
 
     async def list_tools(self, fresh: bool, timeout: float | None) -> list[Tool]:
         """Return all tools, and remember which run as tasks."""
-        changes = self._list_changes
+        before, changes = self._connection.session, self._list_changes
         tools: list[Tool] = await self._sender.all_pages(
             "tools/list", ListToolsResult, "tools", fresh, timeout
         )
         session = self._connection.session
-        is_current = changes == self._list_changes and session is not None
-        if is_current and self._enabled and session is not None and _has_task_calls(session):
+        if session is before and self._enabled and session is not None and _has_task_calls(session):
             self.support = _task_support(tools)
+            self._is_crossed = changes != self._list_changes
         return tools
 
     def forget_tools(self) -> None:
@@ -169,6 +184,19 @@ class TaskRequests:
             return False
         return await self._support_of(name, timeout) == _REQUIRED
 
+    async def is_task_refusal(self, name: str, timeout: float | None) -> bool:
+        """Return True if an `isError` result rejects a call because its tool only runs as a task.
+
+        The tool list is read if it is not known.
+        """
+        return self._may_be_refusal() and await self._support_of(name, timeout) == _REQUIRED
+
+    def _may_be_refusal(self) -> bool:
+        session = self._connection.session
+        # A tool list that is known did not require a task, or the call would have been one.
+        is_open = self._enabled and self.support is None and session is not None
+        return is_open and session is not None and _has_task_calls(session)
+
     async def call(self, request: OutgoingRequest) -> tuple[Raw, Session]:
         """Run a tool call as a task to its end; return the result, and its session."""
         observed, on_progress = request, request.on_progress or self._connection.options.on_progress
@@ -178,10 +206,14 @@ class TaskRequests:
         try:
             raw, session, poller = await self._start_task(observed, None)
         except PeerError as error:
-            if self._has_code(error, ErrorKind.TASK_NOT_ALLOWED):
-                # The tool list may have changed without a notification: read it again next time.
-                self.forget_tools()
-            raise
+            if not self._has_code(error, ErrorKind.TASK_NOT_ALLOWED):
+                raise
+            # The tool list may have changed without a notification: read it again next time.
+            was_crossed = self._is_crossed and self.support is not None
+            self.forget_tools()
+            if not was_crossed:
+                raise
+            return await self._sender.ask(request)
         if poller is not None:
             if progress is not None:
                 progress.poller = poller
@@ -195,7 +227,11 @@ class TaskRequests:
         if not may_be_task or not isinstance(name, str):
             self._sender.start(call, request, session)
             return
-        waiter = _TaskRequiredWaiter(call, partial(self._call_again, request, name))
+        waiter = _TaskRequiredWaiter(
+            call,
+            partial(self._call_again, request, name),
+            partial(self._replace_refusal, request, name),
+        )
         if self.must_be_task(name):
             waiter.wait_for(self._sender.in_background(self._call_raw(request)))
         else:
@@ -211,6 +247,18 @@ class TaskRequests:
             if not await self.is_task_required(error, name, request.timeout):
                 raise error
             return await self._call_raw(request)
+
+        return self._sender.in_background(run())
+
+    def _replace_refusal(
+        self, request: OutgoingRequest, name: str, raw: Raw
+    ) -> asyncio.Task[Raw] | None:
+        if not self._may_be_refusal() or not _is_error(raw):
+            return None
+
+        async def run() -> Raw:
+            is_refusal = await self.is_task_refusal(name, request.timeout)
+            return await self._call_raw(request) if is_refusal else raw
 
         return self._sender.in_background(run())
 
@@ -321,6 +369,17 @@ class TaskRequests:
 
 def _not_in_handshake(_: Raw) -> NoReturn:
     raise TrunklineError("results of the handshake revisions are always complete")
+
+
+class _ErrorFlag(Shown, Struct, frozen=True, rename="camel"):
+    is_error: bool | None = None
+
+
+def _is_error(raw: Raw) -> bool:
+    try:
+        return bool(decoder(_ErrorFlag)(raw).is_error)
+    except UNREADABLE:
+        return False  # the caller is told what is wrong with it
 
 
 def _task_support(tools: list[Tool]) -> dict[str, str]:

@@ -1156,6 +1156,81 @@ def test_what_is_known_of_tools_is_forgotten_when_they_change() -> None:
     use_core(place, work)
 
 
+def test_a_tool_is_called_as_a_task_although_a_change_crossed_the_list() -> None:
+    def crossed(message: dict[str, Any]) -> Any:
+        place.line.say({"jsonrpc": "2.0", "method": "notifications/tools/list_changed"})
+        return listed("required", "x")
+
+    place = Works(**{"tools/list": crossed, "tasks/result": text("done")})
+
+    async def work(client: Client) -> None:
+        await client.list_tools()
+        assert (await client.call_tool("x")).text == "done"
+        assert place.line.methods().count("tools/call") == 1
+        assert place.line.last("tools/call")["params"]["task"] == {}
+
+    use_core(place, work)
+
+
+REFUSED_AS_RESULT = text("Tool x requires task augmentation", isError=True)
+
+
+def refused_unless_task(message: dict[str, Any]) -> Any:
+    """Refuse a plain call as some servers do: with a result."""
+    return {"task": core("working")} if "task" in message["params"] else REFUSED_AS_RESULT
+
+
+@pytest.mark.parametrize("how", ["call", "with a timeout", "submit"])
+def test_a_refusal_that_is_a_result_is_followed_by_a_task_if_the_list_says_so(how: str) -> None:
+    place = Works(**{"tools/call": refused_unless_task, "tasks/result": text("done")})
+
+    async def called(client: Client) -> Any:
+        if how == "submit":
+            return await client.submit_tool("x")
+        return await client.call_tool("x", timeout=None if how == "call" else 10)
+
+    async def work(client: Client) -> None:
+        assert (await called(client)).text == "done"
+        assert (await called(client)).text == "done"
+        assert place.line.methods().count("tools/list") == 1
+        assert place.line.methods().count("tools/call") == 3
+
+    use_core(place, work)
+
+
+@pytest.mark.parametrize("how", ["call", "with a timeout", "submit"])
+@pytest.mark.parametrize("support", ["optional", "forbidden"])
+def test_a_result_that_is_an_error_stands_if_the_list_requires_no_task(
+    how: str, support: str
+) -> None:
+    place = Works(**{"tools/call": REFUSED_AS_RESULT, "tools/list": listed(support, "x")})
+
+    async def called(client: Client) -> Any:
+        if how == "submit":
+            return await client.submit_tool("x")
+        return await client.call_tool("x", timeout=None if how == "call" else 10)
+
+    async def work(client: Client) -> None:
+        for _ in range(3):
+            found = await called(client)
+            assert (found.is_error, found.text) == (True, "Tool x requires task augmentation")
+        # The list is known now.
+        assert place.line.methods().count("tools/list") == 1
+        assert place.line.methods().count("tools/call") == 3
+
+    use_core(place, work)
+
+
+def test_a_result_that_is_an_error_stands_if_the_list_cannot_be_read() -> None:
+    place = Works(**{"tools/call": REFUSED_AS_RESULT, "tools/list": Refused(-32603, "no")})
+
+    async def work(client: Client) -> None:
+        assert (await client.call_tool("x")).is_error
+        assert (await client.submit_tool("x")).is_error
+
+    use_core(place, work)
+
+
 def test_a_caller_who_goes_away_while_the_list_is_asked_for_is_gone() -> None:
     place = Works(**{"tools/list": SILENT})
 
