@@ -26,11 +26,15 @@ from .errors import ToolError as ToolError
 from .errors import ToolFailed as ToolFailed
 from .errors import TransportError as TransportError
 from .errors import TrunklineError as TrunklineError
+from .server import AssistantMessage as AssistantMessage
+from .server import Audio as Audio
 from .server import CacheHint as CacheHint
 from .server import ChoiceTitles as ChoiceTitles
 from .server import Context as Context
 from .server import ElicitationResult as ElicitationResult
 from .server import Extension as Extension
+from .server import File as File
+from .server import Image as Image
 from .server import MissingCapability as MissingCapability
 from .server import ParamHeader as ParamHeader
 from .server import Server as Server
@@ -38,6 +42,7 @@ from .server import ServerLimits as ServerLimits
 from .server import SocketLimits as SocketLimits
 from .server import TaskSettings as TaskSettings
 from .server import ToolOutput as ToolOutput
+from .server import UserMessage as UserMessage
 from .spec.error_kinds import ErrorKind as ErrorKind
 from .transports import Http as Http
 from .transports import HttpLimits as HttpLimits
@@ -54,6 +59,8 @@ from .transports import memory_pair as memory_pair
 __version__: str
 
 __all__ = [
+    "AssistantMessage",
+    "Audio",
     "CacheHint",
     "Cancelled",
     "ChoiceTitles",
@@ -64,10 +71,12 @@ __all__ = [
     "ElicitationResult",
     "ErrorKind",
     "Extension",
+    "File",
     "Http",
     "HttpLimits",
     "HttpOptions",
     "HttpSettings",
+    "Image",
     "InputRequestFailed",
     "LocalProtocolError",
     "MissingCapability",
@@ -99,6 +108,7 @@ __all__ = [
     "TransportError",
     "TrunklineError",
     "Unix",
+    "UserMessage",
     "Ws",
     "__version__",
     "jsonrpc",

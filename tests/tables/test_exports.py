@@ -9,25 +9,27 @@ import pytest
 
 EXPORTS = {
     "trunkline": """
-        CacheHint Cancelled ChoiceTitles Client ClientExtension ConnectionLost Context
-        ElicitationResult ErrorKind Extension Http HttpLimits HttpOptions HttpSettings
-        InputRequestFailed LocalProtocolError MissingCapability ParamHeader PeerError
-        PendingCall ProtocolError RemoteProtocolError RequestAborted RequestError
-        RequestTimeout Server ServerChange ServerLimits SocketLimits Stdio Subscription
-        SyncClient TaskHandle TaskSettings Tcp Tls TooManyRoundTrips ToolError ToolFailed
-        ToolOutput ToolResult Transport TransportError TrunklineError Unix Ws __version__
-        jsonrpc judge mcp memory_pair spec
+        AssistantMessage Audio CacheHint Cancelled ChoiceTitles Client
+        ClientExtension ConnectionLost Context ElicitationResult ErrorKind Extension
+        File Http HttpLimits HttpOptions HttpSettings Image InputRequestFailed
+        LocalProtocolError MissingCapability ParamHeader PeerError PendingCall
+        ProtocolError RemoteProtocolError RequestAborted RequestError RequestTimeout
+        Server ServerChange ServerLimits SocketLimits Stdio Subscription SyncClient
+        TaskHandle TaskSettings Tcp Tls TooManyRoundTrips ToolError ToolFailed
+        ToolOutput ToolResult Transport TransportError TrunklineError Unix
+        UserMessage Ws __version__ jsonrpc judge mcp memory_pair spec
     """,
     "trunkline.client": """
         Client ClientExtension PendingCall ServerChange Subscription SubscriptionTopics
         SyncClient SyncPendingCall SyncSubscription SyncTaskHandle TaskHandle ToolResult
     """,
     "trunkline.server": """
-        AcceptedElicitation AsgiApp CacheHint ChoiceTitles ClientRequest Context
-        DeclinedElicitation ElicitationResult Extension HttpListener InvalidClientResponse
-        InvalidRequestState JsonFormatter METRICS_CONTENT_TYPE MissingCapability ParamHeader
-        ReplayMismatch RequestStateTooLarge RoundTripLimitExceeded Server ServerLimits
-        ServerListener ServerStats SocketLimits TaskSettings ToolOutput
+        AcceptedElicitation AsgiApp AssistantMessage Audio CacheHint ChoiceTitles
+        ClientRequest Context DeclinedElicitation ElicitationResult Extension File
+        HttpListener Image InvalidClientResponse InvalidRequestState JsonFormatter
+        METRICS_CONTENT_TYPE MissingCapability ParamHeader ReplayMismatch
+        RequestStateTooLarge RoundTripLimitExceeded Server ServerLimits
+        ServerListener ServerStats SocketLimits TaskSettings ToolOutput UserMessage
     """,
     "trunkline.skills": """
         FrontmatterError SkillEntry SkillResource Skills VerificationFailed verify

@@ -14,6 +14,11 @@ from .client_requests.multi_round_trip import RoundTripLimitExceeded as RoundTri
 from .context import Context as Context
 from .extensions import Extension as Extension
 from .handlers.arguments import ParamHeader as ParamHeader
+from .handlers.content import AssistantMessage as AssistantMessage
+from .handlers.content import Audio as Audio
+from .handlers.content import File as File
+from .handlers.content import Image as Image
+from .handlers.content import UserMessage as UserMessage
 from .handlers.output import ToolOutput as ToolOutput
 from .observability.json_log import JsonFormatter as JsonFormatter
 from .observability.prometheus import CONTENT_TYPE as METRICS_CONTENT_TYPE
@@ -30,6 +35,8 @@ from .stats import ServerStats as ServerStats
 __all__ = [
     "AcceptedElicitation",
     "AsgiApp",
+    "AssistantMessage",
+    "Audio",
     "CacheHint",
     "ChoiceTitles",
     "ClientRequest",
@@ -37,7 +44,9 @@ __all__ = [
     "DeclinedElicitation",
     "ElicitationResult",
     "Extension",
+    "File",
     "HttpListener",
+    "Image",
     "InvalidClientResponse",
     "InvalidRequestState",
     "JsonFormatter",
@@ -54,4 +63,5 @@ __all__ = [
     "SocketLimits",
     "TaskSettings",
     "ToolOutput",
+    "UserMessage",
 ]
