@@ -22,8 +22,9 @@ __all__, __getattr__, __dir__ = lazy_exports(
             "TrunklineError"
         ),
         "server": (
-            "CacheHint ChoiceTitles Context ElicitationResult Extension MissingCapability "
-            "ParamHeader Server ServerLimits SocketLimits TaskSettings ToolOutput"
+            "AssistantMessage Audio CacheHint ChoiceTitles Context ElicitationResult Extension "
+            "File Image MissingCapability ParamHeader Server ServerLimits SocketLimits "
+            "TaskSettings ToolOutput UserMessage"
         ),
         "spec.error_kinds": "ErrorKind",
         "transports": (

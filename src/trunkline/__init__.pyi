@@ -27,11 +27,15 @@ from .errors import ToolError as ToolError
 from .errors import ToolFailed as ToolFailed
 from .errors import TransportError as TransportError
 from .errors import TrunklineError as TrunklineError
+from .server import AssistantMessage as AssistantMessage
+from .server import Audio as Audio
 from .server import CacheHint as CacheHint
 from .server import ChoiceTitles as ChoiceTitles
 from .server import Context as Context
 from .server import ElicitationResult as ElicitationResult
 from .server import Extension as Extension
+from .server import File as File
+from .server import Image as Image
 from .server import MissingCapability as MissingCapability
 from .server import ParamHeader as ParamHeader
 from .server import Server as Server
@@ -39,6 +43,7 @@ from .server import ServerLimits as ServerLimits
 from .server import SocketLimits as SocketLimits
 from .server import TaskSettings as TaskSettings
 from .server import ToolOutput as ToolOutput
+from .server import UserMessage as UserMessage
 from .spec.error_kinds import ErrorKind as ErrorKind
 from .transports import Http as Http
 from .transports import HttpLimits as HttpLimits
@@ -55,6 +60,8 @@ from .transports import memory_pair as memory_pair
 __version__: str
 
 __all__ = [
+    "AssistantMessage",
+    "Audio",
     "CacheHint",
     "Cancelled",
     "ChoiceTitles",
@@ -65,10 +72,12 @@ __all__ = [
     "ElicitationResult",
     "ErrorKind",
     "Extension",
+    "File",
     "Http",
     "HttpLimits",
     "HttpOptions",
     "HttpSettings",
+    "Image",
     "InputRequestFailed",
     "LocalProtocolError",
     "MissingCapability",
@@ -101,6 +110,7 @@ __all__ = [
     "TransportError",
     "TrunklineError",
     "Unix",
+    "UserMessage",
     "Ws",
     "__version__",
     "jsonrpc",

@@ -9,14 +9,14 @@ import pytest
 
 EXPORTS = {
     "trunkline": """
-        CacheHint Cancelled ChoiceTitles Client ClientExtension ConnectionLost Context
-        ElicitationResult ErrorKind Extension Http HttpLimits HttpOptions HttpSettings
-        InputRequestFailed LocalProtocolError MissingCapability ParamHeader PeerError
-        PendingCall ProtocolError RemoteProtocolError RequestAborted RequestError
-        RequestTimeout ResultTypeMismatch Server ServerChange ServerLimits SocketLimits
-        Stdio Subscription SyncClient TaskHandle TaskSettings Tcp Tls TooManyRoundTrips
-        ToolError ToolFailed
-        ToolOutput ToolResult Transport TransportError TrunklineError Unix Ws __version__
+        AssistantMessage Audio CacheHint Cancelled ChoiceTitles Client ClientExtension
+        ConnectionLost Context ElicitationResult ErrorKind Extension File Http HttpLimits
+        HttpOptions HttpSettings Image InputRequestFailed LocalProtocolError
+        MissingCapability ParamHeader PeerError PendingCall ProtocolError
+        RemoteProtocolError RequestAborted RequestError RequestTimeout ResultTypeMismatch
+        Server ServerChange ServerLimits SocketLimits Stdio Subscription SyncClient
+        TaskHandle TaskSettings Tcp Tls TooManyRoundTrips ToolError ToolFailed ToolOutput
+        ToolResult Transport TransportError TrunklineError Unix UserMessage Ws __version__
         jsonrpc judge mcp memory_pair spec
     """,
     "trunkline.client": """
@@ -24,12 +24,13 @@ EXPORTS = {
         SyncClient SyncPendingCall SyncSubscription SyncTaskHandle TaskHandle ToolResult
     """,
     "trunkline.server": """
-        AcceptedElicitation AsgiApp CacheHint CapabilitySwitches ChoiceTitles ClientRequest Context
-        DeclinedElicitation ElicitationResult ErrorMap Extension HttpListener InvalidClientResponse
-        InvalidRequestState JsonFormatter METRICS_CONTENT_TYPE MissingCapability ParamHeader
-        RateLimit ReplayMismatch RequestLog RequestStateTooLarge RequestTimer ResultCache
+        AcceptedElicitation AsgiApp AssistantMessage Audio CacheHint CapabilitySwitches
+        ChoiceTitles ClientRequest Context DeclinedElicitation ElicitationResult ErrorMap
+        Extension File HttpListener Image InvalidClientResponse InvalidRequestState
+        JsonFormatter METRICS_CONTENT_TYPE MissingCapability ParamHeader RateLimit
+        ReplayMismatch RequestLog RequestStateTooLarge RequestTimer ResultCache
         RoundTripLimitExceeded Server ServerLimits ServerListener ServerStats SocketLimits
-        TaskSettings ToolOutput
+        TaskSettings ToolOutput UserMessage
     """,
     "trunkline.skills": """
         FrontmatterError SkillEntry SkillResource Skills VerificationFailed verify
@@ -51,18 +52,18 @@ EXPORTS = {
     "trunkline.errors": """
         Cancelled ConnectionLost IdsExhausted InputRequestFailed InvalidMessage
         LocalProtocolError PeerError ProtocolError RemoteProtocolError RequestAborted
-        RequestError RequestTimeout ResultTypeMismatch TooManyRoundTrips ToolError ToolFailed
-        TransportError TrunklineError
+        RequestError RequestTimeout ResultTypeMismatch TooManyRoundTrips ToolError
+        ToolFailed TransportError TrunklineError
     """,
     "trunkline.jsonrpc": """
         BadHeader Batch Call Codec ContentLengthFraming DetectingFraming EnvelopeExtras
-        ErrorObject Event EventReader ExtendedCall ExtendedNotification ExtendedRequest Failure
-        Framing
-        IdSource IdsExhausted IncomingRequest IncomingRequests InvalidMessage
-        LengthPrefixFraming Limits LocalProtocolError Message NewlineFraming Notification
-        OutgoingRequests Oversize Peer Pending Policy ProtocolProblem RemoteProtocolError
-        Replies Reply Request RequestId Success Truncated UnmatchedReply UnmatchedReplyEvent
-        decode encode encode_comment encode_event framing_named named_error
+        ErrorObject Event EventReader ExtendedCall ExtendedNotification ExtendedRequest
+        Failure Framing IdSource IdsExhausted IncomingRequest IncomingRequests
+        InvalidMessage LengthPrefixFraming Limits LocalProtocolError Message NewlineFraming
+        Notification OutgoingRequests Oversize Peer Pending Policy ProtocolProblem
+        RemoteProtocolError Replies Reply Request RequestId Success Truncated UnmatchedReply
+        UnmatchedReplyEvent decode encode encode_comment encode_event framing_named
+        named_error
     """,
     "trunkline.judge": """
         Change Comparison Conversation Finding Outcome TraceEntry TraceFault TraceWriter

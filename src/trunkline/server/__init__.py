@@ -22,6 +22,7 @@ __all__, __getattr__, __dir__ = lazy_exports(
         "context": "Context",
         "extensions": "Extension",
         "handlers.arguments": "ParamHeader",
+        "handlers.content": "AssistantMessage Audio File Image UserMessage",
         "handlers.output": "ToolOutput",
         "middleware": "ErrorMap RateLimit RequestLog RequestTimer ResultCache",
         "observability.json_log": "JsonFormatter",

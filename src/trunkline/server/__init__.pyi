@@ -14,6 +14,11 @@ from .client_requests.multi_round_trip import RoundTripLimitExceeded as RoundTri
 from .context import Context as Context
 from .extensions import Extension as Extension
 from .handlers.arguments import ParamHeader as ParamHeader
+from .handlers.content import AssistantMessage as AssistantMessage
+from .handlers.content import Audio as Audio
+from .handlers.content import File as File
+from .handlers.content import Image as Image
+from .handlers.content import UserMessage as UserMessage
 from .handlers.output import ToolOutput as ToolOutput
 from .middleware import ErrorMap as ErrorMap
 from .middleware import RateLimit as RateLimit
@@ -36,6 +41,8 @@ from .stats import ServerStats as ServerStats
 __all__ = [
     "AcceptedElicitation",
     "AsgiApp",
+    "AssistantMessage",
+    "Audio",
     "CacheHint",
     "CapabilitySwitches",
     "ChoiceTitles",
@@ -45,7 +52,9 @@ __all__ = [
     "ElicitationResult",
     "ErrorMap",
     "Extension",
+    "File",
     "HttpListener",
+    "Image",
     "InvalidClientResponse",
     "InvalidRequestState",
     "JsonFormatter",
@@ -66,4 +75,5 @@ __all__ = [
     "SocketLimits",
     "TaskSettings",
     "ToolOutput",
+    "UserMessage",
 ]

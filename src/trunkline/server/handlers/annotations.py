@@ -21,13 +21,13 @@ import sys
 from collections.abc import Callable, Iterable
 from functools import reduce
 from operator import or_
-from types import GenericAlias
-from typing import Annotated, Any, Final, NamedTuple, get_args, get_origin, get_type_hints
+from types import GenericAlias, NoneType, UnionType
+from typing import Annotated, Any, Final, NamedTuple, Union, get_args, get_origin, get_type_hints
 
 from msgspec import NODEFAULT, Meta
+from msgspec.inspect import type_info
 
-from .custom_types import ARRAYS
-from .unions import ArrayReader, UnionReader, adapted, is_decodable, is_union
+from .custom_types import ARRAYS, Adapted
 
 __all__ = ["FieldOptions", "ParamHeader", "bare", "field_of", "is_foreign_field", "marked", "plain"]
 
@@ -125,11 +125,38 @@ def plain(annotation: Any, *, of_parameter: bool = False) -> Any:
     changed = tuple(each if each is ... else plain(each) for each in arguments)
     same = all(new is old for new, old in zip(changed, arguments, strict=True))
     found = annotation if same else _rebuilt(annotation, changed)
-    if is_union(found) and not is_decodable(found):
-        return adapted(_title(annotation), UnionReader(get_args(found)))
+    if is_union(found) and not _is_decodable(found):
+        from .unions import UnionReader  # here, as below: few servers need it
+
+        return _adapted(annotation, UnionReader(get_args(found)))
     if origin in ARRAYS and arguments:
-        return adapted(_title(annotation), ArrayReader(found))
+        from .unions import ArrayReader
+
+        return _adapted(annotation, ArrayReader(found))
     return _class(found)
+
+
+def is_union(annotation: Any) -> bool:
+    """Return True for `A | B` and `Union[A, B]`."""
+    return get_origin(annotation) in (Union, UnionType)
+
+
+def _is_decodable(annotation: Any) -> bool:
+    """Return True if the decoder itself tells the types of a union apart."""
+    if is_union(annotation) and sum(each is not NoneType for each in get_args(annotation)) < 2:
+        return True
+    try:
+        type_info(annotation)
+    except TypeError:
+        return False
+    except NameError:
+        return True  # reported where it is decoded
+    return True
+
+
+def _adapted(annotation: Any, reader: Any) -> Any:
+    """Return a class that stands for an annotation; its values are made by `reader`."""
+    return type(_title(annotation), (Adapted,), {"reader": reader})
 
 
 def field_of(annotation: Any) -> FieldOptions:
@@ -169,10 +196,12 @@ def _annotated(annotation: Any, of_parameter: bool) -> Any:
     if tag is None:
         inner = plain(annotation.__origin__)
     else:
+        from .unions import UnionReader
+
         members = tuple(map(plain, get_args(annotation.__origin__)))
         if not is_union(annotation.__origin__):
             raise TypeError("a discriminator is for a union of classes")
-        inner = adapted(_title(annotation.__origin__), UnionReader(members, tag))
+        inner = _adapted(annotation.__origin__, UnionReader(members, tag))
     if inner is annotation.__origin__ and known == extras:
         return annotation
     return Annotated[(inner, *known)] if known else inner
@@ -199,7 +228,7 @@ def _by_pydantic(annotation: Any, extras: tuple[Any, ...]) -> Any:
         for each in extras
         if isinstance(each, ParamHeader | str) or (isinstance(each, Meta) and not _constrains(each))
     )
-    inner = adapted(_title(annotation), reader)
+    inner = _adapted(annotation, reader)
     return Annotated[(inner, *ours)] if ours else inner
 
 
@@ -215,7 +244,7 @@ def _class(annotation: Any) -> Any:
     if not isinstance(cls, type) or not any(hasattr(cls, each) for each in _RECORDS):
         return annotation
     is_foreign = hasattr(cls, "__pydantic_validator__") or _has_foreign_members(cls, set())
-    if not is_foreign and is_decodable(annotation):
+    if not is_foreign and _is_decodable(annotation):
         return annotation
     try:
         return _by_pydantic(annotation, ())

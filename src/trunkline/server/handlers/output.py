@@ -5,7 +5,8 @@ each value the tool returns.
 
 How a value is rendered:
 
-    a text, None, bytes, content blocks     content alone; a text is not sent twice
+    a text, None, bytes, content blocks,    content alone; a text is not sent twice
+    files
     `CallToolResult`                        itself
     `ToolOutput(value, text=...)`           the value, with another text beside it
     anything, if the annotation or `output_schema` gives a type
@@ -50,7 +51,7 @@ from msgspec.json import Decoder, decode
 from ...jsonrpc.messages import Shown
 from ...mcp.types import CallToolResult, TextContent
 from .annotations import bare, plain
-from .content import BLOCKS, as_typed, blocks_of, contents_of, messages_of
+from .content import BLOCKS, Audio, File, Image, as_typed, blocks_of, contents_of, messages_of
 from .custom_types import Adapted, read_custom
 from .error_messages import fault
 from .json_encoding import OutputMismatch, encoded, sendable
@@ -351,7 +352,7 @@ def output_of(function: Callable[..., Any], output_schema: Any = DERIVE) -> Outp
 
 _TEXTS: Final = (str, NoneType, None)
 _TEXT_NAMES: Final[dict[type, str]] = {str: "a text", NoneType: "None"}
-_CONTENTS: Final = (*BLOCKS, CallToolResult, bytes, bytearray)
+_CONTENTS: Final = (*BLOCKS, CallToolResult, bytes, bytearray, Audio, File, Image)
 _NOTHING_SAID: Final = (Any, object, inspect.Signature.empty, NoReturn, Never)
 _ROWS: Final = (list, tuple, Sequence, Iterable)
 

@@ -1,8 +1,8 @@
 """Unions that the decoder cannot tell apart: `Cat | Dog`, `datetime | str`, `Model | str`.
 
 msgspec decodes a union in one pass, so it takes one class, one kind of text and one kind of
-array. For the others `adapted(annotation)` returns a class that stands for the annotation; the
-decoder hands it decoded JSON, and a reader tries the types of the union.
+array. For the others a class stands for the annotation (`Adapted`); the decoder hands it decoded
+JSON, and its reader tries the types of the union.
 
 The rules that live here, and only here:
 
@@ -18,18 +18,17 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
 from functools import partial
-from types import NoneType, UnionType
-from typing import Annotated, Any, Final, Literal, NamedTuple, Union, get_args, get_origin
+from typing import Annotated, Any, Final, Literal, NamedTuple, get_args, get_origin
 
 import msgspec.inspect as kinds
 from msgspec import DecodeError, convert
 
-from .custom_types import ARRAYS, Adapted, read_custom
+from .custom_types import ARRAYS, read_custom
 from .dataclass_defaults import filler
 from .error_messages import kind_of, quoted, worded
 from .pydantic_models import is_model
 
-__all__ = ["ArrayReader", "UnionReader", "adapted", "is_decodable", "is_union"]
+__all__ = ["ArrayReader", "UnionReader"]
 
 # More do not help: a reader compares what was sent with the first few.
 _ALTERNATIVES_SHOWN: Final = 3
@@ -37,29 +36,6 @@ _MEMBERS_SHOWN: Final = 10
 
 # Tried after the others; types that are not listed are tried first.
 _LAST: Final[Mapping[Any, int]] = {float: 1, str: 2, dict: 2, Mapping: 2, Any: 3, object: 3}
-
-
-def is_union(annotation: Any) -> bool:
-    """Return True for `A | B` and `Union[A, B]`."""
-    return get_origin(annotation) in (Union, UnionType)
-
-
-def is_decodable(annotation: Any) -> bool:
-    """Return True if the decoder itself tells the types of a union apart."""
-    if is_union(annotation) and sum(each is not NoneType for each in get_args(annotation)) < 2:
-        return True
-    try:
-        kinds.type_info(annotation)
-    except TypeError:
-        return False
-    except NameError:
-        return True  # reported where it is decoded
-    return True
-
-
-def adapted(name: str, reader: Any) -> Any:
-    """Return a class that stands for an annotation; its values are made by `reader`."""
-    return type(name, (Adapted,), {"reader": reader})
 
 
 class _Shape(NamedTuple):
