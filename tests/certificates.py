@@ -55,8 +55,31 @@ class Authority:
             .not_valid_before(now - timedelta(hours=1))
             .not_valid_after(now + timedelta(days=1))
             .add_extension(extension, critical=isinstance(extension, x509.BasicConstraints))
+            # From 3.13 on `ssl` asks for what RFC 5280 does.
+            .add_extension(
+                x509.AuthorityKeyIdentifier.from_issuer_public_key(self._key.public_key()),
+                critical=False,
+            )
+            .add_extension(
+                x509.SubjectKeyIdentifier.from_public_key(key.public_key()), critical=False
+            )
         )
+        if isinstance(extension, x509.BasicConstraints):
+            builder = builder.add_extension(_SIGNS_CERTIFICATES, critical=True)
         return builder.sign(self._key, hashes.SHA256())
+
+
+_SIGNS_CERTIFICATES = x509.KeyUsage(
+    digital_signature=False,
+    content_commitment=False,
+    key_encipherment=False,
+    data_encipherment=False,
+    key_agreement=False,
+    key_cert_sign=True,
+    crl_sign=True,
+    encipher_only=False,
+    decipher_only=False,
+)
 
 
 def _general_name(host: str) -> x509.GeneralName:

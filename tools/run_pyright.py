@@ -1,19 +1,20 @@
-"""Run pyright, strict, on what users write: tests/typing, the examples and the blocks of the docs.
+"""Run pyright on what users write: tests/typing and examples, strict, and the blocks of the docs.
 
     python -m tools.run_pyright
 
 The Python blocks of a page become one file, in their order, and lines keep their numbers. A block
-that begins with the name of a file is a file of its own. What pyright needs beside the source is
-written to `.venv/pyright`.
+that begins with the name of a file is that file, or more of it. Blocks are checked as `standard`:
+short code in prose leaves out types that `strict` asks for. What pyright needs beside the source
+is written to `.venv/pyright`.
 """
 
 from __future__ import annotations
 
 import json
 import re
+import shutil
 import subprocess
 import sys
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Final
 
@@ -22,7 +23,7 @@ __all__ = ["block_files", "main"]
 ROOT: Final = Path(__file__).resolve().parents[1]
 WORK: Final = ROOT / ".venv" / "pyright"
 _BLOCK: Final = re.compile(r"^```python\n(.*?)^```", re.DOTALL | re.MULTILINE)
-_FILE: Final = re.compile(r"# ([\w./-]+\.py)\b")
+_FILE: Final = re.compile(r"# ([\w./-]+\.py)\b(, more)?")
 
 # Blocks of a page define the same small functions again and again, and import what the one before
 # did; registered functions are not called by name.
@@ -32,39 +33,45 @@ _NOT_IN_BLOCKS: Final = (
     "reportUnusedExpression",
     "reportUnusedVariable",
 )
+# Pages that show what happens with names that do not exist, and the rules that find them.
+_WRONG_ON_PURPOSE: Final = {
+    "docs/tutorial/5-migration.md": ("reportAttributeAccessIssue", "reportCallIssue"),
+}
 
 
-def block_files(page: Path) -> Iterator[tuple[str, str]]:
-    """Yield the name and the text of each file that the blocks of a page make."""
+def block_files(page: Path) -> dict[str, str]:
+    """Return the files that the blocks of a page make, by name."""
     text = page.read_text(encoding="utf-8")
-    name = page.relative_to(ROOT).as_posix().removesuffix(".md").replace("/", "_").replace("-", "_")
-    lines = [""] * (text.count("\n") + 1)
+    size = text.count("\n") + 1
+    files: dict[str, list[str]] = {}
     for block in _BLOCK.finditer(text):
         first = text.count("\n", 0, block.start(1))
         found = block[1].splitlines()
-        file = _FILE.match(block[1])
-        if file:
-            yield f"{name}_{first}.py", "\n" * first + block[1]
-        else:
-            lines[first : first + len(found)] = found
-    if any(lines):
-        yield f"{name}.py", "\n".join(lines) + "\n"
+        named = _FILE.match(block[1])
+        name = named[1] if named else "page.py"
+        if named and not named[2]:
+            files.pop(name, None)  # from its beginning
+        lines = files.setdefault(name, [""] * size)
+        lines[first : first + len(found)] = found
+    return {name: "\n".join(lines) + "\n" for name, lines in files.items()}
 
 
 def main() -> int:
     """Write the files, run pyright, and return its exit status."""
     blocks = WORK / "blocks"
-    blocks.mkdir(parents=True, exist_ok=True)
-    wanted: dict[str, str] = {}
+    shutil.rmtree(blocks, ignore_errors=True)
+    # What a page imports and does not show was shown on another one.
+    shown = {"weather.py": (ROOT / "examples/weather.py").read_text(encoding="utf-8")}
     for page in (ROOT / "README.md", *sorted(ROOT.glob("docs/**/*.md"))):
-        wanted.update(block_files(page))
-    for old in blocks.glob("*.py"):
-        if old.name not in wanted:
-            old.unlink()
-    comment = "# pyright: " + ", ".join(f"{rule}=false" for rule in _NOT_IN_BLOCKS)
-    for name, text in wanted.items():
-        # On a line of its own at the end: line numbers are those of the page.
-        (blocks / name).write_text(f"{text}{comment}\n", encoding="utf-8")
+        files = block_files(page)
+        folder = blocks / page.relative_to(ROOT).with_suffix("").as_posix().replace("/", "_")
+        folder.mkdir(parents=True)
+        rules = (*_NOT_IN_BLOCKS, *_WRONG_ON_PURPOSE.get(page.relative_to(ROOT).as_posix(), ()))
+        ignored = ", ".join(f"{rule}=false" for rule in rules)
+        comment = f"# pyright: standard\n# pyright: {ignored}"
+        for name, text in {**shown, **files}.items():
+            # The comment is at the end: line numbers are those of the page.
+            (folder / name).write_text(f"{text}{comment}\n", encoding="utf-8")
     config = {
         "include": ["../../tests/typing", "../../examples", "blocks"],
         "exclude": [],

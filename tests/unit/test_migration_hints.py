@@ -168,4 +168,4 @@ def test_help_shows_each_option_of_a_decorator_with_a_line_of_explanation(kind: 
     shown = inspect.signature(decorator).parameters
     assert list(shown)[2:] == keywords
     for name in keywords:
-        assert f"            {name}: " in decorator.__doc__
+        assert f"\n    {name}: " in (inspect.getdoc(decorator) or "")

@@ -620,7 +620,12 @@ def test_msgspec_is_the_one_engine_and_the_one_package_from_outside() -> None:
         "pytest": ["pytest_plugin.py"],
         "websockets": ["client.py", "connection.py", "server.py"],
     }
-    assert everything - set(sys.stdlib_module_names) == {"msgspec", *extras}
+    # For type checkers alone, which know it without an installation.
+    only_typed = {"typing_extensions"}
+    assert everything - set(sys.stdlib_module_names) == {"msgspec", *extras, *only_typed}
+    naming = [path for path in SOURCE.rglob("*.py") if "typing_extensions" in imported(path)]
+    assert [path.name for path in naming] == ["context.py"]
+    assert "if TYPE_CHECKING:" in naming[0].read_text().partition("from typing_extensions")[0]
     for package, modules in extras.items():
         found = [path.name for path in SOURCE.rglob("*.py") if package in imported(path)]
         # The public face names types of tracing, for type checkers alone.

@@ -425,6 +425,9 @@ class _Shared:
                 request.gate.acquire(timeout=_SIGNAL_CHECK_INTERVAL_S)
         except BaseException:  # interrupted
             request.is_abandoned = True
+            if not request.is_done:
+                # A moment, in which it is usually done: the caller then finds what to release.
+                request.gate.acquire(timeout=_SIGNAL_CHECK_INTERVAL_S)
             raise
         if request.error is not None:
             raise request.error
@@ -434,7 +437,8 @@ class _Shared:
     def _hold(self, request: _Hold) -> None:
         try:
             with self.lock:
-                request.loop_thread = self._used_by(request.client)
+                if not request.is_abandoned:
+                    request.loop_thread = self._used_by(request.client)
         except (TrunklineError, RuntimeError) as error:
             request.error = error
         request.is_done = True
