@@ -223,7 +223,12 @@ async def script(scene: Scene) -> None:
 
     def work() -> None:
         try:
-            with SyncClient(scene.address(), timeout=ANSWER_TIMEOUT_S, on_log=str) as client:
+            with SyncClient(
+                scene.address(),
+                timeout=ANSWER_TIMEOUT_S,
+                connect_timeout=ANSWER_TIMEOUT_S,
+                on_log=str,
+            ) as client:
                 pending = [client.submit_tool("echo", {"text": str(n)}) for n in range(10)]
                 texts = [each.result().text for each in pending]
                 client.call_tool("reports", {"times": 5})
