@@ -193,7 +193,7 @@ def resource(
     _check_handler(handler, "add_resource(handler, uri)")
     options.instance_of("the URI of a resource", uri, str)
     options.check_texts(name=name, mime_type=mime_type)
-    options.check_flags(unsafe=unsafe)
+    options.check_flags(unsafe=unsafe, fixed_uri=fixed_uri)
     size = options.whole_number("size", size, least=0)
     arguments = arguments_of(handler)
     template = None
