@@ -30,7 +30,9 @@ __all__ = ["decode_integers"]
 
 _MAX_PLACES: Final = 16
 _MAX_INTEGER: Final = 2**53
-_FAULT: Final = re.compile(r"Expected `(?:[^`]* )?int(?: [^`]*)?`, got `float` - at `\$([^`]*)`")
+_FAULT: Final = re.compile(
+    r"Expected `(?:[^`]* )?int(?: [^`]*)?`, got `float`(?: - at `\$([^`]*)`)?"
+)
 _STEP: Final = re.compile(r"\.([^.\[]+)|\[(?:\d+|\.\.\.)\]")
 
 
@@ -47,7 +49,7 @@ def decode_integers(raw: Any, decode: Callable[[bytes], Any], error: Exception) 
             break
         try:
             value = _plain(raw) if value is None else value
-            value = _changed(value, [step or None for step in _STEP.findall(found[1])])
+            value = _changed(value, [step or None for step in _STEP.findall(found[1] or "")])
             written = encode(value)
         except UNREADABLE:
             break

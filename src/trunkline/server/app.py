@@ -169,6 +169,7 @@ class Server:
         options.instance_of("tasks", tasks, TaskSettings)
         if policy is not None:
             options.instance_of("policy", policy, Policy)
+        options.check_store(store)
         info = Implementation(
             name,
             version,
@@ -363,7 +364,6 @@ class Server:
     def resource(
         self,
         uri: str,
-        /,
         *,
         name: str | None = None,
         title: str | None = None,

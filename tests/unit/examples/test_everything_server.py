@@ -232,13 +232,17 @@ def test_progress_and_logs_come_three_times_each() -> None:
 
 
 def test_a_client_without_a_log_level_receives_no_log() -> None:
-    async def main() -> None:
-        logged: list[Any] = []
-        async with Client(app, on_log=logged.append, revision="2026-07-28") as client:
+    async def received(*, logs: bool) -> list[str]:
+        found: list[str] = []
+        options: dict[str, Any] = {"on_notification": lambda method, params: found.append(method)}
+        if logs:
+            options["on_log"] = lambda message: found.append(message.level)
+        async with Client(app, revision="2026-07-28", **options) as client:
             assert (await client.call_tool("test_logging_tool")).text == "Logged"
-        assert not logged
+        return found
 
-    asyncio.run(main())
+    assert asyncio.run(received(logs=False)) == []
+    assert asyncio.run(received(logs=True)) == ["info"]
 
 
 @for_each(

@@ -146,3 +146,15 @@ def test_a_long_list_takes_one_more_decoding() -> None:
         decode(text)
     assert decode_integers(text, counted, caught.value).several == [1] * 10_000
     assert len(calls) == 1
+
+
+def test_the_value_itself_may_be_the_integer() -> None:
+    decode = msgspec.json.Decoder(int).decode
+    for text, value in ((b"5.0", 5), (b"-1e2", -100)):
+        with pytest.raises(msgspec.ValidationError) as refused:
+            decode(text)
+        assert decode_integers(text, decode, refused.value) == value
+    with pytest.raises(msgspec.ValidationError) as refused:
+        decode(b"5.5")
+    with pytest.raises(msgspec.ValidationError, match="got `float`"):
+        decode_integers(b"5.5", decode, refused.value)

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from trunkline import Client, Context, Server
+from trunkline import Client, Context, PeerError, Server
 from trunkline.spec.revisions import REVISIONS
 
 
@@ -53,6 +53,35 @@ def test_completions_that_are_switched_off_are_not_declared() -> None:
     for revision in REVISIONS:
         capabilities = app._core.revision(revision).capabilities()
         assert not capabilities.completions
+
+
+@pytest.mark.parametrize("kind", ["prompts", "resources"])
+def test_arguments_of_a_kind_that_is_switched_off_are_not_completed(kind: str) -> None:
+    app = Server("test", capabilities={kind: False})
+    app.add_prompt(lambda style: style, "review")
+    app.add_resource(lambda name: name, "note://{name}")
+
+    @app.completion(prompt="review", argument="style")
+    @app.completion(resource="note://{name}", argument="name")
+    def same(typed: str) -> list[str]:
+        return [typed]
+
+    async def main() -> None:
+        off, on = {"prompt": "review"}, {"resource": "note://{name}"}
+        if kind == "resources":
+            off, on = on, off
+        names = {"prompt": "style", "resource": "name"}
+        async with Client(app) as client:
+            for reference in (on, off):
+                (what,) = reference
+                asked = client.complete(names[what], "a", **reference)
+                if reference is on:
+                    assert (await asked).values == ["a"]
+                else:
+                    with pytest.raises(PeerError, match="Nothing to complete"):
+                        await asked
+
+    asyncio.run(main())
 
 
 def test_log_messages_are_not_sent_and_still_checked_without_logging() -> None:

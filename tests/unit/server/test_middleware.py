@@ -12,6 +12,7 @@ from msgspec.structs import replace
 
 from trunkline import Client, Context, Extension, RequestError, Server, ToolError
 from trunkline.errors import PeerError
+from trunkline.jsonrpc import Policy
 from trunkline.mcp import CallToolRequestParams, ListToolsResult, ReadResourceResult
 from trunkline.server import ErrorMap, RateLimit, RequestLog, RequestTimer, ResultCache
 from trunkline.spec.revisions import REVISIONS
@@ -287,6 +288,27 @@ def test_methods_of_extensions_go_through_middleware_also_refused_ones() -> None
 
     talk(app, script, "2026-07-28")
     assert ("stars/list", "MISSING_REQUIRED_CLIENT_CAPABILITY") in seen
+
+
+def test_unreadable_params_are_refused_in_the_words_of_the_profile() -> None:
+    async def script(client: Client) -> list[Any]:
+        errors = [await refused(client.request("tools/list", {"cursor": 5})) for _ in range(2)]
+        return [(each.code, each.message, each.data) for each in errors]
+
+    answers = []
+    for look in (None, lambda ctx: None, lambda ctx: ctx.params):
+        app = Server("test", policy=Policy.erlmcp())
+
+        if look is not None:
+
+            @app.middleware
+            async def looking(ctx: Context, proceed: Proceed, look: Any = look) -> Any:
+                look(ctx)
+                return await proceed()
+
+        answers.append(talk(app, script, "2025-11-25"))
+    assert answers[0] == answers[1] == answers[2]
+    assert answers[0][0][:2] == (-32602, "Invalid params")
 
 
 def test_params_are_for_middleware() -> None:

@@ -148,6 +148,8 @@ def _shown(result: ToolResult[Any], options: argparse.Namespace, name: str) -> i
     text = "\n".join(result_shown(result, folder))
     if result.is_error:
         tell(text or f"{options.prog}: the tool failed without an error message")
+        if options.command and not options.verbose and "(reference " in text:
+            tell(f"{options.prog}: -v shows what the server writes to stderr, such as its log")
         return PROBLEMS_FOUND
     if text:
         emit(text)
@@ -156,7 +158,7 @@ def _shown(result: ToolResult[Any], options: argparse.Namespace, name: str) -> i
 
 def _document(result: ToolResult[Any]) -> dict[str, Any]:
     document: dict[str, Any] = {"content": result.content}
-    if result.structured_content is not None:
+    if result.has_value:
         document["structuredContent"] = result.structured_content
     document["isError"] = result.is_error
     if result.meta:

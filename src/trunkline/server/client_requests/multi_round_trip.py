@@ -192,6 +192,14 @@ class RoundTrips:
                 answers[key] = digest, given[key]
         run.heard = opened.said
         run.asker = run.round = RoundTrip(self, context, opened, answers)
+        if _log.isEnabledFor(logging.DEBUG):
+            _log.debug(
+                "%s %s: the handler runs again from its start, with %d of its questions answered; "
+                "ctx.once keeps code from being repeated",
+                context.method,
+                show(context.name),
+                len(answers),
+            )
 
     def _open(self, context: Context, state: Raw) -> _State:
         try:

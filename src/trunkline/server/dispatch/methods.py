@@ -482,7 +482,8 @@ def _complete(
     is_prompt = isinstance(params.ref, PromptReference)
     name = params.ref.name if isinstance(params.ref, PromptReference) else params.ref.uri
     argument = params.argument
-    if not (name in core.prompts if is_prompt else core.knows_resource(name)):
+    is_offered = core.offers("prompts" if is_prompt else "resources")
+    if not is_offered or not (name in core.prompts if is_prompt else core.knows_resource(name)):
         kind = ErrorKind.INVALID_COMPLETION_REFERENCE
         text, known = f"Nothing to complete: {redact(name)}", {"reference": brief(name)}
         connection.refuse(asked, rev.policy, kind, text, known)

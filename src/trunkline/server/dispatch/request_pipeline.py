@@ -27,7 +27,7 @@ from msgspec import UNSET, Raw, Struct
 from msgspec.json import Decoder, decode, encode
 
 from ...errors import NOTHING, RequestError
-from ...jsonrpc.error_codes import named_error, peer_error
+from ...jsonrpc.error_codes import peer_error
 from ...jsonrpc.messages import ErrorObject
 from ...mcp.names import official
 from ...mcp.tables import params_type, result_type, result_types
@@ -66,6 +66,11 @@ class _Refused(RequestError):
         data = NOTHING if error.data is UNSET else error.data
         super().__init__(kind, error.message, data=data)
         self.error = error
+
+
+def _unreadable(error: Exception, method: str, policy: Policy) -> _Refused:
+    kind = ErrorKind.INVALID_PARAMS
+    return _Refused(worded_error(kind, policy, method, plain(error)), kind)
 
 
 class _Capture:
@@ -128,9 +133,7 @@ class RequestParams:
                 kind = params_type(self.method, self._rev.revision)
                 self._typed = _object.decode(raw) if kind is None else decode(raw, type=kind)
             except UNREADABLE as error:
-                policy = self._rev.policy
-                refused = named_error(ErrorKind.INVALID_PARAMS, policy=policy, message=plain(error))
-                raise _Refused(refused, ErrorKind.INVALID_PARAMS) from None
+                raise _unreadable(error, self.method, self._rev.policy) from None
         return self._typed
 
     def set(self, params: Any) -> None:
@@ -177,9 +180,7 @@ class _Request:
             context._connection = cast("Connection", capture)
             serve(context._connection, asked, context._caller, rev)
         except UNREADABLE as error:
-            kind = ErrorKind.INVALID_PARAMS
-            refused = named_error(kind, policy=rev.policy, message=plain(error))
-            raise _Refused(refused, kind) from None
+            raise _unreadable(error, asked.method, rev.policy) from None
         finally:
             context._connection = connection
         if capture.call is None:

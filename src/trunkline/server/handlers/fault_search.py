@@ -12,6 +12,7 @@ and up to a certain number.
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence, Set
+from functools import partial
 from types import NoneType, UnionType
 from typing import Annotated, Any, Final, Union, get_args, get_origin, get_type_hints
 
@@ -19,6 +20,7 @@ import msgspec.inspect as kinds
 from msgspec import DecodeError, Raw
 from msgspec.json import decode
 
+from ...mcp.integers import decode_integers
 from .custom_types import read_custom
 from .error_messages import REQUIRED, fault
 
@@ -62,7 +64,7 @@ class _Search:
         """Add the faults of one value."""
         self._parts += 1
         try:
-            decode(raw, type=type_, dec_hook=read_custom)
+            _decode(type_, raw)
             return
         except (DecodeError, RecursionError) as error:
             inside, text = fault(error)
@@ -78,6 +80,15 @@ class _Search:
         if len(self.found) == known:
             joined = inside if inside.startswith("[") else f".{inside}" if inside else ""
             self.found.append((place + joined, text))
+
+
+def _decode(type_: Any, raw: Raw) -> None:
+    """Decode one value as the call does: `5.0` is an integer."""
+    read = partial(decode, type=type_, dec_hook=read_custom)
+    try:
+        read(raw)
+    except (DecodeError, RecursionError) as error:
+        decode_integers(raw, read, error)
 
 
 def _parts_of(type_: Any, raw: Raw) -> Iterator[Part]:

@@ -211,9 +211,7 @@ class Output:
             return CallToolResult(blocks)
         if self._promises:
             written = self._fitting(value)
-            # A string is sent bare, as the text that it is.
-            text = decode(written) if written[:1] == b'"' else written.decode()
-            return CallToolResult([TextContent(text)], structured_content=Raw(written))
+            return CallToolResult([_text(written)], structured_content=Raw(written))
         return self._free(value)
 
     def _blocks(self, value: Any) -> Any:
@@ -240,8 +238,7 @@ class Output:
         # Each revision with structured content allows objects; only the newest allows the rest.
         is_structure = written[:1] == b"{" and self._type is not None
         return CallToolResult(
-            [TextContent(written.decode())],
-            structured_content=Raw(written) if is_structure else UNSET,
+            [_text(written)], structured_content=Raw(written) if is_structure else UNSET
         )
 
     def _around(self, result: ToolOutput[Any]) -> CallToolResult:
@@ -314,6 +311,11 @@ class Output:
     def _first_hooked(self, written: bytes) -> Any:
         self._read = Decoder(self._type, dec_hook=read_custom).decode
         return self._read(written)
+
+
+def _text(written: bytes) -> TextContent:
+    """Return JSON as a text block; a string is sent bare, as the text that it is."""
+    return TextContent(decode(written) if written[:1] == b'"' else written.decode())
 
 
 def output_of(function: Callable[..., Any], output_schema: Any = DERIVE) -> Output:

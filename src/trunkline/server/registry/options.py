@@ -21,6 +21,7 @@ from ..handlers.json_encoding import OutputMismatch, encoded
 __all__ = [
     "check_flags",
     "check_server",
+    "check_store",
     "check_texts",
     "icons_of",
     "instance_of",
@@ -169,6 +170,13 @@ def check_server(
         for key, value in experimental.items():
             if not isinstance(key, str) or not isinstance(value, Mapping):
                 raise TypeError("experimental has dicts by the names of capabilities")
+
+
+def check_store(store: Any) -> None:
+    """Raise TypeError for what cannot be a store: an address, or a class that was not called."""
+    # Stores have no common class, only methods.
+    if store is not None and (isinstance(store, type) or not hasattr(store, "get")):
+        raise TypeError(f"store is a Store, such as MemoryStore(), not {_shown(store)}")
 
 
 def _check_lifespan(lifespan: Any) -> None:

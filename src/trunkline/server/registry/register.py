@@ -17,6 +17,7 @@ from ...mcp.types import Annotations, Icon, ToolAnnotations
 from ...spec.lookup import method_status
 from ...spec.revisions import REVISIONS
 from ..handlers.arguments import Arguments, arguments_of, raw_arguments
+from ..handlers.custom_types import read_custom
 from ..handlers.output import output_of
 from ..settings import CacheHint
 from . import options
@@ -59,6 +60,9 @@ _KIND_OF: Final = {
     "resources": "resources",
     "resourceTemplates": "resources",
 }
+
+# What the handler of a completion gets: the text typed so far, and the other arguments.
+_TYPED: Final = ("a", {"b": "c"})
 
 
 def check_revisions(revisions: tuple[str, ...]) -> None:
@@ -193,7 +197,7 @@ def resource(
     _check_handler(handler, "add_resource(handler, uri)")
     options.instance_of("the URI of a resource", uri, str)
     options.check_texts(name=name, mime_type=mime_type)
-    options.check_flags(unsafe=unsafe)
+    options.check_flags(unsafe=unsafe, fixed_uri=fixed_uri)
     size = options.whole_number("size", size, least=0)
     arguments = arguments_of(handler)
     template = None
@@ -266,7 +270,7 @@ def completer(
     options.check_flags(inline=inline)
     timeout = options.seconds("timeout", timeout)
     arguments = arguments_of(handler)
-    if not 1 <= len(arguments.names) <= 2:
+    if not 1 <= len(arguments.names) <= 2 or not all(map(_takes, arguments.types.values(), _TYPED)):
         raise TypeError(
             f"{_title(handler)} completes an argument: it takes the text typed so far and, "
             "optionally, a dict of the other arguments"
@@ -277,6 +281,14 @@ def completer(
         raise ValueError(f"{argument!r} of {name!r} has a completion already")
     made = Completer(name=name, owner=core, arguments=arguments, inline=inline, timeout=timeout)
     return (kind, name, argument), made
+
+
+def _takes(type_: Any, example: Any) -> bool:
+    try:
+        msgspec.convert(example, type_, dec_hook=read_custom)
+    except msgspec.ValidationError:
+        return False
+    return True
 
 
 def warn_of_completions(core: ServerCore) -> None:

@@ -214,3 +214,41 @@ def test_a_text_cannot_act_on_a_terminal(run: Any, server: list[str]) -> None:
 
 def test_there_is_nothing_of_progress_in_a_pipe(run: Any, server: list[str]) -> None:
     assert run("call", "count", "steps=2", "wait=0", *server) == (0, "counted\n", "")
+
+
+BROKEN = """
+from trunkline import Server
+app = Server("broken")
+@app.tool
+def fail() -> int:
+    return 1 // 0
+@app.tool
+def nothing() -> int | None:
+    return None
+app.run()
+"""
+
+
+def test_an_unexpected_failure_of_a_started_server_names_the_option_that_shows_its_log(
+    run: Any, tmp_path: Path
+) -> None:
+    (tmp_path / "broken.py").write_text(BROKEN)
+    server = ["--", sys.executable, str(tmp_path / "broken.py")]
+    shown = run("call", "fail", *server)
+    assert shown.status == 1
+    assert "(reference " in shown.err
+    assert shown.err.endswith("-v shows what the server writes to stderr, such as its log\n")
+    verbose = run("call", "fail", "-v", *server)
+    assert "ZeroDivisionError" in verbose.err
+    assert "-v shows" not in verbose.err
+
+
+def test_structured_content_that_is_null_is_shown_as_json(run: Any, tmp_path: Path) -> None:
+    (tmp_path / "broken.py").write_text(BROKEN)
+    server = ["--", sys.executable, str(tmp_path / "broken.py")]
+    for revision, members in (("2026-07-28", {"structuredContent": None}), ("2025-03-26", {})):
+        shown = run("call", "nothing", "-o", "json", "--revision", revision, *server)
+        found = json.loads(shown.out)
+        del found["content"], found["isError"]
+        found.pop("_meta", None)
+        assert found == members

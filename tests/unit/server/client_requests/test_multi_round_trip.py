@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import base64
 import json
+import logging
 import sys
 from collections.abc import Callable, Coroutine
 from decimal import Decimal
@@ -421,6 +422,28 @@ def test_a_handler_that_asks_something_else_under_a_key_is_refused(caplog: Any) 
 
     run(work, app)
     assert "the handler is replayed" in caplog.text
+
+
+def test_a_handler_that_runs_again_is_logged_for_debugging(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    app = Server("tests", state_keys=[KEY])
+
+    @app.tool
+    async def sure(context: Context) -> str:
+        return str((await context.elicit("Sure?", bool, key="sure")).content)
+
+    async def work(wire: Wire) -> None:
+        first = (await attempt(wire, 1, {"name": "sure"}))["result"]
+        assert "runs again" not in caplog.text
+        responses = {"sure": accepted(value=True)}
+        state = first["requestState"]
+        await attempt(wire, 2, {"name": "sure"}, state=state, responses=responses)
+
+    with caplog.at_level(logging.DEBUG, "trunkline.server"):
+        run(work, app)
+    (line,) = [each.getMessage() for each in caplog.records if "runs again" in each.getMessage()]
+    assert line.startswith("tools/call 'sure': the handler runs again from its start, with 1 ")
 
 
 def test_more_rounds_than_allowed_are_refused_with_a_type() -> None:

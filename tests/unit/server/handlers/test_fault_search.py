@@ -93,6 +93,20 @@ def test_faults_inside_of_an_argument_are_named() -> None:
     ]
 
 
+def test_an_integer_that_is_written_as_a_double_is_not_a_fault() -> None:
+    def handler(a: int, b: list[int], place: dict[str, Tree], c: str) -> None: ...
+
+    given = {"a": 5.0, "b": [1.0, "x", 2.0], "place": {"p": {"value": 1.0}}, "c": 1}
+    assert told(handler, given) == [
+        'argument "b[1]": expected an integer, got a string',
+        'argument "c": expected a string, got an integer',
+    ]
+    assert told(three, {"a": 5.5, "b": 1}) == [
+        'argument "a": expected an integer, got a number',
+        'argument "b": expected a string, got an integer',
+    ]
+
+
 CASES: list[tuple[Any, Any, list[str]]] = [
     (list[int], ["a", 1, "b"], ["x[0]", "x[2]"]),
     (set[int], ["a", None], ["x[0]", "x[1]"]),

@@ -10,6 +10,7 @@ import functools
 import inspect
 import json
 from collections.abc import Awaitable, Callable
+from pathlib import PurePosixPath
 from typing import Annotated, Any, NamedTuple, TypedDict
 
 import attrs
@@ -273,6 +274,15 @@ def test_an_object_of_which_nothing_was_said_is_a_structure(value: Any) -> None:
 def test_anything_else_of_which_nothing_was_said_is_its_json_as_a_text(value: Any) -> None:
     result = returning(...).render(value)
     assert result == CallToolResult([TextContent(msgspec.json.encode(value).decode())])
+
+
+def test_a_text_of_which_nothing_was_said_is_sent_without_quotes() -> None:
+    day, path = datetime.date(2026, 7, 28), PurePosixPath("/a")
+    for annotation in (..., Any, object):
+        assert returning(annotation).render(day).content == [TextContent("2026-07-28")]
+        assert returning(annotation).render(path).content == [TextContent("/a")]
+    plain = returning(datetime.date, output_schema=None)
+    assert plain.render(day) == CallToolResult([TextContent("2026-07-28")])
 
 
 # -- schemas ---------------------------------------------------------------------------------

@@ -12,6 +12,7 @@ from msgspec import Meta
 
 from trunkline import Client, Server
 from trunkline.mcp import Annotations, Icon, ToolAnnotations
+from trunkline.store import MemoryStore
 
 
 async def generates(app: Server) -> Any:
@@ -54,6 +55,8 @@ SERVER: list[tuple[dict[str, Any], str]] = [
     ({"cache": 60}, "cache is a CacheHint, not 60"),
     ({"limits": {}}, "limits is a ServerLimits, not a dict"),
     ({"tasks": {}}, "tasks is a TaskSettings, not a dict"),
+    ({"store": "sqlite:x.db"}, "store is a Store, such as MemoryStore(), not a str"),
+    ({"store": MemoryStore}, "store is a Store, such as MemoryStore(), not the class MemoryStore"),
     ({"list_changed": "no"}, "list_changed is True or False, not a str"),
     ({"subscribe": None}, "subscribe is True or False, not None"),
     ({"state_keys": b"0" * 32}, "state_keys is a list of keys, which are bytes"),
@@ -133,6 +136,7 @@ RESOURCE = [
     ({"size": "5"}, "size is an integer, not a str"),
     ({"size": -5}, "size is at least 0, not -5"),
     ({"unsafe": 1}, "unsafe is True or False, not 1"),
+    ({"fixed_uri": 1}, "fixed_uri is True or False, not 1"),
     ({"annotations": Annotations(priority="a")}, "annotations is not a valid Annotations"),  # type: ignore[arg-type]  # the mistake
 ]
 PROMPT = [*ENTRY, ({"name": 5}, "the name of a prompt is a text, not 5")]
@@ -157,6 +161,20 @@ def test_an_option_of_a_resource_is_checked(options: dict[str, Any], text: str) 
     with pytest.raises((TypeError, ValueError)) as refused:
         Server("x").resource("a://b", **options)(handler)
     assert text in str(refused.value)
+
+
+def test_the_uri_of_a_resource_may_be_given_by_name() -> None:
+    app = Server("test")
+
+    @app.resource(uri="note://one")
+    def note() -> str:
+        return "one"
+
+    async def main() -> None:
+        async with Client(app) as client:
+            assert [each.uri for each in await client.list_resources()] == ["note://one"]
+
+    asyncio.run(main())
 
 
 def test_the_uri_of_a_resource_is_a_text() -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Mapping
 from contextlib import asynccontextmanager
 from typing import Annotated, Any
 
@@ -12,6 +13,18 @@ from msgspec import Meta
 from trunkline import CacheHint, Client, Context, ParamHeader, Server
 from trunkline.mcp.param_headers import InvalidParamHeader, param_headers
 from trunkline.server.registry.entries import ToolEntry
+
+
+def by_owner(typed: str, owner: str | None = None) -> list[str]:
+    return []
+
+
+def by_number(typed: int) -> list[str]:
+    return []
+
+
+def by_others(typed: str, others: Mapping[str, str]) -> list[str]:
+    return []
 
 
 def app() -> Server:
@@ -40,6 +53,7 @@ def test_decorators_return_the_function_unchanged_with_and_without_parentheses()
     assert server.prompt(one) is one
     assert server.resource("a://b")(one) is one
     assert server.completion(prompt="one", argument="x")(suggest) is suggest
+    assert server.completion(prompt="one", argument="y")(by_others) is by_others
     assert [entry.name for entry in server._core.tools] == ["one", "two"]
 
 
@@ -93,6 +107,8 @@ def test_options_reach_the_listing() -> None:
         (lambda s: s.add_resource(lambda x: 1, "a://{x"), ValueError, "every"),
         (lambda s: s.completion(argument="a")(lambda typed: []), TypeError, "either"),
         (lambda s: s.completion(prompt="p", argument="a")(lambda: []), TypeError, "typed so far"),
+        (lambda s: s.completion(prompt="p", argument="a")(by_owner), TypeError, "other arguments"),
+        (lambda s: s.completion(prompt="p", argument="a")(by_number), TypeError, "typed so far"),
         (lambda s: s.method("tools/call")(lambda: 1), ValueError, "method of MCP"),
         (lambda s: s.method("ping")(lambda: 1), ValueError, "method of MCP"),
         (lambda s: s.remove_tool("t"), LookupError, "no tool 't'"),
