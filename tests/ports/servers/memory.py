@@ -49,7 +49,7 @@ def make(folder: Path) -> Server:
     @app.tool
     def remember(things: list[Thing]) -> list[str]:
         """Add things, or facts about known ones; return the names that are new."""
-        graph, new = load(), []
+        graph, new = load(), list[str]()
         for thing in things:
             known = graph.things.get(thing.name)
             if known is None:
