@@ -6,12 +6,14 @@ call has failed.
 
 The work is bounded, because the caller decides how much there is to search: an argument is
 decoded once more as a whole, and its parts are looked at only if it is small, to a certain depth
-and up to a certain number.
+and up to a certain number. An integer that is written as `5.0` is not a fault; values are decoded
+again with such integers up to a number of bytes.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence, Set
+from functools import partial
 from types import NoneType, UnionType
 from typing import Annotated, Any, Final, Union, get_args, get_origin, get_type_hints
 
@@ -19,6 +21,7 @@ import msgspec.inspect as kinds
 from msgspec import DecodeError, Raw
 from msgspec.json import decode
 
+from ...mcp.integers import decode_integers
 from .custom_types import read_custom
 from .error_messages import REQUIRED, fault
 
@@ -30,6 +33,8 @@ MAX_PARTS: Final = 1000
 MAX_DEPTH: Final = 8
 # The parts of a larger value are not looked at: there may be a million of them.
 MAX_SEARCHED_BYTES: Final = 64 * 1024
+# Each of these bytes may be decoded 16 times more: see `mcp/integers.py`.
+MAX_BYTES_DECODED_AGAIN: Final = 256 * 1024
 
 _ARRAYS: Final = (list, set, frozenset, Sequence, Set)
 _OBJECTS: Final = (dict, Mapping)
@@ -53,6 +58,7 @@ class _Search:
         self.found: list[tuple[str, str]] = []
         self._most = most
         self._parts = 0
+        self._bytes_again = MAX_BYTES_DECODED_AGAIN
 
     @property
     def is_over(self) -> bool:
@@ -61,11 +67,10 @@ class _Search:
     def look_at(self, place: str, type_: Any, raw: Raw, depth: int) -> None:
         """Add the faults of one value."""
         self._parts += 1
-        try:
-            decode(raw, type=type_, dec_hook=read_custom)
+        error = self._error_of(type_, raw)
+        if error is None:
             return
-        except (DecodeError, RecursionError) as error:
-            inside, text = fault(error)
+        inside, text = fault(error)
         known = len(self.found)
         if inside and depth < MAX_DEPTH and len(memoryview(raw)) <= MAX_SEARCHED_BYTES:
             for suffix, part_type, part in _parts_of(type_, raw):
@@ -78,6 +83,22 @@ class _Search:
         if len(self.found) == known:
             joined = inside if inside.startswith("[") else f".{inside}" if inside else ""
             self.found.append((place + joined, text))
+
+    def _error_of(self, type_: Any, raw: Raw) -> Exception | None:
+        """Return why a value does not fit its type, or None if it does."""
+        read = partial(decode, type=type_, dec_hook=read_custom)
+        try:
+            read(raw)
+        except (DecodeError, RecursionError) as error:
+            size = len(memoryview(raw))
+            if size > self._bytes_again:
+                return error
+            self._bytes_again -= size
+            try:
+                decode_integers(raw, read, error)
+            except (DecodeError, RecursionError) as still:
+                return still
+        return None
 
 
 def _parts_of(type_: Any, raw: Raw) -> Iterator[Part]:
