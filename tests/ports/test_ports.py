@@ -16,6 +16,7 @@ import pytest
 
 from tests.ports.conversations import CONVERSATIONS, SERVERS, groups
 from tests.ports.our_caller import OurCaller
+from tests.ports.servers.chatbot import SCRIPT, Chatbot, scripted
 from tests.ports.steps import (
     Call,
     Complete,
@@ -34,6 +35,11 @@ ROOT = Path(__file__).resolve().parents[2]
 GROUPS = groups()
 NAMES = ["-".join([server, *without]) for server, without in GROUPS]
 SERVED = {path.stem for path in Path(__file__).with_name("servers").glob("*.py")}
+
+
+def process(server: str) -> Stdio:
+    """Return the address of a server that is a child process."""
+    return Stdio(sys.executable, ["-m", f"tests.ports.servers.{server}"], cwd=str(ROOT))
 
 
 async def hold(
@@ -61,9 +67,24 @@ def test_a_server_keeps_its_conversations_in_memory(
 @pytest.mark.parametrize("revision", [V2025_11_25, V2026_07_28])
 @pytest.mark.parametrize("server", SERVERS)
 def test_a_server_keeps_its_conversations_as_a_process(server: str, revision: str) -> None:
-    target = Stdio(sys.executable, ["-m", f"tests.ports.servers.{server}"], cwd=str(ROOT))
     conversations = GROUPS[server, frozenset()]
-    assert asyncio.run(hold(target, revision, frozenset(), conversations)) > 0
+    assert asyncio.run(hold(process(server), revision, frozenset(), conversations)) > 0
+
+
+@pytest.mark.parametrize("revision", [V2025_11_25, V2026_07_28])
+def test_the_chatbot_has_the_tools_of_several_processes(revision: str) -> None:
+    targets = {name: process(name) for name in ("files", "database", "notes")}
+    targets["weather"] = Stdio(sys.executable, ["-c", "import sys; sys.exit('no licence')"])
+
+    async def main() -> None:
+        async with Chatbot(targets, scripted(SCRIPT), revision=revision) as chatbot:
+            assert {client.revision for client in chatbot.clients.values()} == {revision}
+            assert await chatbot.ask("Note the price of skis.") == "Noted: skis 300."
+            assert await chatbot.ask("What is the weather?") == "There is no tool weather.now."
+            assert list(chatbot.failed) == ["weather"]
+            assert "no licence" in chatbot.failed["weather"]
+
+    asyncio.run(main())
 
 
 def test_every_server_has_conversations_and_every_tool_is_called(tmp_path: Path) -> None:
