@@ -40,7 +40,7 @@ def test_the_blocks_of_a_page_are_files_with_the_lines_of_the_page(tmp_path: Pat
     page.write_text(PAGE)
     files = block_files(page)
     assert sorted(files) == ["page.py", "server.py"]
-    lines = PAGE.splitlines()
+    lines = [*PAGE.splitlines(), ""]
     for text in files.values():
         for number, line in enumerate(text.splitlines()):
             assert line in ("", lines[number])
