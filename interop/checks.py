@@ -114,5 +114,5 @@ def leaf(error: BaseException) -> BaseException:
 def describe(error: BaseException) -> str:
     """Return what went wrong in one line."""
     error = leaf(error)
-    text = " ".join(str(error).split())
+    text = " ".join(" ".join([str(error), *getattr(error, "__notes__", ())]).split())
     return text if isinstance(error, Unexpected) else f"{type(error).__name__}: {text}"

@@ -7,6 +7,7 @@ from contextlib import AbstractAsyncContextManager
 from functools import partial
 from typing import Any, Final, Literal, NamedTuple, TextIO
 
+from tests.ports.conversations import groups
 from trunkline.spec.revisions import (
     REVISIONS,
     V2024_11_05,
@@ -18,10 +19,12 @@ from trunkline.spec.revisions import (
 
 from . import (
     fastmcp_client,
+    official_caller,
     official_client,
     official_client_asked,
     official_client_tasks,
     official_client_told,
+    our_chatbot,
     our_client,
     our_client_asked,
     our_client_short,
@@ -48,6 +51,7 @@ PARTS: Final = {
     "L": "over HTTP: our client, and FastMCP",
     "M": "over HTTP: the client of FastMCP, and our server",
     "N": "over HTTP+SSE of 2024-11-05: our client and the official MCPServer, and the other way",
+    "O": "the official client, and our servers in the shape that real ones have",
 }
 # Revisions with sessions over HTTP.
 SESSIONS: Final = (V2025_03_26, V2025_06_18, V2025_11_25)
@@ -120,11 +124,18 @@ class Exchange(NamedTuple):
     way: Literal["", "stdio", "unix"] = ""
     # What starts the server, if it listens on a port: see `http.serve`.
     listener: Literal["", "python", "node"] = ""
+    # The column of the printed table, if several exchanges share one.
+    shared_column: str = ""
 
     @property
     def is_old_sse(self) -> bool:
         """Whether it is over HTTP+SSE of 2024-11-05."""
         return "sse" in self.server
+
+    @property
+    def column(self) -> str:
+        """The column of the printed table."""
+        return self.shared_column or self.title
 
     @property
     def name(self) -> str:
@@ -164,6 +175,7 @@ def exchanges() -> list[Exchange]:
         found.append(ours("busy auto", None, V2026_07_28, checks=busy))
         found.append(ours("mute", V2025_11_25, V2025_11_25, checks=mute, answers=False))
         found.append(ours("mute auto", None, V2026_07_28, checks=mute, answers=False))
+        found += [_chatbot(part, peer, server, pinned) for pinned in (V2025_11_25, None)]
     for manner in OLD:
         old = partial(_ours, "D", "old", ("interop.old_server", manner))
         checks = our_client.OLD_CHECKS
@@ -176,7 +188,7 @@ def exchanges() -> list[Exchange]:
     for pinned in (V2025_11_25, V2026_07_28):
         behind = _ours("F", "MCPServer", ("interop.official_server",), pinned, pinned, pinned)
         found.append(behind._replace(way="unix"))
-    return [*found, *_over_http()]
+    return [*found, *_over_http(), *_ports()]
 
 
 def _over_http() -> list[Exchange]:
@@ -227,6 +239,34 @@ def _over_http() -> list[Exchange]:
     old = _theirs("theirs", "legacy", V2025_11_25, "sse")
     found.append(old._replace(part="N", listener="python"))
     return [*found, _fastmcp("legacy", V2025_11_25), _fastmcp("auto", V2026_07_28)]
+
+
+def _ports() -> list[Exchange]:
+    """Return the conversations of `tests/ports`, in both eras."""
+    found = []
+    for (server, without), conversations in groups().items():
+        checks = official_caller.checks_of(conversations)
+        for mode, revision in (("legacy", V2025_11_25), ("auto", V2026_07_28)):
+
+            def opened(
+                place: Place, log: TextIO, mode: str = mode, lacks: frozenset[str] = without
+            ) -> AbstractAsyncContextManager[Any]:
+                return official_caller.opened(place, mode, log, lacks)
+
+            title = " ".join([server, *(f"no {each}" for each in without), mode])
+            module = (f"tests.ports.servers.{server}",)
+            port = Exchange("O", title, "client", "server", module, opened, checks, revision)
+            found.append(port._replace(shared_column=mode))
+    return found
+
+
+def _chatbot(part: str, peer: str, server: str, pinned: str | None) -> Exchange:
+    def opened(place: Place, _: TextIO) -> AbstractAsyncContextManager[Any]:
+        return our_chatbot.opened(place, pinned, PROBE)
+
+    title = "chatbot" if pinned else "chatbot auto"
+    checks, revision = our_chatbot.CHECKS, pinned or V2026_07_28
+    return Exchange(part, title, peer, "client", (server,), opened, checks, revision)
 
 
 def _fastmcp(mode: str, revision: str) -> Exchange:

@@ -169,7 +169,8 @@ def _kill(path: Path) -> None:
         for pid in () if "status" in end else end["pids"]:
             try:
                 # Looked at first: the number of one that is gone may be somebody else's by now.
-                if b"interop." in Path(f"/proc/{pid}/cmdline").read_bytes():
+                command = Path(f"/proc/{pid}/cmdline").read_bytes()
+                if b"interop." in command or b"tests.ports." in command:
                     os.kill(pid, signal.SIGKILL)
             except (FileNotFoundError, ProcessLookupError):
                 pass  # as it should be
@@ -198,11 +199,13 @@ def tables(outcomes: list[Outcome]) -> None:
     """Print what became of each check in each exchange."""
     for part, title in PARTS.items():
         rows = [each for each in outcomes if each.exchange.part == part]
-        columns = list(dict.fromkeys(each.exchange.title for each in rows))
+        columns = list(dict.fromkeys(each.exchange.column for each in rows))
         if not rows:
             continue
         names = list(dict.fromkeys(each.check for each in rows))
-        cells = {(each.check, each.exchange.title): MARKS[each.verdict] for each in rows}
+        # In a column that exchanges share, a failure is not hidden by what passed.
+        last = sorted(rows, key=lambda each: each.verdict == "FAIL")
+        cells = {(each.check, each.exchange.column): MARKS[each.verdict] for each in last}
         width = max(map(len, names))
         print(f"\n{part}: {title}\n")
         print(" " * width, *(f"{column:>11}" for column in columns))

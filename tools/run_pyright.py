@@ -1,4 +1,4 @@
-"""Run pyright on what users write: tests/typing and examples, strict, and the blocks of the docs.
+"""Run pyright on what users write: typing tests, ports and examples, strict, and blocks of docs.
 
     python -m tools.run_pyright
 
@@ -73,7 +73,7 @@ def main() -> int:
             # The comment is at the end: line numbers are those of the page.
             (folder / name).write_text(f"{text}{comment}\n", encoding="utf-8")
     config = {
-        "include": ["../../tests/typing", "../../examples", "blocks"],
+        "include": ["../../tests/typing", "../../tests/ports/servers", "../../examples", "blocks"],
         "exclude": [],
         "extraPaths": [str(ROOT / "src"), str(ROOT)],
         "pythonVersion": "3.11",

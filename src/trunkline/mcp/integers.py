@@ -1,6 +1,7 @@
 """Integers that JSON writes as `5.0` or `1e3`: a second decoding of a value that failed the first.
 
     decode_integers(raw, decoder.decode, error)
+    convert_integers(value, convert, error)
 
 The decoder of a type refuses such numbers, and tells where. JSON Schema counts any number without
 a fractional part as an integer, and some peers write all numbers as doubles. So a value that
@@ -18,7 +19,7 @@ The rules that live here, and only here:
 from __future__ import annotations
 
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Iterable, Sequence
 from typing import Any, Final
 
 from msgspec.json import decode as _plain
@@ -26,7 +27,7 @@ from msgspec.json import encode
 
 from ..jsonrpc.decode_errors import UNREADABLE
 
-__all__ = ["decode_integers"]
+__all__ = ["convert_integers", "decode_integers", "with_integers_at"]
 
 _MAX_PLACES: Final = 16
 _MAX_INTEGER: Final = 2**53
@@ -42,24 +43,50 @@ def decode_integers(raw: Any, decode: Callable[[bytes], Any], error: Exception) 
     Raises:
         Exception: what `decode` raises for another reason, or `error`.
     """
-    value: Any = None
+    if _FAULT.fullmatch(str(error)) is None:
+        raise error
+    try:
+        value = _plain(raw)
+    except UNREADABLE:
+        raise error from None
+    return convert_integers(value, lambda changed: decode(encode(changed)), error)
+
+
+def convert_integers(value: Any, convert: Callable[[Any], Any], error: Exception) -> Any:
+    """Convert a JSON value for which `convert` raised `error` again, with doubles as integers.
+
+    Raises:
+        Exception: as for `decode_integers`.
+    """
     for _ in range(_MAX_PLACES):
         found = _FAULT.fullmatch(str(error))
         if found is None:
             break
+        value = _changed(value, [step or None for step in _STEP.findall(found[1] or "")])
         try:
-            value = _plain(raw) if value is None else value
-            value = _changed(value, [step or None for step in _STEP.findall(found[1] or "")])
-            written = encode(value)
-        except UNREADABLE:
-            break
-        try:
-            return decode(written)
+            return convert(value)
         except UNREADABLE as another:
             if str(another) == str(error):
                 break  # it has a fractional part
             error = another
     raise error
+
+
+def with_integers_at(value: Any, places: Iterable[Sequence[str | int]]) -> Any:
+    """Return a copy of a JSON value with integers for the doubles at these places.
+
+    The value itself is returned if there are none.
+    """
+    whole = [place for place in places if _is_whole(_at(value, place))]
+    if not whole:
+        return value
+    # In a list, so that the value itself has a place too.
+    copy = [_plain(encode(value))]
+    for place in whole:
+        *path, last = (0, *place)
+        inner = _at(copy, path)
+        inner[last] = int(inner[last])
+    return copy[0]
 
 
 def _changed(value: Any, path: list[str | None]) -> Any:
@@ -77,6 +104,21 @@ def _changed(value: Any, path: list[str | None]) -> Any:
     return value
 
 
+def _at(value: Any, place: Sequence[Any]) -> Any:
+    """Return a part of a value; None if there is none at that place."""
+    for step in place:
+        is_there = (type(value) is dict and step in value) or (
+            type(value) is list and type(step) is int and step < len(value)
+        )
+        if not is_there:
+            return None
+        value = value[step]
+    return value
+
+
 def _integer(value: Any) -> Any:
-    is_whole = type(value) is float and value.is_integer() and abs(value) <= _MAX_INTEGER
-    return int(value) if is_whole else value
+    return int(value) if _is_whole(value) else value
+
+
+def _is_whole(value: Any) -> bool:
+    return type(value) is float and value.is_integer() and abs(value) <= _MAX_INTEGER

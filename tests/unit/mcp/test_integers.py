@@ -10,7 +10,7 @@ import msgspec
 import pytest
 from msgspec import Meta, Struct
 
-from trunkline.mcp.integers import decode_integers
+from trunkline.mcp.integers import convert_integers, decode_integers, with_integers_at
 
 
 class Size(enum.IntEnum):
@@ -158,3 +158,40 @@ def test_the_value_itself_may_be_the_integer() -> None:
         decode(b"5.5")
     with pytest.raises(msgspec.ValidationError, match="got `float`"):
         decode_integers(b"5.5", decode, refused.value)
+
+
+def test_a_value_that_is_decoded_already_is_converted_alike() -> None:
+    def convert(value: Any) -> Any:
+        return msgspec.convert(value, list[Inner] | int)
+
+    given = [{"n": 1.0}, {"n": 2.0}]
+    with pytest.raises(msgspec.ValidationError) as caught:
+        convert(given)
+    assert convert_integers(given, convert, caught.value) == [Inner(1), Inner(2)]
+    assert given == [{"n": 1.0}, {"n": 2.0}]
+    assert type(given[0]["n"]) is float
+    with pytest.raises(msgspec.ValidationError) as caught:
+        convert(5.0)
+    assert convert_integers(5.0, convert, caught.value) == 5
+    other = ValueError("another reason")
+    with pytest.raises(ValueError, match="another reason"):
+        convert_integers(5.0, convert, other)
+
+
+@pytest.mark.parametrize(
+    ("value", "places", "changed"),
+    [
+        (5.0, [()], 5),
+        ({"a": [1.0, 2.0], "b": 3.0}, [("a", 0), ("b",)], {"a": [1, 2.0], "b": 3}),
+        ({"a": 1.5}, [("a",)], {"a": 1.5}),
+        ({"a": 1.0}, [("b",), ("a", "c"), ("a", 0), (0,)], {"a": 1.0}),
+        ([1.0], [(1,), ("0",)], [1.0]),
+        ([1.0, 2.0], [(1,), (1,)], [1.0, 2]),
+    ],
+)
+def test_integers_are_put_at_places(value: Any, places: Any, changed: Any) -> None:
+    before = repr(value)
+    found = with_integers_at(value, places)
+    assert repr(found) == repr(changed)
+    assert repr(value) == before
+    assert (found is value) == (repr(changed) == before)

@@ -7,12 +7,29 @@ value that the handler gets, JSON that is refused, and what a client sees of a r
 from __future__ import annotations
 
 import asyncio
+import collections
 import json
 from typing import Any
 
 import pytest
 
-from tests.type_matrix import ARGUMENTS, NOT_LISTED_HERE, RESULTS, Argument, Result
+from tests.type_matrix import (
+    ARGUMENTS,
+    NOT_LISTED_HERE,
+    RESULTS,
+    Aliased,
+    Argument,
+    Box,
+    Dog,
+    Level,
+    Numbers,
+    Pair,
+    Point,
+    PTree,
+    Result,
+    Tree,
+    Wind,
+)
 from trunkline import Client, PeerError, Server
 from trunkline.server.handlers.schema_validator import SchemaCheck
 from trunkline.spec.revisions import REVISIONS
@@ -88,37 +105,130 @@ def test_a_result(row: Result) -> None:
 
     async def main() -> None:
         for revision in REVISIONS:
-            async with Client(app, revision=revision) as client:
+            async with Client(app, revision=revision, validate="raise") as client:
                 (listed,) = await client.list_tools()
                 result = await client.call_tool("tool")
                 assert not result.is_error, result.text
-                if row.schema is None:
-                    assert result.text == row.seen
-                else:
-                    look_at(row, revision, listed, result)
+                look_at_text(row, result)
+                look_at_structure(row, revision, listed, result)
+                look_at_value(row, revision, result)
 
     asyncio.run(main())
 
 
-def look_at(row: Result, revision: str, listed: Any, result: Any) -> None:
-    """Look at a structured result, as one revision has it."""
-    assert row.schema is not None
-    is_object = row.schema.get("type") == "object"
-    if revision == NEWEST:
-        assert listed.output_schema == row.schema
-        assert result.structured_content == row.seen
-        assert SchemaCheck(listed.output_schema).problem(row.seen) is None
-        assert result.value == row.seen
-    elif revision in WRAPPING:
-        wrapped = {"type": "object", "properties": {"result": row.schema}, "required": ["result"]}
-        assert listed.output_schema == (row.schema if is_object else wrapped)
-        sent = row.seen if is_object else {"result": row.seen}
-        assert result.structured_content == sent
-        assert SchemaCheck(listed.output_schema).problem(sent) is None
+def look_at_text(row: Result, result: Any) -> None:
+    """Look that the text is the same in every revision: a text bare, any other value as JSON."""
+    if isinstance(row.seen, str):
+        assert result.text == row.seen
     else:
-        assert not listed.output_schema
-        assert not result.structured_content
-    if not isinstance(row.seen, str):
         assert json.loads(result.text) == row.seen
-        if revision in WRAPPING:
-            assert result.value == row.seen
+
+
+def look_at_structure(row: Result, revision: str, listed: Any, result: Any) -> None:
+    """Look at schema and structured content, as one revision has them."""
+    if row.schema is None or revision not in (*WRAPPING, NEWEST):
+        assert listed.output_schema is None
+        assert not result.has_value
+        assert not result.structured_content
+        return
+    is_object = row.schema.get("type") == "object"
+    schema, sent = row.schema, row.seen
+    if revision in WRAPPING and not is_object:
+        schema = {"type": "object", "properties": {"result": schema}, "required": ["result"]}
+        sent = {"result": sent}
+    assert listed.output_schema == schema
+    assert result.has_value
+    assert result.structured_content == sent
+    assert type(result.structured_content) is type(sent)
+    assert SchemaCheck(schema).problem(sent) is None
+
+
+def look_at_value(row: Result, revision: str, result: Any) -> None:
+    """Look that the value is that of the handler as JSON; without structure it is the text."""
+    if row.schema is not None and revision in (*WRAPPING, NEWEST):
+        assert result.value == row.seen
+        assert type(result.value) is type(row.seen)
+    else:
+        assert result.value == (result.text if result.content else None)
+
+
+# -- integers that are written as 5.0 --------------------------------------------------------
+
+# By name, JSON that is accepted because 5.0 is an integer, and the value that the handler gets.
+DOUBLES: dict[str, tuple[Any, Any]] = {
+    "int": (5.0, 5),
+    "int enum": (2.0, Level.HIGH),
+    "list of int": ([5.0, 6], [5, 6]),
+    "nested list": ([[5.0], [6.0]], [[5], [6]]),
+    "sequence": ([5.0], [5]),
+    "iterable": ([5.0], [5]),
+    "deque": ([5.0], collections.deque([5])),
+    "set": ([5.0], {5}),
+    "frozenset": ([5.0], frozenset([5])),
+    "open tuple": ([5.0, 6.0], (5, 6)),
+    "tuple": ([5.0, "a"], (5, "a")),
+    "dict of int": ({"a": 5.0}, {"a": 5}),
+    "mapping": ({"a": 5.0}, {"a": 5}),
+    "ordered dict": ({"a": 5.0}, collections.OrderedDict(a=5)),
+    "mixed literal": (1.0, 1),
+    "optional": (5.0, 5),
+    "old optional": (5.0, 5),
+    "int or str": (5.0, 5),
+    "bool or int": (5.0, 5),
+    "list or int": ([5.0], [5]),
+    "list of union": ([5.0, "a"], [5, "a"]),
+    "two lists": ([5.0, 6.0], [5, 6]),
+    "dataclasses": ({"name": "a", "age": 5.0}, Dog("a", 5)),
+    "struct or dataclass": ({"x": 5.0, "y": 6.0}, Point(5, 6)),
+    "recursive dataclass": ({"v": 5.0, "kids": [{"v": 6.0}]}, Tree(5, [Tree(6)])),
+    "struct": ({"x": 5.0}, Point(5)),
+    "attrs": ({"speed": 5.0}, Wind(5)),
+    "typed dict": ({"a": 5.0}, {"a": 5}),
+    "named tuple": ([5.0], Pair(5)),
+    "generic model": ({"v": 5.0}, Box[int](v=5)),
+    "recursive model": ({"v": 5.0, "kids": [{"v": 6.0}]}, PTree(v=5, kids=[PTree(v=6)])),
+    "aliased model": ({"userId": 5.0}, Aliased(userId=5)),
+    "root model": ([5.0], Numbers([5])),
+    "positive int": (5.0, 5),
+    "meta": (5.0, 5),
+    "field bounds": (4.0, 4),
+    "annotated types": (5.0, 5),
+    "items with bounds": ([5.0], [5]),
+    "length": ([5.0], [5]),
+    "after validator": (5.0, 10),
+}
+ROWS = {row.name: row for row in ARGUMENTS}
+# Its schema has an integer, and what is sent is another value.
+WITHOUT_INTEGERS = {"before validator"}
+
+
+def test_every_type_with_an_integer_is_tried_with_a_double() -> None:
+    with_integer = {row.name for row in ARGUMENTS if '"integer"' in json.dumps(row.schema)}
+    tried = with_integer | {"mixed literal", "recursive dataclass"}
+    assert DOUBLES.keys() == tried - WITHOUT_INTEGERS
+
+
+@pytest.mark.parametrize("name", DOUBLES)
+def test_a_number_without_a_fraction_is_an_integer_and_no_fault_beside_another(name: str) -> None:
+    seen: list[Any] = []
+    given, value = DOUBLES[name]
+
+    def tool(x, other):  # type: ignore[no-untyped-def]  # annotated below
+        seen.append(x)
+
+    tool.__annotations__ = {"x": ROWS[name].type, "other": bool, "return": None}
+    app = Server("matrix")
+    app.add_tool(tool, inline=True)
+
+    async def main() -> None:
+        async with Client(app) as client:
+            result = await client.call_tool("tool", {"x": given, "other": True})
+            assert not result.is_error, result.text
+            assert repr(seen) == repr([value])
+            result = await client.call_tool("tool", {"x": given, "other": "yes"})
+            assert result.text == (
+                "Invalid arguments for tool 'tool': "
+                'argument "other": expected a boolean, got a string'
+            )
+
+    asyncio.run(main())

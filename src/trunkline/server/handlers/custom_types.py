@@ -19,7 +19,7 @@ import re
 import sys
 from collections import OrderedDict, deque
 from collections.abc import Callable, Iterable, Mapping, Sequence, Set
-from functools import lru_cache
+from functools import lru_cache, partial
 from typing import Any, Final, NamedTuple, get_args, get_origin
 
 from msgspec import ValidationError, convert
@@ -120,10 +120,17 @@ def read_custom(type_: Any, value: Any) -> Any:
 
 
 def _converted(value: Any, type_: Any) -> Any:
+    read = partial(convert, type=type_, str_keys=True, dec_hook=read_custom)
     try:
-        return convert(value, type_, str_keys=True, dec_hook=read_custom)
+        return read(value)
     except ValidationError as error:
-        raise ValueError(worded(error)) from None
+        # Imported here, because most values are converted at once.
+        from ...mcp.integers import convert_integers
+
+        try:
+            return convert_integers(value, read, error)
+        except ValidationError as still:
+            raise ValueError(worded(still)) from None
 
 
 def _from_text(cls: Any, row: _Text, value: Any) -> Any:

@@ -6,7 +6,8 @@ call has failed.
 
 The work is bounded, because the caller decides how much there is to search: an argument is
 decoded once more as a whole, and its parts are looked at only if it is small, to a certain depth
-and up to a certain number.
+and up to a certain number. An integer that is written as `5.0` is not a fault; values are decoded
+again with such integers up to a number of bytes.
 """
 
 from __future__ import annotations
@@ -32,6 +33,8 @@ MAX_PARTS: Final = 1000
 MAX_DEPTH: Final = 8
 # The parts of a larger value are not looked at: there may be a million of them.
 MAX_SEARCHED_BYTES: Final = 64 * 1024
+# Each of these bytes may be decoded 16 times more: see `mcp/integers.py`.
+MAX_BYTES_DECODED_AGAIN: Final = 256 * 1024
 
 _ARRAYS: Final = (list, set, frozenset, Sequence, Set)
 _OBJECTS: Final = (dict, Mapping)
@@ -55,6 +58,7 @@ class _Search:
         self.found: list[tuple[str, str]] = []
         self._most = most
         self._parts = 0
+        self._bytes_again = MAX_BYTES_DECODED_AGAIN
 
     @property
     def is_over(self) -> bool:
@@ -63,11 +67,10 @@ class _Search:
     def look_at(self, place: str, type_: Any, raw: Raw, depth: int) -> None:
         """Add the faults of one value."""
         self._parts += 1
-        try:
-            _decode(type_, raw)
+        error = self._error_of(type_, raw)
+        if error is None:
             return
-        except (DecodeError, RecursionError) as error:
-            inside, text = fault(error)
+        inside, text = fault(error)
         known = len(self.found)
         if inside and depth < MAX_DEPTH and len(memoryview(raw)) <= MAX_SEARCHED_BYTES:
             for suffix, part_type, part in _parts_of(type_, raw):
@@ -81,14 +84,21 @@ class _Search:
             joined = inside if inside.startswith("[") else f".{inside}" if inside else ""
             self.found.append((place + joined, text))
 
-
-def _decode(type_: Any, raw: Raw) -> None:
-    """Decode one value as the call does: `5.0` is an integer."""
-    read = partial(decode, type=type_, dec_hook=read_custom)
-    try:
-        read(raw)
-    except (DecodeError, RecursionError) as error:
-        decode_integers(raw, read, error)
+    def _error_of(self, type_: Any, raw: Raw) -> Exception | None:
+        """Return why a value does not fit its type, or None if it does."""
+        read = partial(decode, type=type_, dec_hook=read_custom)
+        try:
+            read(raw)
+        except (DecodeError, RecursionError) as error:
+            size = len(memoryview(raw))
+            if size > self._bytes_again:
+                return error
+            self._bytes_again -= size
+            try:
+                decode_integers(raw, read, error)
+            except (DecodeError, RecursionError) as still:
+                return still
+        return None
 
 
 def _parts_of(type_: Any, raw: Raw) -> Iterator[Part]:

@@ -95,13 +95,32 @@ def _read(validate: Callable[[bytes], Any], name: str, value: Any) -> Any:
         # From JSON, because a strict model takes a date as a text there and only there.
         return validate(encode(value))
     except ValidationError as error:
-        count = error.error_count()
-        if count > _MAX_ERRORS_READ:
-            raise ValueError(f"{count} parts of it do not fit {name}") from None
-        faults = error.errors(include_url=False, include_input=False, include_context=False)
-        raise ValueError(
-            "; ".join(_sentence(each) for each in faults[:_MAX_ERRORS_SHOWN])
-        ) from None
+        faults = _faults(error, name)
+    changed = _with_integers(value, faults)
+    if changed is not value:
+        try:
+            return validate(encode(changed))
+        except ValidationError as error:
+            faults = _faults(error, name)
+    raise ValueError("; ".join(_sentence(each) for each in faults[:_MAX_ERRORS_SHOWN]))
+
+
+def _faults(error: Any, name: str) -> list[Any]:
+    count = error.error_count()
+    if count > _MAX_ERRORS_READ:
+        raise ValueError(f"{count} parts of it do not fit {name}") from None
+    found: list[Any] = error.errors(include_url=False, include_input=False, include_context=False)
+    return found
+
+
+def _with_integers(value: Any, faults: list[Any]) -> Any:
+    """Return a value with integers where a strict type refused them written as `5.0`."""
+    places = [each["loc"] for each in faults if each["type"] == "int_type"]
+    if not places:
+        return value
+    from ...mcp.integers import with_integers_at
+
+    return with_integers_at(value, places)
 
 
 def write_model(value: Any) -> Any:

@@ -12,6 +12,7 @@ The rules that live here, and only here:
   members that were sent, and of two that know as many the one written first.
 * Other types are tried in the order written, except that the general ones come last: `str` after
   all other texts, `dict` after all classes, `float` after `int`, `Any` after everything.
+* A type that refuses an integer because it is written as `5.0` is tried again with integers.
 """
 
 from __future__ import annotations
@@ -108,17 +109,15 @@ class UnionReader:
         ordered = self._prepared()
         tried = self._classes(ordered, value) if isinstance(value, dict) else []
         tried += [read for shape, read in ordered if shape is None]
-        faults: list[str] = []
+        faults: dict[str, None] = {}
         for read in tried:
             try:
-                return read(value)
+                return _read(read, value)
             except (DecodeError, ValueError) as error:
-                said = worded(error)
-                if said not in faults:
-                    faults.append(said)
-        if not faults or not tried:
+                faults[worded(error)] = None
+        if not faults:
             raise ValueError(self._no_candidate(ordered, value))
-        raise ValueError("; or ".join(faults[:_ALTERNATIVES_SHOWN]))
+        raise ValueError("; or ".join([*faults][:_ALTERNATIVES_SHOWN]))
 
     def _classes(
         self, ordered: list[tuple[_Shape | None, Callable[[Any], Any]]], value: dict[str, Any]
@@ -163,6 +162,16 @@ class UnionReader:
             self._tags = _tags([shape for shape, _ in ordered], self._tag)
             self._ordered = ordered
         return self._ordered
+
+
+def _read(read: Callable[[Any], Any], value: Any) -> Any:
+    try:
+        return read(value)
+    except (DecodeError, ValueError) as error:
+        # Imported here, because most values are read at once.
+        from ...mcp.integers import convert_integers
+
+        return convert_integers(value, read, error)
 
 
 def _rank(member: Any) -> int:

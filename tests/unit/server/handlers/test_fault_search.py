@@ -143,6 +143,58 @@ def test_the_faults_of_a_model_are_named_by_the_model() -> None:
     ]
 
 
+def test_an_integer_that_is_written_as_a_double_is_not_a_fault() -> None:
+    class Strict(pydantic.BaseModel, strict=True):
+        a: int
+        b: list[int]
+
+    def handler(
+        a: int, b: list[int], c: Model, d: Strict, e: Tree | Place, f: tuple[int, str], g: int
+    ) -> None: ...
+
+    good = {
+        "a": 5.0,
+        "b": [5.0, 6.0],
+        "c": {"a": 5.0, "b": 6.0},
+        "d": {"a": 5.0, "b": [6.0]},
+        "e": {"value": 5.0, "next": {"value": 6.0}},
+        "f": [5.0, "a"],
+    }
+    wrong = 'argument "g": expected an integer, got a string'
+    assert told(handler, {**good, "g": "x"}) == [wrong]
+    for name, value, fault in [
+        ("b", [5.0, "a", 6.0, 1.5], ["[1]", "[3]"]),
+        ("c", {"a": 5.0, "b": "x"}, [""]),
+        ("d", {"a": 5.0, "b": [6.0, "x"]}, [""]),
+        ("e", {"value": 5.0, "next": {"value": "x"}}, [""]),
+        ("f", [5.0, 6.0], ["[1]"]),
+        ("g", 1.5, [""]),
+    ]:
+        found = told(handler, {**good, "g": 5.0, name: value})
+        assert [each.partition('":')[0] for each in found] == [
+            f'argument "{name}{place}' for place in fault
+        ]
+
+
+def test_what_is_decoded_again_for_integers_is_bounded(
+    decoded: list[int], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def handler(x: list[Tree], y: list[Tree], z: int) -> None: ...
+
+    trees = [{"value": 5.0, "next": {"value": 6.0, "next": {"value": 7.0}}}]
+    given = {"x": trees * 100, "y": trees * 100, "z": "z"}
+    assert told(handler, given) == ['argument "z": expected an integer, got a string']
+    size = len(encode(trees * 100))
+    assert size <= max(decoded) <= sum(decoded) < 20 * size
+    monkeypatch.setattr(fault_search, "MAX_BYTES_DECODED_AGAIN", size)
+    decoded.clear()
+    found = told(handler, given)
+    assert found[0] == 'argument "y[0].value": expected an integer, got a number'
+    assert len(found) == fault_search.MAX_FAULTS
+    # Once for x, which is decoded again, and once for y and each part that is looked at.
+    assert sum(decoded) < 10 * size
+
+
 @pytest.fixture
 def decoded(monkeypatch: pytest.MonkeyPatch) -> list[int]:
     """Return the sizes of what a search decodes, as it does."""
