@@ -93,7 +93,7 @@ def test_faults_inside_of_an_argument_are_named() -> None:
     ]
 
 
-def test_an_integer_that_is_written_as_a_double_is_not_a_fault() -> None:
+def test_an_integer_that_is_written_as_a_double_is_no_fault_beside_others() -> None:
     def handler(a: int, b: list[int], place: dict[str, Tree], c: str) -> None: ...
 
     given = {"a": 5.0, "b": [1.0, "x", 2.0], "place": {"p": {"value": 1.0}}, "c": 1}
