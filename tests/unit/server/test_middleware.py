@@ -139,6 +139,31 @@ def test_params_and_results_can_be_changed(revision: str) -> None:
 
 
 @BOTH
+def test_members_that_were_not_sent_are_none_and_stay_absent(revision: str) -> None:
+    app, seen = make(), []
+
+    @app.middleware
+    async def look(context: Context, proceed: Proceed) -> Any:
+        if context.method in ("tools/list", "completion/complete", "tools/call"):
+            seen.append(context.params)
+            context.params = context.params
+        return await proceed()
+
+    async def script(client: Client) -> None:
+        await client.list_tools()
+        await client.complete(prompt="review", argument="style", value="q")
+        assert (await client.call_tool("double", {"a": 4})).value == 8
+
+    talk(app, script, revision)
+    listed, completed, called = seen
+    assert listed.cursor is None
+    assert completed.context is None
+    assert called.task is None
+    assert called.arguments == {"a": 4}
+    assert "UNSET" not in f"{seen!r}"
+
+
+@BOTH
 def test_a_request_can_be_answered_without_its_method(revision: str) -> None:
     app = make()
 

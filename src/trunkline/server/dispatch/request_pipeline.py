@@ -25,6 +25,7 @@ from typing import TYPE_CHECKING, Any, Final, cast
 
 from msgspec import UNSET, Raw, Struct
 from msgspec.json import Decoder, decode, encode
+from msgspec.structs import fields, force_setattr, replace
 
 from ...errors import NOTHING, RequestError
 from ...jsonrpc.error_codes import peer_error
@@ -122,7 +123,10 @@ class RequestParams:
         self._typed: Any = None
 
     def get(self) -> Any:
-        """Return the params as a Struct; those of methods outside MCP are a dict."""
+        """Return the params as a Struct; those of methods outside MCP are a dict.
+
+        Absent members are None: UNSET is for the readers of the library, which refuse null.
+        """
         if self._typed is None:
             raw = self.raw
             if raw is UNSET:
@@ -132,13 +136,38 @@ class RequestParams:
             try:
                 kind = params_type(self.method, self._rev.revision)
                 self._typed = _object.decode(raw) if kind is None else decode(raw, type=kind)
+                _show_absent(self._typed)
             except UNREADABLE as error:
                 raise _unreadable(error, self.method, self._rev.policy) from None
         return self._typed
 
     def set(self, params: Any) -> None:
         """Replace the params: a Struct, or a dict with the names of the wire."""
-        self.raw, self._typed = Raw(encode(params)), None
+        self.raw, self._typed = Raw(encode(_hide_absent(params))), None
+
+
+def _show_absent(value: Any) -> None:
+    """Set the absent members of Structs that were just decoded to None."""
+    if isinstance(value, Struct):
+        for name in value.__struct_fields__:
+            member = getattr(value, name)
+            if member is UNSET:
+                force_setattr(value, name, None)
+            else:
+                _show_absent(member)
+
+
+def _hide_absent(value: Any) -> Any:
+    """Return a Struct with UNSET for the members that `_show_absent` set to None."""
+    if not isinstance(value, Struct):
+        return value
+    members = {name: _hide_absent(getattr(value, name)) for name in value.__struct_fields__}
+    absent = {
+        each.name: UNSET
+        for each in fields(value)
+        if members[each.name] is None and each.default is UNSET
+    }
+    return replace(value, **{**members, **absent})
 
 
 class _Request:
