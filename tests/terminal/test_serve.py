@@ -437,6 +437,10 @@ def test_a_batch_that_cannot_be_finished_is_answered_as_one(file: Path, tmp_path
 CLIENT = {"name": "tests", "version": "1"}
 
 
+# What a reload may have changed.
+LISTS = {f"notifications/{kind}/list_changed" for kind in ("tools", "prompts", "resources")}
+
+
 def test_a_question_is_answered_to_who_asked_it(file: Path) -> None:
     more = """
     @app.tool
@@ -450,7 +454,7 @@ def test_a_question_is_answered_to_who_asked_it(file: Path) -> None:
         first = server_call(server, "ask", 1)
         question = server.read()
         file.write_text(source("two", "VERSION = 'two'\n" + textwrap.dedent(more)))
-        assert server.read()["method"] == "notifications/tools/list_changed"
+        assert {server.read()["method"] for _ in LISTS} == LISTS
         second = server_call(server, "ask", 2)
         another = server.read()
         assert another["id"] != question["id"]
@@ -492,11 +496,7 @@ def test_the_log_level_and_subscriptions_outlive_a_server(file: Path) -> None:
             server.send({"jsonrpc": "2.0", "id": id, "method": method, "params": params})
             assert "result" in server.answer(id)
         file.write_text(source("two", more))
-        methods = {server.read()["method"] for _ in range(2)}
-        assert methods == {
-            "notifications/tools/list_changed",
-            "notifications/resources/list_changed",
-        }
+        assert {server.read()["method"] for _ in LISTS} == LISTS
         server_call(server, "tell", 5)
         seen = [server.read() for _ in range(3)]
         assert {each.get("method") for each in seen} == {

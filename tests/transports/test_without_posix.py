@@ -20,7 +20,7 @@ SERVER: Final = """
 import sys, time
 from trunkline import Server, ToolError
 app = Server("small", revisions=["2026-07-28", "2025-11-25", "2025-06-18"])
-single = Server("single", revisions=["2026-07-28"], list_changed=False)
+single = Server("single", revisions=["2026-07-28"], list_changed=False, subscribe=False)
 
 @app.tool
 def add(a: int, b: int = 2) -> int:
