@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import re
+import shutil
 import subprocess
 import tomllib
 import venv
@@ -79,6 +80,9 @@ def test_the_readme_works_there(
     installed: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("TRUNKLINE_TEST_BIN", str(installed))
+    for package in set(re.findall(r"npx -y (\S+)", README)):
+        if npx := shutil.which("npx"):  # fetched before, because a client waits 30 s at most
+            run(npx, "-y", "-p", package, "node", "-e", "0")
     follow(README, tmp_path, with_needs=True)
 
 

@@ -268,9 +268,9 @@ def test_every_session_has_a_process_of_its_own_and_ends_it(start: Start, tmp_pa
             await asyncio.gather(older.ping(), other.ping())
             assert len(pids()) == 2
         # Those of single requests share one.
-        async with Client(running.address) as one, Client(running.address) as other:
-            assert one.era == other.era == "per_request"
-            await asyncio.gather(one.list_tools(), other.list_tools())
+        single = Client(running.address, revision="2026-07-28")
+        async with single, Client(running.address, revision="2026-07-28") as other:
+            await asyncio.gather(single.list_tools(), other.list_tools())
             assert len(pids()) == 3
 
     asyncio.run(asyncio.wait_for(talk(), WAIT))
