@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import dataclasses
+import datetime
 import ipaddress
 import logging
 import pathlib
@@ -13,13 +14,14 @@ import sys
 from collections import OrderedDict, UserDict, deque
 from collections.abc import Callable, Iterable
 from types import MappingProxyType
-from typing import Any
+from typing import Annotated, Any
 
 import msgspec
 import pydantic
 import pytest
 
-from trunkline import Client, Context, Server, ToolError
+from trunkline import Client, Context, PeerError, Server, ToolError
+from trunkline.mcp import TextContent
 from trunkline.server.handlers.arguments import Arguments, arguments_of, explain
 from trunkline.server.handlers.json_encoding import encoded
 
@@ -274,3 +276,41 @@ def test_no_library_is_loaded_for_its_classes() -> None:
     )
     ran = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert ran.stdout == "[]\n"
+
+
+def test_prompts_and_templates_take_such_types_and_aliases() -> None:
+    app = Server("x")
+
+    @app.prompt
+    def plan(
+        when: datetime.date | str,
+        folder: pathlib.PurePosixPath,
+        number: Annotated[int, pydantic.Field(alias="count", ge=1)] = 3,
+    ) -> str:
+        return repr((when, folder, number))
+
+    @app.resource("file://{+path}")
+    def read(path: pathlib.PurePosixPath) -> str:
+        return repr(path)
+
+    @app.resource("user://{uid}")
+    def user(number: Annotated[int, pydantic.Field(alias="uid")]) -> str:
+        return repr(number)
+
+    async def main() -> None:
+        async with Client(app) as client:
+            (listed,) = await client.list_prompts()
+            assert [each.name for each in listed.arguments or ()] == ["when", "folder", "count"]
+            given = {"when": "2026-01-02", "folder": "a/b", "count": "5"}
+            (message,) = (await client.get_prompt("plan", given)).messages
+            assert message.content == TextContent(
+                "(datetime.date(2026, 1, 2), PurePosixPath('a/b'), 5)"
+            )
+            with pytest.raises(PeerError, match=r'argument "count": expected an integer >= 1'):
+                await client.get_prompt("plan", {**given, "count": "0"})
+            (contents,) = (await client.read_resource("file://a/b")).contents
+            assert contents.text == "PurePosixPath('a/b')"
+            (contents,) = (await client.read_resource("user://7")).contents
+            assert contents.text == "7"
+
+    asyncio.run(main())
