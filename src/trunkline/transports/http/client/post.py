@@ -28,6 +28,7 @@ from ....errors import RemoteProtocolError, TransportError
 from ....jsonrpc.framing import Oversize, head_size
 from ....jsonrpc.sse import Event, EventReader
 from ....mcp.header_values import encode_header_value, header_text
+from ....spec.mcp import repeatable
 from ....spec.mcp.headers import NAME_MEMBERS
 from .message import (
     UNREADABLE,
@@ -48,21 +49,6 @@ __all__ = ["Post", "RequestLost"]
 
 _JSON: Final = b"application/json"
 _EVENTS: Final = b"text/event-stream"
-# Methods that change nothing, so that they may be sent twice.
-_READS: Final = frozenset(
-    (
-        *("server/discover", "tools/list", "resources/list", "resources/templates/list"),
-        *("prompts/list", "resources/read", "prompts/get", "completion/complete", "ping"),
-        *("tasks/get", "tasks/list", "tasks/result", "skills/list", "skills/get"),
-    )
-)
-# Notifications that say the same if they come twice.
-_REPEATED: Final = frozenset(
-    (
-        *("notifications/initialized", "notifications/cancelled", "notifications/progress"),
-        *("notifications/roots/list_changed",),
-    )
-)
 # Bytes of an error response that is not a JSON-RPC message; they are not shown.
 _MAX_ERROR_BYTES: Final = 64 * 1024
 # Seconds for the end of a response whose requests were cancelled by a message.
@@ -381,8 +367,8 @@ class Post:
     def _is_repeatable(self) -> bool:
         message = self._first
         if not self.ids:
-            return message.method is UNSET or message.method in _REPEATED
-        if message.method in _READS:
+            return message.method is UNSET or message.method in repeatable.NOTIFICATIONS
+        if message.method in repeatable.REQUESTS:
             return len(self.ids) == 1
         if message.method == "tools/call" and message.params is not UNSET:
             return self._transport.is_idempotent(str(message.params.name))
