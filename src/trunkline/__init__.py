@@ -10,15 +10,15 @@ __version__ = "0.1.0"
 __all__, __getattr__, __dir__ = lazy_exports(
     __name__,
     {
-        "": "jsonrpc judge mcp spec",
+        "": "auth jsonrpc judge mcp spec",
         "client": (
             "Client ClientExtension PendingCall ServerChange Subscription SyncClient "
             "TaskHandle ToolResult"
         ),
         "errors": (
-            "Cancelled ConnectionLost InputRequestFailed LocalProtocolError PeerError "
-            "ProtocolError RemoteProtocolError RequestAborted RequestError RequestTimeout "
-            "ResultTypeMismatch TooManyRoundTrips ToolError ToolFailed TransportError "
+            "AuthorizationFailed Cancelled ConnectionLost InputRequestFailed LocalProtocolError "
+            "PeerError ProtocolError RemoteProtocolError RequestAborted RequestError "
+            "RequestTimeout ResultTypeMismatch TooManyRoundTrips ToolError ToolFailed TransportError "
             "TrunklineError"
         ),
         "server": (

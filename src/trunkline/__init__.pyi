@@ -1,4 +1,5 @@
 # Generated from __init__.py by tools/generate_exports.py: run `make exports`.
+from . import auth as auth
 from . import jsonrpc as jsonrpc
 from . import judge as judge
 from . import mcp as mcp
@@ -11,6 +12,7 @@ from .client import Subscription as Subscription
 from .client import SyncClient as SyncClient
 from .client import TaskHandle as TaskHandle
 from .client import ToolResult as ToolResult
+from .errors import AuthorizationFailed as AuthorizationFailed
 from .errors import Cancelled as Cancelled
 from .errors import ConnectionLost as ConnectionLost
 from .errors import InputRequestFailed as InputRequestFailed
@@ -62,6 +64,7 @@ __version__: str
 __all__ = [
     "AssistantMessage",
     "Audio",
+    "AuthorizationFailed",
     "CacheHint",
     "Cancelled",
     "ChoiceTitles",
@@ -113,6 +116,7 @@ __all__ = [
     "UserMessage",
     "Ws",
     "__version__",
+    "auth",
     "jsonrpc",
     "judge",
     "mcp",

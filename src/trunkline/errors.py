@@ -14,6 +14,7 @@
         InputRequestFailed          the client could not provide the input the server asked for
         TooManyRoundTrips           the server asked for input too many times
       TransportError                the transport failed: spawn, connect, read, write
+      AuthorizationFailed           a client has no credential for a server, and could not get one
       RequestError                  raised by a handler to choose the wire error, by symbol
       ToolError                     raised by a tool to choose the text of its `isError` result
       ToolFailed                    raised by a client that asks a failed tool for its value
@@ -31,6 +32,7 @@ from typing import Any, Final
 from .redaction import HIDDEN, conceal, is_secret_name, redact, show
 
 __all__ = [
+    "AuthorizationFailed",
     "Cancelled",
     "ConnectionLost",
     "IdsExhausted",
@@ -289,6 +291,27 @@ class TransportError(TrunklineError):
 
     def __str__(self) -> str:
         return _reason(self.reason) + _last_words(self.exit_status, self.stderr)
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return _restore, (type(self), self.args, self.__dict__.copy())
+
+
+class AuthorizationFailed(TrunklineError):
+    """A client has no credential that a server accepts, and could not obtain one.
+
+    `step` names what failed, such as "discovery", "registration" or "token"; `error` is the OAuth
+    error code of the other side, if it sent one.
+    """
+
+    def __init__(self, reason: str, *, step: str, error: str | None = None) -> None:
+        super().__init__(reason, step, error)
+        self.reason = reason
+        self.step = step
+        self.error = error
+
+    def __str__(self) -> str:
+        code = f" ({_reason(self.error)})" if self.error else ""
+        return f"{self.step}: {_reason(self.reason)}{code}"
 
     def __reduce__(self) -> tuple[Any, ...]:
         return _restore, (type(self), self.args, self.__dict__.copy())

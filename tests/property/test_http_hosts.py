@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 
 from tests.effort import examples
 from trunkline import HttpSettings
-from trunkline.transports.http.admission import Admission
+from trunkline.transports.http.gate.admission import Admission
 from trunkline.transports.http.request import HttpRequest
 
 ALLOWED = ("localhost", "127.0.0.1", "[::1]", "mcp.example.org", "fixed.example.org")

@@ -37,29 +37,35 @@ ALLOWED: dict[str, set[str]] = {
         *("errors", "redaction", "exception_text", "concurrency", "spec", "jsonrpc", "mcp"),
         "store",  # the events of HTTP streams that can be resumed
     },
+    "auth": {
+        *("errors", "redaction", "exception_text", "concurrency", "spec", "jsonrpc", "mcp"),
+        *("store", "transports"),
+    },
     "server": {
         *("errors", "redaction", "concurrency", "spec", "jsonrpc", "mcp", "store", "transports"),
-        *("exception_text", "migration_hints"),
+        *("exception_text", "migration_hints", "auth"),
     },
     "client": {
         *("errors", "redaction", "concurrency", "spec", "jsonrpc", "mcp", "judge", "transports"),
-        *("exception_text", "migration_hints"),
+        *("exception_text", "migration_hints", "auth"),
     },
     "skills": {"errors", "redaction", "spec", "jsonrpc", "mcp", "server"},
     "testing": {
         *("errors", "redaction", "spec", "jsonrpc", "mcp", "judge", "store", "transports"),
-        *("server", "client"),
+        *("server", "client", "auth"),
     },
     "compat": {
         *("errors", "redaction", "spec", "jsonrpc", "mcp", "judge"),
-        *("transports", "client", "server"),
+        *("transports", "client", "server", "auth"),
     },
     "cli": {
         *("errors", "redaction", "concurrency", "spec", "jsonrpc", "mcp", "judge", "store"),
-        *("transports", "server", "client"),
+        *("transports", "server", "client", "auth"),
     },
     "__main__": {"cli"},
-    "__init__": {"errors", "judge", "jsonrpc", "mcp", "spec", "transports", "server", "client"},
+    "__init__": {
+        *("errors", "judge", "jsonrpc", "mcp", "spec", "transports", "auth", "server", "client"),
+    },
 }
 
 # What each sub-package may import of its sisters. Modules beside the sub-packages join them
@@ -99,6 +105,8 @@ SISTERS: dict[str, dict[str, set[str]]] = {
         "http": {"io", "sockets"},
         "websocket": {"http", "sockets"},
     },
+    # The resource server and the client know nothing of each other.
+    "auth": {"server": set(), "client": set()},
     "judge": {"types": set(), "messages": {"types"}, "rules": {"types"}, "diff": set()},
     "spec": {"mcp": set(), "profiles": set()},
     "compat": {"erlmcp": set()},

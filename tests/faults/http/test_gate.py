@@ -23,7 +23,7 @@ from tests.faults.http.serving import (
 )
 from tests.faults.http.statements import bad, good
 from trunkline import HttpSettings, Server
-from trunkline.transports.http.admission import Admission
+from trunkline.transports.http.gate.admission import Admission
 
 ROUTES = ("/mcp", "/mcp/", "/sse", "/messages", "/messages?session_id=x", "/", "/nothing")
 METHODS = ("POST", "GET", "DELETE", "OPTIONS", "HEAD", "PUT", "PATCH", "TRACE")

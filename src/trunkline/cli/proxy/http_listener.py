@@ -8,8 +8,8 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Final
 
 from ...transports.addresses import Http, Tcp
-from ...transports.http.admission import Admission
 from ...transports.http.endpoint import Endpoint
+from ...transports.http.gate.admission import Admission
 from ...transports.http.server import HttpServer
 from ...transports.sockets.listener import Listener
 

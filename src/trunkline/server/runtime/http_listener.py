@@ -24,8 +24,8 @@ from typing import TYPE_CHECKING, Any, Final, Self
 
 from ...errors import TrunklineError
 from ...transports.addresses import Http, Tcp, is_exposed
-from ...transports.http.admission import Admission
 from ...transports.http.endpoint import Endpoint
+from ...transports.http.gate.admission import Admission
 from ...transports.http.server import HttpServer
 from ...transports.sockets.listener import Listener
 from ..dispatch.log_limit import LogLimit

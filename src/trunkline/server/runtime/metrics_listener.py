@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Any, Final
 from msgspec import json
 
 from ...transports.addresses import Http, Tcp, is_exposed, parse_host_and_port
-from ...transports.http.admission import Admission, Refusal
+from ...transports.http.gate.admission import Admission, Refusal
 from ...transports.http.server import HttpServer
 from ...transports.http.settings import HttpLimits, HttpSettings
 from ...transports.sockets.listener import Listener

@@ -24,8 +24,8 @@ from typing import TYPE_CHECKING, Any, Final, TypeAlias
 from ...exception_text import as_redacted
 from ...jsonrpc.framing import Oversize, head_size
 from ...redaction import show
-from .admission import Refusal
 from .endpoint import HEALTH_PATH, READY_PATH
+from .gate.admission import Refusal
 from .request import HttpRequest, read_headers
 
 if TYPE_CHECKING:

@@ -33,18 +33,18 @@ from ...exception_text import as_redacted
 from ...jsonrpc.messages import Shown
 from ...spec.mcp.meta import CLIENT_CAPABILITIES, CLIENT_INFO, LOG_LEVEL, PROTOCOL_VERSION
 from ...store.errors import StoreError
-from .admission import Refusal
 from .event_log import parse_event_id
 from .exchange import JSON_HEADERS, STREAM_HEADERS, Exchange, accepted_types, event_of
+from .gate.admission import Refusal
 from .sessions import SessionTable
 
 if TYPE_CHECKING:
     from ...errors import InvalidMessage
     from ...jsonrpc.framing import Oversize
     from ...jsonrpc.messages import ErrorObject
-    from .admission import Admission
     from .event_log import EventLog
     from .exchange import Headers, Responder
+    from .gate.admission import Admission
     from .old_sse import OldSse, OldSseSession
     from .request import HttpRequest
     from .sessions import HttpSession

@@ -25,8 +25,8 @@ from urllib.parse import parse_qsl, quote, urlsplit
 
 from ...errors import InvalidMessage
 from ..base import ignore
-from .admission import Refusal
 from .exchange import JSON_HEADERS, Exchange, accepted_types, event_of
+from .gate.admission import Refusal
 
 if TYPE_CHECKING:
     from ...errors import TransportError

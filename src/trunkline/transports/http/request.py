@@ -21,7 +21,7 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING, Final
 
 from ...redaction import redact
-from .admission import Refusal
+from .gate.admission import Refusal
 
 if TYPE_CHECKING:
     from .settings import HttpLimits

@@ -36,15 +36,15 @@ import httptools
 from ...exception_text import as_redacted
 from ...jsonrpc.framing import Oversize, head_size
 from ...redaction import show
-from .admission import Refusal
 from .endpoint import HEALTH_PATH, READY_PATH
 from .exchange import JSON_HEADERS, Exchange
+from .gate.admission import Refusal
 from .known_heads import MAX_HEAD_BYTES, MAX_KNOWN_BYTES, MAX_VALUE_BYTES, KnownHeads
 from .request import HttpRequest, read_headers
 
 if TYPE_CHECKING:
-    from .admission import Admission
     from .exchange import Headers, Responder
+    from .gate.admission import Admission
     from .settings import HttpLimits
 
 __all__ = ["ConnectionCounters", "HttpServer", "Routes", "ServedConnection"]

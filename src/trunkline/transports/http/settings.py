@@ -14,7 +14,7 @@ from msgspec.structs import force_setattr
 
 from ...redaction import show
 from ..addresses import parse_host_and_port
-from .authority import parse_authority, parse_origin
+from .gate.authority import parse_authority, parse_origin
 
 if TYPE_CHECKING:
     from .request import HttpRequest

@@ -32,7 +32,7 @@ from websockets.typing import Subprotocol
 
 from ...errors import TransportError
 from ..base import ignore
-from ..http.admission import Refusal
+from ..http.gate.admission import Refusal
 from .connection import SILENT, SUBPROTOCOL, WebSocketFrames, WebSocketTransport
 
 if TYPE_CHECKING:

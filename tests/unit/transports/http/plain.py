@@ -15,9 +15,9 @@ from typing import Any, Final
 from trunkline import HttpLimits, HttpSettings, Server
 from trunkline.server.dispatch.log_limit import LogLimit
 from trunkline.server.runtime.http_service import HttpService
-from trunkline.transports.http.admission import Admission, Refusal
 from trunkline.transports.http.endpoint import Endpoint
 from trunkline.transports.http.exchange import Exchange, Headers
+from trunkline.transports.http.gate.admission import Admission, Refusal
 from trunkline.transports.http.request import HttpRequest
 
 PER_REQUEST: Final = "2026-07-28"

@@ -23,8 +23,8 @@ from tests.fuzz.fuzz_http import (
 )
 from trunkline import HttpSettings
 from trunkline.spec.revisions import LATEST
-from trunkline.transports.http.admission import Admission
 from trunkline.transports.http.endpoint import Endpoint
+from trunkline.transports.http.gate.admission import Admission
 from trunkline.transports.http.known_heads import KnownHeads
 from trunkline.transports.http.request import HttpRequest
 from trunkline.transports.http.server import HttpServer

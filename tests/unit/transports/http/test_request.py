@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from tests.canaries import CANARY, SECRETS
-from trunkline.transports.http.admission import Refusal
+from trunkline.transports.http.gate.admission import Refusal
 from trunkline.transports.http.request import KNOWN_HEADERS, HttpRequest, read_headers
 from trunkline.transports.http.settings import HttpLimits
 

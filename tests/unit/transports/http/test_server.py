@@ -14,8 +14,8 @@ from tests.unit.transports.http.plain import request
 from trunkline import HttpLimits, HttpSettings
 from trunkline.jsonrpc.framing import Oversize
 from trunkline.transports.http import server as module
-from trunkline.transports.http.admission import Admission, Refusal
 from trunkline.transports.http.exchange import JSON_HEADERS, Exchange
+from trunkline.transports.http.gate.admission import Admission, Refusal
 from trunkline.transports.http.request import HttpRequest
 from trunkline.transports.http.server import HttpProtocol, HttpServer
 

@@ -18,7 +18,7 @@ import asyncio
 import os
 import socket
 from base64 import b64encode
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from ipaddress import ip_address, ip_network
 from typing import Final, NamedTuple
 from urllib.parse import unquote, urlsplit
@@ -106,17 +106,27 @@ def _covers(rule: str, host: str, address: object) -> bool:
     return host == name or host.endswith(f".{name}")
 
 
-async def dial(host: str, port: int) -> socket.socket:
+async def dial(
+    host: str, port: int, why_not: Callable[[str], str | None] | None = None
+) -> socket.socket:
     """Return a connection to the first address of a host that accepts one.
 
-    asyncio has the same, and leaves a socket open if it is cancelled at the wrong moment.
+    asyncio has the same, and leaves a socket open if it is cancelled at the wrong moment. With
+    `why_not`, addresses for which it returns a reason are left out.
 
     Raises:
         OSError: the host has no address, or none accepts; the error is that of the last.
+        PermissionError: all of its addresses are left out; the text is the reason.
         UnicodeError: the host is not a name.
     """
     loop = asyncio.get_running_loop()
     left = await _addresses(loop, host, port)
+    if why_not is not None:
+        reasons = [why_not(str(where[0])) for _, where in left]
+        allowed = [each for each, why in zip(left, reasons, strict=True) if why is None]
+        if left and not allowed:
+            raise PermissionError(reasons[0])
+        left = allowed
     tried: dict[asyncio.Task[None], socket.socket] = {}
     failure: OSError | None = None
     try:

@@ -11,8 +11,8 @@ import pytest
 
 from tests.cases import for_each
 from trunkline import HttpSettings
-from trunkline.transports.http import admission as module
-from trunkline.transports.http.admission import Admission
+from trunkline.transports.http.gate import admission as module
+from trunkline.transports.http.gate.admission import Admission
 from trunkline.transports.http.request import HttpRequest
 
 LOCAL = [("127.0.0.1", 8000)]

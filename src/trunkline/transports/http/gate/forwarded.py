@@ -23,11 +23,11 @@ from collections.abc import Iterable, Sequence
 from ipaddress import IPv4Address, IPv6Address, ip_address, ip_network
 from typing import TYPE_CHECKING, Final, NamedTuple
 
-from ...redaction import redact
-from .settings import UNIX_PEER
+from ....redaction import redact
+from ..settings import UNIX_PEER
 
 if TYPE_CHECKING:
-    from .request import HttpRequest
+    from ..request import HttpRequest
 
 __all__ = ["Forwarding", "TrustedProxies", "parse_forwarded", "parse_node"]
 

@@ -5,8 +5,8 @@ from __future__ import annotations
 from tests.canaries import CANARY
 from tests.cases import for_each
 from tests.cpu_time import calibration_s, cpu_s
-from trunkline.transports.http import forwarded
-from trunkline.transports.http.forwarded import (
+from trunkline.transports.http.gate import forwarded
+from trunkline.transports.http.gate.forwarded import (
     Forwarding,
     TrustedProxies,
     parse_forwarded,

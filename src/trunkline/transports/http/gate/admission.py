@@ -31,14 +31,14 @@ import re
 from collections.abc import Iterable, Iterator, Sequence
 from typing import TYPE_CHECKING, Final, NamedTuple, TypeAlias
 
-from ...redaction import show
+from ....redaction import show
+from ..settings import HttpSettings
 from .authority import DEFAULT_PORTS, Authority, Origin, parse_authority, parse_origin
-from .settings import HttpSettings
 
 if TYPE_CHECKING:
+    from ..request import HttpRequest
     from .forwarded import TrustedProxies
     from .rate_limit import RateLimit
-    from .request import HttpRequest
 
 __all__ = ["Admission", "Headers", "Refusal"]
 

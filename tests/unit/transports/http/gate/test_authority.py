@@ -4,7 +4,12 @@ from __future__ import annotations
 
 from tests.cases import for_each
 from tests.cpu_time import calibration_s, cpu_s
-from trunkline.transports.http.authority import Authority, Origin, parse_authority, parse_origin
+from trunkline.transports.http.gate.authority import (
+    Authority,
+    Origin,
+    parse_authority,
+    parse_origin,
+)
 
 
 @for_each(

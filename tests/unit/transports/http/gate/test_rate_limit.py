@@ -5,8 +5,8 @@ from __future__ import annotations
 from hypothesis import given
 from hypothesis import strategies as st
 
-from trunkline.transports.http import rate_limit
-from trunkline.transports.http.rate_limit import RateLimit
+from trunkline.transports.http.gate import rate_limit
+from trunkline.transports.http.gate.rate_limit import RateLimit
 
 
 def test_a_burst_passes_and_then_the_rate() -> None:

@@ -1,0 +1,17 @@
+"""Authorization: principals and tenants of a server, credentials of a client.
+
+    app = Server("files", auth=JwtBearer(issuer="https://login.example.org", audience=URL))
+    client = Client(URL, auth=OAuth())
+
+Needs the extra `auth`, except for `Principal`, `ApiKeys`, `Bearer` and functions of your own. Names
+are imported on first use.  [PEP 562]
+"""
+
+from .._lazy_exports import lazy_exports
+
+__all__, __getattr__, __dir__ = lazy_exports(
+    __name__,
+    {
+        "principal": "Principal",
+    },
+)

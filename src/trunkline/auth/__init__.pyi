@@ -1,0 +1,7 @@
+# Generated from __init__.py by tools/generate_exports.py: run `make exports`.
+from .principal import Principal as Principal
+
+
+__all__ = [
+    "Principal",
+]

@@ -1,0 +1,1 @@
+"""What a request has to pass before it is served: Host, Origin, proxies, rate, credentials."""

@@ -1,0 +1,58 @@
+"""What an endpoint needs of authentication: an owner for each request, or a refusal.
+
+The endpoint knows no tokens. An `Authenticator` decides on the head of a request, and an `Owner`
+is what it hands to the server behind the endpoint.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable
+from typing import TYPE_CHECKING, Protocol
+
+if TYPE_CHECKING:
+    from ..exchange import Headers
+    from ..request import HttpRequest
+    from .admission import Refusal
+
+__all__ = ["Authenticator", "Owner"]
+
+
+class Owner(Protocol):
+    """An authenticated caller, as a transport sees it."""
+
+    @property
+    def key(self) -> str:
+        """What tells it from all others, in tables that outlive a request."""
+        ...
+
+    @property
+    def tenant(self) -> str | None:
+        """The tenant it belongs to; None without tenants."""
+        ...
+
+    @property
+    def expires_at(self) -> float | None:
+        """When its credential ends, as Unix time in seconds; None is never."""
+        ...
+
+
+class Authenticator(Protocol):
+    """Decides who sent a request."""
+
+    def authenticate(
+        self, request: HttpRequest
+    ) -> Owner | Refusal | Awaitable[Owner | Refusal | None] | None:
+        """Return the owner of a request, None for an anonymous one, or the refusal of both.
+
+        It does not raise. An awaitable is returned only if a decision needs the network or a
+        function of the author, so that most requests cost no task.
+        """
+        ...
+
+    def documents(self, path: str) -> dict[str, bytes]:
+        """Return JSON documents to serve beside MCP at `path`, by their own path."""
+        ...
+
+    def insufficient(self, scopes: frozenset[str], owner: Owner | None) -> Headers:
+        """Return the headers of a 403 that names the scopes of an operation."""
+        ...
