@@ -18,8 +18,8 @@ __all__, __getattr__, __dir__ = lazy_exports(
         "errors": (
             "AuthorizationFailed Cancelled ConnectionLost InputRequestFailed LocalProtocolError "
             "PeerError ProtocolError RemoteProtocolError RequestAborted RequestError "
-            "RequestTimeout ResultTypeMismatch TooManyRoundTrips ToolError ToolFailed TransportError "
-            "TrunklineError"
+            "RequestTimeout ResultTypeMismatch TooManyRoundTrips ToolError ToolFailed "
+            "TransportError TrunklineError"
         ),
         "server": (
             "AssistantMessage Audio CacheHint ChoiceTitles Context ElicitationResult Extension "

@@ -1,0 +1,1 @@
+"""The client: flows that obtain credentials, and where they are kept."""

@@ -1,0 +1,1 @@
+"""The resource server: verifiers of credentials, challenges, tenants, configuration."""
