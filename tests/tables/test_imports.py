@@ -133,6 +133,8 @@ PACKAGES_WITH_CODE = {
 
 # More modules than this in a folder do not fit on a screen: it wants sub-packages.
 MAX_ENTRIES = 18
+# The parts of the library itself, which `ALLOWED` lists.
+MAX_PARTS = 24
 
 # The core works under any event loop, or none: it opens nothing and reads no clock.
 SANS_IO = {"errors", "exception_text", "redaction", "spec", "jsonrpc", "mcp", "judge"}
@@ -301,7 +303,8 @@ def test_no_folder_is_crowded() -> None:
         # `__init__` and its like say nothing new to a reader; stubs are generated.
         shown = [each for each in folder.iterdir() if each.is_dir() or each.suffix == ".py"]
         modules = [each.name for each in shown if not each.name.startswith("__")]
-        assert len(modules) <= MAX_ENTRIES, f"{folder.relative_to(SOURCE)}: {sorted(modules)}"
+        most = MAX_PARTS if folder == SOURCE else MAX_ENTRIES
+        assert len(modules) <= most, f"{folder.relative_to(SOURCE)}: {sorted(modules)}"
 
 
 def test_imports_that_run_are_told_from_imports_for_types() -> None:
