@@ -13,5 +13,6 @@ __all__, __getattr__, __dir__ = lazy_exports(
     __name__,
     {
         "principal": "Principal",
+        "server.credential": "Credential InvalidCredential Verifier VerifierUnavailable",
     },
 )
