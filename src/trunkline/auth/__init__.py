@@ -13,6 +13,7 @@ __all__, __getattr__, __dir__ = lazy_exports(
     __name__,
     {
         "principal": "Principal",
+        "server.settings": "AuthSettings",
         "server.credential": "Credential InvalidCredential Verifier VerifierUnavailable",
     },
 )
