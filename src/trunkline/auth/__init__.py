@@ -21,5 +21,6 @@ __all__, __getattr__, __dir__ = lazy_exports(
         "server.dpop": "Dpop",
         "server.introspection": "Introspection",
         "server.jwt_bearer": "JwtBearer",
+        "server.settings": "AuthSettings",
     },
 )

@@ -12,11 +12,13 @@ from .server.credential import VerifierUnavailable as VerifierUnavailable
 from .server.dpop import Dpop as Dpop
 from .server.introspection import Introspection as Introspection
 from .server.jwt_bearer import JwtBearer as JwtBearer
+from .server.settings import AuthSettings as AuthSettings
 
 
 __all__ = [
     "ApiKey",
     "ApiKeys",
+    "AuthSettings",
     "Bearer",
     "Chain",
     "Credential",
