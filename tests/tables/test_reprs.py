@@ -109,6 +109,7 @@ OURS: Final = {
 # What a peer fills in part, and whose repr shows the rest alone. A canary of another type than
 # the field has is in the rest, or makes the repr raise.
 TYPED: Final = {
+    "auth.client.bearer.Bearer": "shows where the token is, by its SecretSource",
     "client.client.Client": "the name of the server, redacted",
     "client.requests.call.PendingCall": "its state and method",
     "client.requests.tool_result.ToolResult": "its text, redacted",

@@ -12,6 +12,9 @@ from .._lazy_exports import lazy_exports
 __all__, __getattr__, __dir__ = lazy_exports(
     __name__,
     {
+        "client.bearer": "Bearer",
+        "client.file_tokens": "FileTokens",
+        "client.keyring_tokens": "KeyringTokens",
         "principal": "Principal",
     },
 )

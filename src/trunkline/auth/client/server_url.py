@@ -1,0 +1,36 @@
+"""The URL of a server, as far as it decides whether a credential may be sent there.
+
+The rules that live here, and only here:
+
+* A credential is sent over TLS, to this machine, or through a Unix socket. Plain HTTP to any
+  other host needs the explicit permission of the author.                    [SEC-21]
+"""
+
+from __future__ import annotations
+
+from urllib.parse import urlsplit
+
+from ...errors import AuthorizationFailed
+from ...transports.http.client.fetch import is_loopback_host
+
+__all__ = ["check_may_send"]
+
+
+def check_may_send(url: str, *, allow_http: bool = False) -> None:
+    """Check that a credential may be sent to a server.
+
+    Raises:
+        AuthorizationFailed: the connection is neither encrypted nor local.
+    """
+    try:
+        parts = urlsplit(url)
+        host = parts.hostname or ""
+    except ValueError:
+        raise AuthorizationFailed("the URL of the server cannot be read", step="server") from None
+    if parts.scheme in ("https", "wss", "http+unix") or allow_http or is_loopback_host(host):
+        return
+    raise AuthorizationFailed(
+        f"{parts.scheme}://{host} is not encrypted: a credential is sent to https servers, or to "
+        "this machine; allow_http=True permits it for this one",
+        step="server",
+    )
