@@ -18,7 +18,7 @@ from ...errors import AuthorizationFailed
 from ...redaction import show
 from ..challenge import parse_challenges
 from .secret_source import SecretFunction, SecretSource
-from .server_url import check_may_send
+from .server_url import check_secure
 
 __all__ = ["Bearer"]
 
@@ -60,7 +60,7 @@ class Bearer:
         Raises:
             AuthorizationFailed: the connection to it is neither encrypted nor local.
         """
-        check_may_send(url, allow_http=self._allow_http)
+        check_secure(url, allow_http=self._allow_http)
         return _BearerAuth(self._source)
 
 

@@ -5,8 +5,7 @@ The rules that live here, and only here:
 * Every request has a proof of its own, with a `jti` of its own.             [section 4.2]
 * A nonce belongs to the origin that sent it, and the last one counts. A response of any status
   may bring the next one.                                                    [sections 8, 9]
-* A request is sent again for a nonce only if that nonce is new: a server that keeps refusing is
-  not asked for ever.
+* A request is sent again for a nonce only if its proof had another one, or none.
 """
 
 from __future__ import annotations
@@ -58,6 +57,17 @@ class DpopProofs:
         if len(self._nonces) > _MAX_ORIGINS:
             self._nonces.popitem(last=False)
         return is_new
+
+    def is_outdated(self, url: str, sent: bytes) -> bool:
+        """Return True if the proof in sent header lines has not the nonce that counts now."""
+        from ..jose import InvalidSignature, parse_token
+
+        nonce = self._nonces.get(_origin(url))
+        proof = next((line[5:] for line in sent.split(b"\r\n") if line[:5].lower() == b"dpop:"), b"")
+        try:
+            return nonce is not None and parse_token(proof.strip()).claims.get("nonce") != nonce
+        except InvalidSignature:
+            return True  # sent without a proof
 
 
 def signing_key_of(dpop: bool | SigningKey) -> SigningKey | None:

@@ -13,10 +13,10 @@ from urllib.parse import urlsplit
 from ...errors import AuthorizationFailed
 from ...transports.http.client.fetch import is_loopback_host
 
-__all__ = ["check_may_send"]
+__all__ = ["check_secure"]
 
 
-def check_may_send(url: str, *, allow_http: bool = False) -> None:
+def check_secure(url: str, *, allow_http: bool = False) -> None:
     """Check that a credential may be sent to a server.
 
     Raises:

@@ -1,0 +1,218 @@
+"""Credentials of a client that no user has to approve, for one server.
+
+The rules that live here, and only here:
+
+* The first request has no credential. The challenge in its refusal tells which authorization
+  server is asked, and for which scopes.                      [MCP 2026-07-28, authorization]
+* An authorization server that the configuration names is the only one that is asked. Without
+  one, the first that the server names is: if the server names another one later, nothing is sent
+  to it.                                                       [SEC-20]
+* Scopes are those of the configuration; without them those of the challenge, else all that the
+  server lists, else none. A refusal for missing scopes adds those of its challenge, at most three
+  times.                                                       [SEC-28]
+* Requests that are refused at the same time wait for one token. A token that was refused as often
+  as it was sent is followed by an error: a new one would be refused as well.
+* A token is replaced before it ends; without a known end, when it is refused.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections.abc import Awaitable, Callable, Collection
+from math import inf
+from typing import TYPE_CHECKING, Final, Protocol
+
+from ...errors import AuthorizationFailed
+from ...redaction import show
+from ..challenge import Challenge, parse_challenges
+
+if TYPE_CHECKING:
+    from .dpop import DpopProofs
+    from .token_endpoint import IssuedToken, TokenEndpoint
+
+__all__ = ["Grant", "GrantSession", "ProtectedServer"]
+
+# A token that ends within this time is replaced: a request takes time to arrive.
+EARLY_S: Final = 10.0
+_MAX_STEP_UPS: Final = 3
+
+
+class ProtectedServer(Protocol):
+    """What was found out about a server that asks for a credential."""
+
+    @property
+    def resource(self) -> str:
+        """The server, as its metadata names it."""
+        ...
+
+    @property
+    def endpoint(self) -> TokenEndpoint:
+        """Where its tokens are issued."""
+        ...
+
+    @property
+    def scopes_supported(self) -> Collection[str]:
+        """The scopes that it lists."""
+        ...
+
+
+# Returns what a server asks for, by the challenge in its refusal.
+Discover = Callable[[Challenge | None], Awaitable[ProtectedServer]]
+
+
+class Grant(Protocol):
+    """How a client obtains a token."""
+
+    async def obtain(
+        self, server: ProtectedServer, scopes: Collection[str], proofs: DpopProofs | None
+    ) -> IssuedToken:
+        """Return a token for a server.
+
+        Raises:
+            AuthorizationFailed: the authorization server refused.
+        """
+        ...
+
+
+class GrantSession:
+    """The `HttpAuth` of a grant."""
+
+    def __init__(
+        self,
+        grant: Grant,
+        discover: Discover,
+        *,
+        issuer: str | None = None,
+        scopes: Collection[str] = (),
+        proofs: DpopProofs | None = None,
+    ) -> None:
+        self._grant = grant
+        self.discover = discover
+        self._issuer = issuer
+        self._scopes = frozenset(scopes)
+        self._proofs = proofs
+        self._server: ProtectedServer | None = None
+        self._token: IssuedToken | None = None
+        self._asked: frozenset[str] = frozenset()
+        # Unix time in seconds.
+        self._renew_at = inf
+        self._sent = self._refused = self._step_ups = 0
+        self._turn = asyncio.Lock()
+
+    def __repr__(self) -> str:
+        return "<GrantSession>"
+
+    def headers(self, method: str, url: str) -> bytes | None:
+        """Return the credential for a request; b"" before the first challenge."""
+        token = self._token
+        if token is None:
+            return b"" if self._server is None else None
+        if time.time() >= self._renew_at:
+            return None
+        self._sent += 1
+        line = f"authorization: {token.token_type} {token.access_token}\r\n"
+        if self._proofs is not None:
+            line += f"dpop: {self._proofs.proof(method, url, token.access_token)}\r\n"
+        return line.encode("ascii")
+
+    async def prepare(self, url: str) -> None:
+        """Replace a token that has ended."""
+        ended = self._token
+        async with self._turn:
+            if self._token is ended:
+                assert self._server is not None  # there was a token
+                await self._obtain(self._server, self._asked)
+
+    async def refused(
+        self, method: str, url: str, status: int, headers: list[tuple[bytes, bytes]], sent: bytes
+    ) -> bool:
+        """Obtain a token for a request that was refused; return True to send it again."""
+        challenge = self._challenge(headers)
+        async with self._turn:
+            token = self._token
+            if token is not None and f" {token.access_token}\r\n".encode() not in sent:
+                return True  # replaced meanwhile
+            if self._proofs is not None and token is not None and _asks_nonce(challenge):
+                # `responded` has taken the nonce.
+                return self._proofs.is_outdated(url, sent)
+            if status == 403:
+                return await self._step_up(challenge)
+            if token is not None:
+                self._refused += 1
+                if self._refused >= self._sent:
+                    raise AuthorizationFailed(
+                        "the server refused a token that it was just issued",
+                        step="request",
+                        error=None if challenge is None else challenge.error,
+                    )
+            server = await self._found(challenge)
+            await self._obtain(server, self._wanted(challenge, server))
+            return True
+
+    def responded(self, url: str, headers: list[tuple[bytes, bytes]]) -> None:
+        """Take the nonce for the next request."""
+        if self._proofs is not None:
+            self._proofs.take_nonce(url, headers)
+
+    def _challenge(self, headers: list[tuple[bytes, bytes]]) -> Challenge | None:
+        values = [value.decode("latin-1") for name, value in headers if name == b"www-authenticate"]
+        found = {each.scheme: each for each in reversed(parse_challenges(values))}
+        wanted, other = ("bearer", "dpop") if self._proofs is None else ("dpop", "bearer")
+        if self._proofs is None and wanted not in found and other in found:
+            raise AuthorizationFailed(
+                "the server asks for proofs of possession: use dpop=True", step="request"
+            )
+        return found.get(wanted, found.get(other))
+
+    async def _step_up(self, challenge: Challenge | None) -> bool:
+        if challenge is None or challenge.error != "insufficient_scope" or self._server is None:
+            return False
+        wanted = self._asked | challenge.scopes
+        if wanted == self._asked or self._step_ups >= _MAX_STEP_UPS:
+            raise AuthorizationFailed(
+                f"the server asks for the scopes {show(' '.join(sorted(challenge.scopes)))}, "
+                "which its authorization server did not grant",
+                step="request",
+                error="insufficient_scope",
+            )
+        self._step_ups += 1
+        await self._obtain(self._server, wanted)
+        return True
+
+    async def _found(self, challenge: Challenge | None) -> ProtectedServer:
+        found = await self.discover(challenge)
+        issuer = found.endpoint.issuer
+        if self._issuer is not None and issuer != self._issuer:
+            raise AuthorizationFailed(
+                f"the server names the authorization server {show(issuer)}, and the credential is "
+                f"for {show(self._issuer)}: nothing was sent to it",
+                step="discovery",
+            )
+        self._issuer = issuer
+        self._server = found
+        return found
+
+    def _wanted(self, challenge: Challenge | None, server: ProtectedServer) -> frozenset[str]:
+        if self._token is not None:
+            return self._asked  # with what step-ups have added
+        if self._scopes:
+            return self._scopes
+        named = frozenset[str]() if challenge is None else challenge.scopes
+        return named or frozenset(server.scopes_supported)
+
+    async def _obtain(self, server: ProtectedServer, scopes: frozenset[str]) -> None:
+        self._token = token = await self._grant.obtain(server, sorted(scopes), self._proofs)
+        self._renew_at = inf if token.expires_at is None else renewal(token.expires_at)
+        self._asked = scopes
+        self._sent = self._refused = 0
+
+
+def renewal(expires_at: float) -> float:
+    """Return when a token that was just issued is to be replaced, as Unix time in seconds."""
+    left = expires_at - time.time()
+    return expires_at - min(EARLY_S, left / 2)
+
+
+def _asks_nonce(challenge: Challenge | None) -> bool:
+    return challenge is not None and challenge.error == "use_dpop_nonce"
