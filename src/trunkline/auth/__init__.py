@@ -16,5 +16,6 @@ __all__, __getattr__, __dir__ = lazy_exports(
         "client.file_tokens": "FileTokens",
         "client.keyring_tokens": "KeyringTokens",
         "principal": "Principal",
+        "server.credential": "Credential InvalidCredential Verifier VerifierUnavailable",
     },
 )
