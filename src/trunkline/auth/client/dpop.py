@@ -18,7 +18,7 @@ from urllib.parse import urlsplit
 if TYPE_CHECKING:
     from ..jose import SigningKey
 
-__all__ = ["DpopProofs", "signing_key_of"]
+__all__ = ["ClientProofs", "signing_key_of"]
 
 # The origins of a client: its server, the authorization server, and perhaps an identity provider.
 _MAX_ORIGINS: Final = 16
@@ -26,7 +26,7 @@ _is_nonce: Final = re.compile(rb"[!#-\[\]-~]{1,1024}").fullmatch
 _PORTS: Final = {"http": 80, "https": 443, "ws": 80, "wss": 443}
 
 
-class DpopProofs:
+class ClientProofs:
     """Makes the proofs of a client with one key."""
 
     __slots__ = ("_nonces", "key")
@@ -36,7 +36,7 @@ class DpopProofs:
         self._nonces: OrderedDict[str, str] = OrderedDict()
 
     def __repr__(self) -> str:
-        return "<DpopProofs>"
+        return "<ClientProofs>"
 
     def proof(self, method: str, url: str, token: str | None = None) -> str:
         """Return a new proof for one request; `token` is the access token it goes with."""
@@ -63,7 +63,9 @@ class DpopProofs:
         from ..jose import InvalidSignature, parse_token
 
         nonce = self._nonces.get(_origin(url))
-        proof = next((line[5:] for line in sent.split(b"\r\n") if line[:5].lower() == b"dpop:"), b"")
+        proof = next(
+            (line[5:] for line in sent.split(b"\r\n") if line[:5].lower() == b"dpop:"), b""
+        )
         try:
             return nonce is not None and parse_token(proof.strip()).claims.get("nonce") != nonce
         except InvalidSignature:

@@ -19,7 +19,7 @@ from __future__ import annotations
 
 import asyncio
 import time
-from collections.abc import Awaitable, Callable, Collection
+from collections.abc import Callable, Collection
 from math import inf
 from typing import TYPE_CHECKING, Final, Protocol
 
@@ -28,44 +28,26 @@ from ...redaction import show
 from ..challenge import Challenge, parse_challenges
 
 if TYPE_CHECKING:
-    from .dpop import DpopProofs
-    from .token_endpoint import IssuedToken, TokenEndpoint
+    from .dpop import ClientProofs
+    from .protected_server import ProtectedServer, ServerDiscovery
+    from .token_endpoint import IssuedToken
 
-__all__ = ["Grant", "GrantSession", "ProtectedServer"]
+__all__ = ["GrantSession", "TokenSource"]
 
 # A token that ends within this time is replaced: a request takes time to arrive.
 EARLY_S: Final = 10.0
 _MAX_STEP_UPS: Final = 3
 
 
-class ProtectedServer(Protocol):
-    """What was found out about a server that asks for a credential."""
-
-    @property
-    def resource(self) -> str:
-        """The server, as its metadata names it."""
-        ...
-
-    @property
-    def endpoint(self) -> TokenEndpoint:
-        """Where its tokens are issued."""
-        ...
-
-    @property
-    def scopes_supported(self) -> Collection[str]:
-        """The scopes that it lists."""
-        ...
-
-
-# Returns what a server asks for, by the challenge in its refusal.
-Discover = Callable[[Challenge | None], Awaitable[ProtectedServer]]
-
-
-class Grant(Protocol):
+class TokenSource(Protocol):
     """How a client obtains a token."""
 
     async def obtain(
-        self, server: ProtectedServer, scopes: Collection[str], proofs: DpopProofs | None
+        self,
+        discovery: ServerDiscovery,
+        server: ProtectedServer,
+        scopes: Collection[str],
+        proofs: ClientProofs | None,
     ) -> IssuedToken:
         """Return a token for a server.
 
@@ -80,16 +62,19 @@ class GrantSession:
 
     def __init__(
         self,
-        grant: Grant,
-        discover: Discover,
+        source: TokenSource,
+        discovery: ServerDiscovery,
         *,
         issuer: str | None = None,
+        on_issuer: Callable[[str], object] = str,
         scopes: Collection[str] = (),
-        proofs: DpopProofs | None = None,
+        proofs: ClientProofs | None = None,
     ) -> None:
-        self._grant = grant
-        self.discover = discover
+        self._source = source
+        self._discovery = discovery
         self._issuer = issuer
+        # Called with the authorization server that the credential is for from now on.
+        self._on_issuer = on_issuer
         self._scopes = frozenset(scopes)
         self._proofs = proofs
         self._server: ProtectedServer | None = None
@@ -181,15 +166,9 @@ class GrantSession:
         return True
 
     async def _found(self, challenge: Challenge | None) -> ProtectedServer:
-        found = await self.discover(challenge)
-        issuer = found.endpoint.issuer
-        if self._issuer is not None and issuer != self._issuer:
-            raise AuthorizationFailed(
-                f"the server names the authorization server {show(issuer)}, and the credential is "
-                f"for {show(self._issuer)}: nothing was sent to it",
-                step="discovery",
-            )
-        self._issuer = issuer
+        found = await self._discovery.find(challenge, self._issuer)
+        self._issuer = found.endpoint.issuer
+        self._on_issuer(self._issuer)
         self._server = found
         return found
 
@@ -202,7 +181,9 @@ class GrantSession:
         return named or frozenset(server.scopes_supported)
 
     async def _obtain(self, server: ProtectedServer, scopes: frozenset[str]) -> None:
-        self._token = token = await self._grant.obtain(server, sorted(scopes), self._proofs)
+        self._token = token = await self._source.obtain(
+            self._discovery, server, sorted(scopes), self._proofs
+        )
         self._renew_at = inf if token.expires_at is None else renewal(token.expires_at)
         self._asked = scopes
         self._sent = self._refused = 0

@@ -3,7 +3,8 @@
 The rules that live here, and only here:
 
 * A token is a Bearer token, or with proofs a DPoP token; other types are not used. A server that
-  answers a proof with a Bearer token did not bind it, and is refused.   [RFC 6749, 7.1; RFC 9449, 5]
+  answers a proof with a Bearer token did not bind it, and is refused.
+                                                               [RFC 6749, 7.1; RFC 9449, 5]
 * A request that is refused for its nonce is sent once more with the nonce of that refusal, and a
   new proof.                                                               [RFC 9449, section 8]
 * The words of a refusal are shown if they repeat nothing that was sent.
@@ -29,7 +30,7 @@ from ..challenge import split_scopes
 from .client_authentication import ClientIdentity
 
 if TYPE_CHECKING:
-    from .dpop import DpopProofs
+    from .dpop import ClientProofs
 
 __all__ = ["IssuedToken", "TokenEndpoint"]
 
@@ -96,7 +97,7 @@ class TokenEndpoint(Struct, frozen=True, kw_only=True):
         self,
         form: Mapping[str, str],
         identity: ClientIdentity | None = None,
-        proofs: DpopProofs | None = None,
+        proofs: ClientProofs | None = None,
         *,
         is_for_server: bool = True,
     ) -> IssuedToken:

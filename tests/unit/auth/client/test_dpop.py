@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from tests.cases import for_each
-from trunkline.auth.client.dpop import DpopProofs, signing_key_of
+from trunkline.auth.client.dpop import ClientProofs, signing_key_of
 from trunkline.auth.jose import SigningKey, parse_token
 
 URL = "https://files.example.org/mcp"
@@ -20,7 +20,7 @@ def claims(proof: str) -> dict[str, object]:
 
 
 def test_each_request_has_a_proof_of_its_own() -> None:
-    proofs = DpopProofs(SigningKey.generate())
+    proofs = ClientProofs(SigningKey.generate())
     first, second = (proofs.proof("POST", URL, "token") for _ in range(2))
     assert claims(first)["jti"] != claims(second)["jti"]
     assert claims(first)["htm"] == "POST"
@@ -31,7 +31,7 @@ def test_each_request_has_a_proof_of_its_own() -> None:
 
 
 def test_a_nonce_belongs_to_the_origin_that_sent_it() -> None:
-    proofs = DpopProofs(SigningKey.generate())
+    proofs = ClientProofs(SigningKey.generate())
     assert proofs.take_nonce(URL, nonce(b"one"))
     assert claims(proofs.proof("GET", "https://files.example.org:443/other"))["nonce"] == "one"
     assert claims(proofs.proof("GET", "wss://files.example.org/other"))["nonce"] == "one"
@@ -40,7 +40,7 @@ def test_a_nonce_belongs_to_the_origin_that_sent_it() -> None:
 
 
 def test_a_nonce_that_is_not_new_is_no_reason_for_another_request() -> None:
-    proofs = DpopProofs(SigningKey.generate())
+    proofs = ClientProofs(SigningKey.generate())
     assert proofs.take_nonce(URL, nonce(b"one"))
     assert not proofs.take_nonce(URL, nonce(b"one"))
     assert proofs.take_nonce(URL, nonce(b"two"))
@@ -50,18 +50,18 @@ def test_a_nonce_that_is_not_new_is_no_reason_for_another_request() -> None:
 
 @for_each("text", [b"", b"two words", b'"quoted"', b"\xff", b"x" * 1025, b"a\\b"])
 def test_a_malformed_nonce_is_ignored(text: bytes) -> None:
-    proofs = DpopProofs(SigningKey.generate())
+    proofs = ClientProofs(SigningKey.generate())
     assert not proofs.take_nonce(URL, nonce(text))
     assert "nonce" not in claims(proofs.proof("GET", URL))
 
 
 def test_two_nonces_in_one_response_are_ignored() -> None:
-    proofs = DpopProofs(SigningKey.generate())
+    proofs = ClientProofs(SigningKey.generate())
     assert not proofs.take_nonce(URL, nonce(b"one") + nonce(b"two"))
 
 
 def test_the_number_of_origins_is_bounded() -> None:
-    proofs = DpopProofs(SigningKey.generate())
+    proofs = ClientProofs(SigningKey.generate())
     for number in range(40):
         proofs.take_nonce(f"https://host{number}.example.org/", nonce(b"one"))
     assert len(proofs._nonces) == 16
