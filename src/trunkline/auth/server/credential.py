@@ -39,7 +39,8 @@ class Credential(Struct, frozen=True):
 
     `scheme` is in lower case: "bearer" or "dpop". `method` and `url` are those of the request as
     the client sent it, before any proxy; `proofs` are the values of its DPoP headers. They are
-    empty where a credential does not come by HTTP, and so is `request`.
+    empty where a credential does not come by HTTP, and so is `request`. `key_thumbprint` is set
+    by `Dpop` alone, for the verifier below it: the key that the client has proved to possess.
     """
 
     scheme: str
@@ -48,6 +49,7 @@ class Credential(Struct, frozen=True):
     url: str = ""
     proofs: tuple[str, ...] = ()
     request: HttpRequest | None = None
+    key_thumbprint: str = ""
 
     def __repr__(self) -> str:
         return f"Credential({', '.join(f'{name}={text}' for name, text in self.__rich_repr__())})"
