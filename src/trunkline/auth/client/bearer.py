@@ -12,7 +12,9 @@ from __future__ import annotations
 
 import os
 import re
-from typing import Any, Final
+import ssl
+from collections.abc import Callable
+from typing import Final
 
 from ...errors import AuthorizationFailed
 from ...redaction import show
@@ -46,25 +48,37 @@ class Bearer:
         file: str | os.PathLike[str] | None = None,
         allow_http: bool = False,
     ) -> None:
+        """Take one of the four.
+
+        Raises:
+            ValueError: the text is not a token, or none or several are given.
+        """
         self._source = SecretSource("the bearer token", token, env=env, file=file)
         self._allow_http = allow_http
-        if isinstance(token, str):
-            _line(token)
+        if isinstance(token, str) and _is_token(token) is None:
+            # Without the value: it is a secret.
+            raise ValueError("a token has letters, digits and -._~+/ alone")
 
     def __repr__(self) -> str:
         return f"<Bearer from {self._source.place}>"
 
-    def for_server(self, url: str, **_: Any) -> _BearerAuth:
+    def for_server(
+        self,
+        url: str,
+        *,
+        context: ssl.SSLContext | None = None,
+        is_private: Callable[[], bool] = bool,
+    ) -> BearerAuth:
         """Return the credentials for one server.
 
         Raises:
-            AuthorizationFailed: the connection to it is neither encrypted nor local.
+            ValueError: the connection to it is neither encrypted nor to this machine.
         """
         check_secure(url, allow_http=self._allow_http)
-        return _BearerAuth(self._source)
+        return BearerAuth(self._source)
 
 
-class _BearerAuth:
+class BearerAuth:
     """The `HttpAuth` of a given token."""
 
     __slots__ = ("_lines", "_source")
@@ -77,14 +91,17 @@ class _BearerAuth:
         return "<Bearer for a server>"
 
     def headers(self, method: str, url: str) -> bytes | None:
+        """Return the header of a request, or None before the token was read."""
         return self._lines
 
     async def prepare(self, url: str) -> None:
+        """Read the token."""
         self._lines = _line(await self._source.read())
 
     async def refused(
         self, method: str, url: str, status: int, headers: list[tuple[bytes, bytes]], sent: bytes
     ) -> bool:
+        """Read the token again after status 401; return True if it is another one."""
         if self._lines is not None and self._lines not in sent:
             return True  # replaced meanwhile
         if status == 401 and not self._source.is_fixed:
@@ -98,7 +115,7 @@ class _BearerAuth:
         raise failure
 
     def responded(self, url: str, headers: list[tuple[bytes, bytes]]) -> None:
-        pass
+        """Ignore the headers of a response."""
 
 
 def _line(token: str) -> bytes:

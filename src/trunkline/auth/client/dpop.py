@@ -43,7 +43,10 @@ class ClientProofs:
         # Imported here: it needs the extra `auth`.
         from ..dpop import make_proof
 
-        return make_proof(self.key, method, url, token=token, nonce=self._nonces.get(_origin(url)))
+        # A WebSocket begins as a request of HTTP.
+        target = f"http{url[2:]}" if url.startswith(("ws:", "wss:")) else url
+        nonce = self._nonces.get(_origin(url))
+        return make_proof(self.key, method, target, token=token, nonce=nonce)
 
     def take_nonce(self, url: str, headers: list[tuple[bytes, bytes]]) -> bool:
         """Keep the nonce in the headers of a response; return True if it is a new one."""

@@ -71,7 +71,7 @@ class _MachineGrant:
         """Return the credentials for one server.
 
         Raises:
-            AuthorizationFailed: the connection to it is neither encrypted nor local.
+            ValueError: the connection to it is neither encrypted nor to this machine.
         """
         # Imported here: a configuration is made before anything is requested.
         from .grant_session import GrantSession

@@ -44,21 +44,22 @@ class SecretSource:
         `name` is what the owner calls the secret, for errors.
 
         Raises:
-            TypeError: none or several are given, or one is of a wrong type.
+            ValueError: none or several are given, one is of a wrong type, or the text cannot be a
+                secret.
         """
         if (given is not None) + (env is not None) + (file is not None) != 1:
-            raise TypeError(f"{name} is a text or a function, or in env= or in file=: one of them")
+            raise ValueError(f"{name} is a text or a function, or in env= or in file=: one of them")
         if given is not None and not isinstance(given, str) and not callable(given):
-            raise TypeError(f"{name} is a text or a function")
+            raise ValueError(f"{name} is a text or a function")
         if env is not None and (not isinstance(env, str) or not env or "=" in env):
-            raise TypeError(f"env= of {name} is the name of an environment variable")
+            raise ValueError(f"env= of {name} is the name of an environment variable")
         self.name = name
         self._text = given if isinstance(given, str) else None
         self._function = None if given is None or isinstance(given, str) else given
         self._env = env
         self._file = None if file is None else os.fspath(file)
-        if self._text is not None:
-            self._checked(self._text)
+        if self._text is not None and (problem := _problem(self._text)) is not None:
+            raise ValueError(f"{name} {problem}")
 
     def __repr__(self) -> str:
         return f"<SecretSource {self.place}>"
@@ -118,11 +119,18 @@ class SecretSource:
         return found
 
     def _checked(self, found: str) -> str:
-        if not found:
-            raise self._failure("is empty")
-        if len(found) > MAX_SECRET_BYTES or not found.isascii() or not found.isprintable():
-            raise self._failure("is too long, or not one line of printable ASCII")
+        problem = _problem(found)
+        if problem is not None:
+            raise self._failure(problem)
         return found
 
     def _failure(self, what: str) -> AuthorizationFailed:
         return AuthorizationFailed(f"{self.place} for {self.name} {what}", step="credential")
+
+
+def _problem(found: str) -> str | None:
+    if not found:
+        return "is empty"
+    if len(found) > MAX_SECRET_BYTES or not found.isascii() or not found.isprintable():
+        return "is too long, or not one line of printable ASCII"
+    return None

@@ -10,7 +10,6 @@ from __future__ import annotations
 
 from urllib.parse import urlsplit
 
-from ...errors import AuthorizationFailed
 from ...transports.http.client.fetch import is_loopback_host
 
 __all__ = ["check_secure"]
@@ -20,17 +19,15 @@ def check_secure(url: str, *, allow_http: bool = False) -> None:
     """Check that a credential may be sent to a server.
 
     Raises:
-        AuthorizationFailed: the connection is neither encrypted nor local.
+        ValueError: the connection is neither encrypted nor to this machine.
     """
-    try:
-        parts = urlsplit(url)
-        host = parts.hostname or ""
-    except ValueError:
-        raise AuthorizationFailed("the URL of the server cannot be read", step="server") from None
-    if parts.scheme in ("https", "wss", "http+unix") or allow_http or is_loopback_host(host):
+    parts = urlsplit(url)
+    host = parts.hostname or ""
+    if parts.scheme in ("https", "wss", "http+unix"):
         return
-    raise AuthorizationFailed(
-        f"{parts.scheme}://{host} is not encrypted: a credential is sent to https servers, or to "
-        "this machine; allow_http=True permits it for this one",
-        step="server",
+    if parts.scheme in ("http", "ws") and (allow_http or is_loopback_host(host)):
+        return
+    raise ValueError(
+        f"{parts.scheme}://{host} is not encrypted: credentials are sent over https, or to this "
+        "machine; allow_http=True permits it for this one"
     )

@@ -83,7 +83,7 @@ def test_status_403_without_a_challenge_is_not_about_the_token() -> None:
 
 @for_each("text", ["two words", "a\r\nx: y", "caf\u00e9", ""])
 def test_a_text_that_is_not_a_token_is_refused_without_quoting_it(text: str) -> None:
-    with pytest.raises(AuthorizationFailed) as caught:
+    with pytest.raises(ValueError, match=r"token") as caught:
         Bearer(text)
     assert not text or text not in str(caught.value)
 
@@ -105,7 +105,7 @@ def test_a_text_that_is_not_a_token_is_refused_without_quoting_it(text: str) -> 
 )
 def test_a_token_is_not_sent_in_the_clear(url: str, is_allowed: bool) -> None:
     if not is_allowed:
-        with pytest.raises(AuthorizationFailed, match="is not encrypted"):
+        with pytest.raises(ValueError, match="is not encrypted"):
             Bearer("abc").for_server(url)
         assert first_lines(Bearer("abc", allow_http=True).for_server(url))
     else:

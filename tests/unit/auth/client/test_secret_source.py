@@ -87,11 +87,11 @@ def test_a_function_returns_a_text() -> None:
 
 
 def test_one_place_is_given() -> None:
-    with pytest.raises(TypeError, match="one of them"):
+    with pytest.raises(ValueError, match="one of them"):
         SecretSource("the token")
-    with pytest.raises(TypeError, match="one of them"):
+    with pytest.raises(ValueError, match="one of them"):
         SecretSource("the token", CANARY, env="X")
-    with pytest.raises(TypeError, match="a text or a function"):
+    with pytest.raises(ValueError, match="a text or a function"):
         SecretSource("the token", 7)  # type: ignore[arg-type]
-    with pytest.raises(TypeError, match="environment variable"):
+    with pytest.raises(ValueError, match="environment variable"):
         SecretSource("the token", env="A=B")
