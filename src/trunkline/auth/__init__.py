@@ -13,6 +13,8 @@ __all__, __getattr__, __dir__ = lazy_exports(
     __name__,
     {
         "client.bearer": "Bearer",
+        "client.file_tokens": "FileTokens",
+        "client.keyring_tokens": "KeyringTokens",
         "jose": "SigningKey",
         "principal": "Principal",
         "server.api_keys": "ApiKey ApiKeys",

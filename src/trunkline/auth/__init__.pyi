@@ -1,5 +1,7 @@
 # Generated from __init__.py by tools/generate_exports.py: run `make exports`.
 from .client.bearer import Bearer as Bearer
+from .client.file_tokens import FileTokens as FileTokens
+from .client.keyring_tokens import KeyringTokens as KeyringTokens
 from .jose import SigningKey as SigningKey
 from .principal import Principal as Principal
 from .server.api_keys import ApiKey as ApiKey
@@ -23,9 +25,11 @@ __all__ = [
     "Chain",
     "Credential",
     "Dpop",
+    "FileTokens",
     "Introspection",
     "InvalidCredential",
     "JwtBearer",
+    "KeyringTokens",
     "Principal",
     "SigningKey",
     "Verifier",
