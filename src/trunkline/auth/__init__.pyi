@@ -2,6 +2,10 @@
 from .client.bearer import Bearer as Bearer
 from .client.file_tokens import FileTokens as FileTokens
 from .client.keyring_tokens import KeyringTokens as KeyringTokens
+from .client.oauth import OAuth as OAuth
+from .client.token_store import MemoryTokens as MemoryTokens
+from .client.token_store import StoredLogin as StoredLogin
+from .client.token_store import TokenStorage as TokenStorage
 from .jose import SigningKey as SigningKey
 from .principal import Principal as Principal
 from .server.api_keys import ApiKey as ApiKey
@@ -30,8 +34,12 @@ __all__ = [
     "InvalidCredential",
     "JwtBearer",
     "KeyringTokens",
+    "MemoryTokens",
+    "OAuth",
     "Principal",
     "SigningKey",
+    "StoredLogin",
+    "TokenStorage",
     "Verifier",
     "VerifierUnavailable",
 ]
