@@ -1,6 +1,9 @@
 # Generated from __init__.py by tools/generate_exports.py: run `make exports`.
 from .client.bearer import Bearer as Bearer
 from .client.file_tokens import FileTokens as FileTokens
+from .client.grants import ClientCredentials as ClientCredentials
+from .client.grants import TokenExchange as TokenExchange
+from .client.grants import WorkloadIdentity as WorkloadIdentity
 from .client.keyring_tokens import KeyringTokens as KeyringTokens
 from .jose import SigningKey as SigningKey
 from .principal import Principal as Principal
@@ -23,6 +26,7 @@ __all__ = [
     "AuthSettings",
     "Bearer",
     "Chain",
+    "ClientCredentials",
     "Credential",
     "Dpop",
     "FileTokens",
@@ -32,6 +36,8 @@ __all__ = [
     "KeyringTokens",
     "Principal",
     "SigningKey",
+    "TokenExchange",
     "Verifier",
     "VerifierUnavailable",
+    "WorkloadIdentity",
 ]
