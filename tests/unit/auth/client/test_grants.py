@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import sys
 import time
 from collections.abc import Awaitable, Callable
 from pathlib import Path
@@ -13,7 +14,14 @@ from msgspec.structs import replace
 
 from tests.cases import for_each
 from tests.unit.auth.client.scene import Scene, scene
-from trunkline.auth import ClientCredentials, SigningKey, TokenExchange, WorkloadIdentity
+from trunkline.auth import (
+    ClientCredentials,
+    FileTokens,
+    SigningKey,
+    TokenExchange,
+    WorkloadIdentity,
+)
+from trunkline.auth.client.token_store import StoredLogin
 from trunkline.auth.jose import parse_token
 from trunkline.errors import AuthorizationFailed
 
@@ -406,3 +414,100 @@ def test_a_server_that_keeps_asking_for_nonces_is_not_asked_for_ever() -> None:
         assert len(where.forms()) <= 2
 
     run(work, dpop=True, nonces=True)
+
+
+# -- storage -----------------------------------------------------------------------------------
+
+CHILD = """
+import asyncio, sys
+from trunkline import Client
+from trunkline.auth import ClientCredentials, FileTokens
+
+async def main():
+    folder, url, dpop = sys.argv[1:]
+    auth = ClientCredentials(
+        "reports", client_secret=sys.stdin.readline().strip(),
+        storage=FileTokens(folder), dpop=dpop == "True",
+    )
+    async with Client(url, auth=auth) as client:
+        print((await client.call_tool("subject")).text)
+
+asyncio.run(main())
+"""
+
+
+@pytest.mark.parametrize("dpop", [False, True])
+def test_processes_that_share_a_folder_ask_for_one_token(tmp_path: Path, dpop: bool) -> None:
+    async def child(where: Scene) -> str:
+        process = await asyncio.create_subprocess_exec(
+            *(sys.executable, "-c", CHILD, str(tmp_path / "tokens"), where.url, str(dpop)),
+            stdin=asyncio.subprocess.PIPE,
+            stdout=asyncio.subprocess.PIPE,
+        )
+        found, _ = await process.communicate(f"{CANARY}\n".encode())
+        assert process.returncode == 0
+        return found.decode().strip()
+
+    async def work(where: Scene) -> None:
+        where.login.client("reports", client_secret=CANARY)
+        found = await asyncio.gather(*(child(where) for _ in range(3)))
+        assert set(found) == {"reports files:read files:write"}
+        assert len(where.forms()) == 1
+        assert await child(where) == found[0]
+        assert len(where.forms()) == 1
+        assert all(
+            CANARY.encode() not in each for each in FileTokens(tmp_path / "tokens").records()
+        )
+
+    run(work, dpop=dpop, default_scopes=["files:read", "files:write"])
+
+
+def test_a_stored_token_that_is_refused_is_replaced(tmp_path: Path) -> None:
+    async def work(where: Scene) -> None:
+        where.login.client("reports", client_secret=CANARY)
+        tokens = FileTokens(tmp_path / "tokens")
+        auth = ClientCredentials("reports", client_secret=CANARY, storage=tokens)
+        await subject(where, auth)
+        (record,) = map(StoredLogin.decode, tokens.records())
+        assert record is not None
+        record.access_token = "not.a.token"
+        tokens.store(f"{where.url} reports", record.encode())
+        await subject(where, auth)
+        assert len(where.forms()) == 2
+        (record,) = map(StoredLogin.decode, tokens.records())
+        assert record is not None
+        assert record.access_token != "not.a.token"
+
+    run(work)
+
+
+def test_a_stored_token_of_another_issuer_is_not_sent(tmp_path: Path) -> None:
+    async def work(where: Scene) -> None:
+        where.login.client("reports", client_secret=CANARY)
+        tokens = FileTokens(tmp_path / "tokens")
+        other = StoredLogin(
+            server=where.url,
+            issuer="https://login.example.org",
+            resource=where.url,
+            access_token=where.login.issue(subject="other", audience=where.url),
+        )
+        tokens.store(f"{where.url} reports", other.encode())
+        auth = ClientCredentials(
+            "reports", client_secret=CANARY, storage=tokens, issuer=where.login.issuer
+        )
+        assert (await subject(where, auth)).startswith("reports")
+
+    run(work)
+
+
+def test_a_stored_token_does_not_replace_a_key_that_was_given(tmp_path: Path) -> None:
+    async def work(where: Scene) -> None:
+        where.login.client("reports", client_secret=CANARY)
+        tokens = FileTokens(tmp_path / "tokens")
+        key = SigningKey.generate()
+        for dpop in (True, key, key):
+            auth = ClientCredentials("reports", client_secret=CANARY, storage=tokens, dpop=dpop)
+            await subject(where, auth)
+        assert len(where.forms()) == 2
+
+    run(work, dpop=True)
