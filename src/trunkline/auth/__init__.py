@@ -14,6 +14,7 @@ __all__, __getattr__, __dir__ = lazy_exports(
     {
         "client.bearer": "Bearer",
         "client.file_tokens": "FileTokens",
+        "client.grants": "ClientCredentials TokenExchange WorkloadIdentity",
         "client.keyring_tokens": "KeyringTokens",
         "client.oauth": "OAuth",
         "client.token_store": "MemoryTokens StoredLogin TokenStorage",

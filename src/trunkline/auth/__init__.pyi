@@ -1,6 +1,9 @@
 # Generated from __init__.py by tools/generate_exports.py: run `make exports`.
 from .client.bearer import Bearer as Bearer
 from .client.file_tokens import FileTokens as FileTokens
+from .client.grants import ClientCredentials as ClientCredentials
+from .client.grants import TokenExchange as TokenExchange
+from .client.grants import WorkloadIdentity as WorkloadIdentity
 from .client.keyring_tokens import KeyringTokens as KeyringTokens
 from .client.oauth import OAuth as OAuth
 from .client.token_store import MemoryTokens as MemoryTokens
@@ -27,6 +30,7 @@ __all__ = [
     "AuthSettings",
     "Bearer",
     "Chain",
+    "ClientCredentials",
     "Credential",
     "Dpop",
     "FileTokens",
@@ -39,7 +43,9 @@ __all__ = [
     "Principal",
     "SigningKey",
     "StoredLogin",
+    "TokenExchange",
     "TokenStorage",
     "Verifier",
     "VerifierUnavailable",
+    "WorkloadIdentity",
 ]

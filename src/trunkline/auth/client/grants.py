@@ -30,9 +30,11 @@ from .server_url import check_secure
 
 if TYPE_CHECKING:
     from ..jose import SigningKey
+    from .discovery import MetadataDiscovery
     from .grant_session import GrantSession
-    from .protected_server import ProtectedServer, ServerDiscovery
+    from .protected_server import ProtectedServer
     from .token_endpoint import IssuedToken
+    from .token_store import TokenStorage
 
 __all__ = ["ClientCredentials", "TokenExchange", "WorkloadIdentity"]
 
@@ -51,6 +53,8 @@ class _MachineGrant:
         issuer: str | None,
         dpop: bool | SigningKey,
         allow_http: bool,
+        storage: TokenStorage | None = None,
+        client_id: str = "",
     ) -> None:
         if isinstance(scopes, str):
             raise TypeError("scopes= is a list of texts")
@@ -59,6 +63,9 @@ class _MachineGrant:
         self._issuers: dict[str, str] = {}
         self._issuer = issuer
         self._key = signing_key_of(dpop)
+        self._has_own_key = not isinstance(dpop, bool)
+        self._storage = storage
+        self._client_id = client_id
         self._allow_http = allow_http
 
     def for_server(
@@ -74,23 +81,27 @@ class _MachineGrant:
             ValueError: the connection to it is neither encrypted nor to this machine.
         """
         # Imported here: a configuration is made before anything is requested.
+        from .discovery import MetadataDiscovery
         from .grant_session import GrantSession
-        from .protected_server import ServerDiscovery
 
         check_secure(url, allow_http=self._allow_http)
         proofs = None if self._key is None else ClientProofs(self._key)
         return GrantSession(
             self,
-            ServerDiscovery(url, context=context, is_private=is_private),
+            MetadataDiscovery(url, context=context, is_private=is_private),
             issuer=self._issuer or self._issuers.get(url),
             on_issuer=lambda issuer: self._issuers.__setitem__(url, issuer),
             scopes=self._scopes,
             proofs=proofs,
+            has_own_key=self._has_own_key,
+            storage=self._storage,
+            url=url,
+            client_id=self._client_id,
         )
 
     async def obtain(
         self,
-        discovery: ServerDiscovery,
+        discovery: MetadataDiscovery,
         server: ProtectedServer,
         scopes: Collection[str],
         proofs: ClientProofs | None,
@@ -108,7 +119,8 @@ class ClientCredentials(_MachineGrant):
     `client_secret` is a text or a function; `method` is client_secret_basic or client_secret_post
     where the authorization server does not list what it supports. `issuer` is the authorization
     server that the credential is for. Without one, the first that a server names gets it: give one
-    unless you trust the server. `dpop` binds the tokens to a key.
+    unless you trust the server. `dpop` binds the tokens to a key. Clients with the same `storage`
+    share the token.
     """
 
     def __init__(
@@ -122,9 +134,10 @@ class ClientCredentials(_MachineGrant):
         scopes: Collection[str] = (),
         issuer: str | None = None,
         dpop: bool | SigningKey = False,
+        storage: TokenStorage | None = None,
         allow_http: bool = False,
     ) -> None:
-        super().__init__(scopes, issuer, dpop, allow_http)
+        super().__init__(scopes, issuer, dpop, allow_http, storage, client_id)
         if client_secret is None and private_key is None:
             raise TypeError("ClientCredentials needs client_secret or private_key")
         self._identity = ClientIdentity(
@@ -140,7 +153,7 @@ class ClientCredentials(_MachineGrant):
 
     async def obtain(
         self,
-        discovery: ServerDiscovery,
+        discovery: MetadataDiscovery,
         server: ProtectedServer,
         scopes: Collection[str],
         proofs: ClientProofs | None,
@@ -201,7 +214,7 @@ class TokenExchange(_MachineGrant):
 
     async def obtain(
         self,
-        discovery: ServerDiscovery,
+        discovery: MetadataDiscovery,
         server: ProtectedServer,
         scopes: Collection[str],
         proofs: ClientProofs | None,
@@ -214,9 +227,11 @@ class TokenExchange(_MachineGrant):
             "subject_token": await self._id_token.read(),
             "subject_token_type": ID_TOKEN,
         }
-        idp = await discovery.endpoint(
-            self._idp_issuer or self._idp_endpoint or "", self._idp_endpoint
-        )
+        # Imported here: a configuration is made before anything is requested.
+        from .protected_server import token_endpoint
+
+        issuer = self._idp_issuer or self._idp_endpoint or ""
+        idp = await token_endpoint(discovery, issuer, self._idp_endpoint)
         granted = await idp.request(form, self._at_idp, is_for_server=False)
         if granted.issued_token_type != ID_JAG:
             raise AuthorizationFailed(
@@ -250,7 +265,7 @@ class WorkloadIdentity(_MachineGrant):
     ) -> None:
         super().__init__(scopes, issuer, dpop, allow_http)
         self._assertion = SecretSource("the assertion", assertion, env=env, file=file)
-        self._client_id = client_id
+        self._sent_client_id = client_id
         # The digest of an assertion that was refused.
         self._refused = b""
 
@@ -259,7 +274,7 @@ class WorkloadIdentity(_MachineGrant):
 
     async def obtain(
         self,
-        discovery: ServerDiscovery,
+        discovery: MetadataDiscovery,
         server: ProtectedServer,
         scopes: Collection[str],
         proofs: ClientProofs | None,
@@ -272,8 +287,8 @@ class WorkloadIdentity(_MachineGrant):
                 "the authorization server has refused this assertion before", step="token"
             )
         form = {**_form(JWT_BEARER, server, scopes), "assertion": assertion}
-        if self._client_id is not None:
-            form["client_id"] = self._client_id
+        if self._sent_client_id is not None:
+            form["client_id"] = self._sent_client_id
         try:
             return await server.endpoint.request(form, None, proofs)
         except AuthorizationFailed as error:

@@ -117,7 +117,7 @@ class OAuthSession:
         login = self._login
         if login is None or not login.access_token:
             return b""
-        if login.is_due and login.refresh_token is not None:
+        if login.has_ended and login.refresh_token is not None:
             return None
         self._sent += 1
         line = f"authorization: {login.token_type} {login.access_token}\r\n"
@@ -133,7 +133,7 @@ class OAuthSession:
                 self._use(await self._load())
                 self._is_loaded = True
             login = self._login
-            if login is not None and login.is_due and login.refresh_token is not None:
+            if login is not None and login.has_ended and login.refresh_token is not None:
                 async with self._step(failures):
                     await self._refresh(login)
 
@@ -161,11 +161,11 @@ class OAuthSession:
                     await self._reauthorize(challenge)
             return True
 
-    def responded(self, url: str, headers: list[tuple[bytes, bytes]]) -> None:
+    def responded(self, url: str, status: int, headers: list[tuple[bytes, bytes]]) -> None:
         """Take the nonce for the next request, and note that a request was accepted."""
         if self._proofs is not None:
             self._proofs.take_nonce(url, headers)
-        if self._in_a_row and not any(name == b"www-authenticate" for name, _ in headers):
+        if status not in (401, 403):
             self._in_a_row = 0
 
     # -- refusals ----------------------------------------------------------------------------

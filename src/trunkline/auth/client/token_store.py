@@ -111,9 +111,11 @@ class StoredLogin(Struct, kw_only=True, omit_defaults=True):
         return [("", repr(self))]
 
     @property
-    def is_due(self) -> bool:
-        """Whether the token has ended, or may have when a request arrives."""
-        return self.renew_at is not None and time.time() >= self.renew_at
+    def has_ended(self) -> bool:
+        """Whether the token has ended, or will before a request arrives."""
+        if self.renew_at is None:
+            return self.expires_at is not None and time.time() >= self.expires_at - EARLY_S
+        return time.time() >= self.renew_at
 
     def with_token(self, token: IssuedToken) -> StoredLogin:
         """Return the login with a token that was just issued."""
