@@ -76,6 +76,8 @@ async def connected(url: str, storage: Tokens, mode: str = "auto") -> AsyncItera
         redirect_handler=open_browser,
         callback_handler=wait_for_answer,
     )
-    async with httpx2.AsyncClient(auth=auth, trust_env=False, timeout=20) as http:
-        async with Client(streamable_http_client(url, http_client=http), mode=mode) as client:
-            yield client
+    async with (
+        httpx2.AsyncClient(auth=auth, trust_env=False, timeout=20) as http,
+        Client(streamable_http_client(url, http_client=http), mode=mode) as client,
+    ):
+        yield client

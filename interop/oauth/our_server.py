@@ -1,6 +1,6 @@
 """Our server, protected by tokens of an authorization server.
 
-    python -m interop.oauth.our_server PORT ISSUER [dpop]
+python -m interop.oauth.our_server PORT ISSUER [dpop]
 """
 
 from __future__ import annotations

@@ -226,7 +226,9 @@ async def _outcome(work: Awaitable[None]) -> str:
 
 def main() -> int:
     """Run the checks that were asked for."""
-    parser = argparse.ArgumentParser(prog="interop.oauth.run", description=__doc__.partition("\n")[0])
+    parser = argparse.ArgumentParser(
+        prog="interop.oauth.run", description=__doc__.partition("\n")[0]
+    )
     parser.add_argument("--only", default="", help="part of the name of a check")
     args = parser.parse_args()
     faulthandler.dump_traceback_later(LIMIT, exit=True)
