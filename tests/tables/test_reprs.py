@@ -110,6 +110,8 @@ OURS: Final = {
 # the field has is in the rest, or makes the repr raise.
 TYPED: Final = {
     "auth.client.bearer.Bearer": "shows where the token is, by its SecretSource",
+    "auth.client.login.redirect.LoopbackListener": "the number of its port",
+    "auth.client.oauth.OAuth": "the client id, redacted",
     "auth.server.resource_server.ResourceServer": "its URL, and the kinds of its verifiers",
     "auth.server.settings.AuthSettings": "the kinds of its verifiers",
     "client.client.Client": "the name of the server, redacted",
