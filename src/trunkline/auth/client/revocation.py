@@ -10,15 +10,15 @@ The rules that live here, and only here:
 
 from __future__ import annotations
 
-import asyncio
 import ssl
 from typing import Final
-from urllib.parse import urlencode, urlsplit
+from urllib.parse import urlencode
 
 from ...errors import AuthorizationFailed, TransportError
-from ...transports.http.client.fetch import fetch, is_public_address
+from ...transports.http.client.fetch import fetch
 from .client_authentication import ClientIdentity
 from .discovery import MetadataDiscovery
+from .server_url import has_public_address
 from .token_store import StoredLogin
 
 __all__ = ["revoke"]
@@ -34,7 +34,7 @@ async def revoke(login: StoredLogin, *, context: ssl.SSLContext | None = None) -
     Raises:
         AuthorizationFailed: the authorization server cannot be reached, or refused.
     """
-    is_private = not await _is_public(login.issuer)
+    is_private = not await has_public_address(login.issuer)
     discovery = MetadataDiscovery(login.server, context=context, is_private=lambda: is_private)
     found = await discovery.issuer(login.issuer, is_legacy=login.is_legacy)
     url = found.revocation_endpoint
@@ -70,13 +70,3 @@ async def revoke(login: StoredLogin, *, context: ssl.SSLContext | None = None) -
                 step="revocation",
             )
     return True
-
-
-async def _is_public(url: str) -> bool:
-    """Return True if a host has a public address, or cannot be looked up."""
-    host = urlsplit(url).hostname or ""
-    try:
-        found = await asyncio.get_running_loop().getaddrinfo(host, None)
-    except OSError:
-        return True
-    return any(is_public_address(str(address[0])) for *_, address in found)

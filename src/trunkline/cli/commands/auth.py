@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 import argparse
-import time
-from typing import Any, Final
+from typing import Final
 
-from ...errors import AuthorizationFailed, visible
+from ...errors import AuthorizationFailed
 from ..exit_codes import PROBLEMS_FOUND, SUCCESS
 from ..output.reports import emit
-from ..output.terminal import columns, print_json, tell
+from ..output.terminal import print_json, tell
 
 __all__ = ["EXAMPLES", "FORMAT", "configure", "run"]
 
@@ -18,7 +17,6 @@ EXAMPLES: Final = """\
 trunkline auth status
 trunkline auth status https://mcp.example.org/mcp --json
 """
-_UNITS: Final = ((86_400, "d"), (3600, "h"), (60, "min"), (1, "s"))
 
 
 def configure(parser: argparse.ArgumentParser) -> None:
@@ -39,10 +37,11 @@ def run(options: argparse.Namespace) -> int:
     # Imported here: help needs none of it.
     from ...auth.client.file_tokens import FileTokens
     from ...auth.client.token_store import StoredLogin, server_key
+    from ..connect.login import login_facts, login_text
 
     tokens = FileTokens()
     wanted = None if options.url is None else server_key(_server(options.url))
-    logins: list[dict[str, Any]] = []
+    logins: list[StoredLogin] = []
     problems: list[str] = []
     try:
         for found in tokens.records():
@@ -53,14 +52,15 @@ def run(options: argparse.Namespace) -> int:
             if login is None or not (login.access_token or login.refresh_token):
                 continue
             if wanted in (None, server_key(login.server)):
-                logins.append(_facts(login))
+                logins.append(login)
     except AuthorizationFailed as error:
         problems.append(str(error))
-    logins.sort(key=lambda each: str(each["server"]))
+    logins.sort(key=lambda each: each.server)
     if options.json:
-        print_json({"format": FORMAT, "folder": tokens.path, "logins": logins})
+        shown = [login_facts(each) for each in logins]
+        print_json({"format": FORMAT, "folder": tokens.path, "logins": shown})
     else:
-        emit("\n\n".join(_text(each) for each in logins) if logins else "no logins are kept")
+        emit("\n\n".join(map(login_text, logins)) if logins else "no logins are kept")
     for problem in problems:
         tell(f"trunkline auth: {problem}")
     return SUCCESS if logins and not problems else PROBLEMS_FOUND
@@ -71,51 +71,3 @@ def _server(url: str) -> str:
     from ..connect.target import parse_http_address
 
     return server_url(parse_http_address(url))
-
-
-def _facts(login: Any) -> dict[str, Any]:
-    """Return what is shown of a login."""
-    from datetime import UTC, datetime
-
-    end = None
-    if login.expires_at is not None:
-        end = datetime.fromtimestamp(login.expires_at, UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
-    return {
-        "server": login.server,
-        "issuer": login.issuer,
-        "client_id": login.client_id,
-        "scopes": login.scopes,
-        "expires_at": end,
-        "is_expired": login.expires_at is not None and login.expires_at <= time.time(),
-        "is_refreshable": login.refresh_token is not None,
-        "is_bound_to_key": login.dpop_key is not None,
-    }
-
-
-def _text(login: dict[str, Any]) -> str:
-    def shown(name: str) -> str:
-        return visible(str(login[name]), kept="")
-
-    return columns(
-        [
-            ("server", shown("server")),
-            ("issuer", shown("issuer")),
-            ("client", shown("client_id")),
-            ("scopes", visible(" ".join(login["scopes"]), kept="") or "none"),
-            ("access ends", _end(login)),
-            ("refreshable", "yes" if login["is_refreshable"] else "no: log in again after that"),
-            ("bound to key", "yes" if login["is_bound_to_key"] else ""),
-        ]
-    )
-
-
-def _end(login: dict[str, Any]) -> str:
-    if login["expires_at"] is None:
-        return "unknown"
-    from datetime import UTC, datetime
-
-    end = datetime.strptime(login["expires_at"], "%Y-%m-%dT%H:%M:%SZ").replace(tzinfo=UTC)
-    seconds = int(abs(end.timestamp() - time.time()))
-    size, unit = next(((size, unit) for size, unit in _UNITS if seconds >= size), (1, "s"))
-    span = f"{seconds // size} {unit}"
-    return f"{login['expires_at']}, {span} ago" if login["is_expired"] else f"in {span}"

@@ -9,17 +9,28 @@ The rules that live here, and only here:
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+import time
+from typing import TYPE_CHECKING, Any, Final
 
 from ...auth.client.file_tokens import FileTokens
 from ...auth.client.token_store import StoredLogin, server_key
-from ...errors import AuthorizationFailed
+from ...errors import visible
 from ..command import UsageError
+from ..output.terminal import columns
 
 if TYPE_CHECKING:
     from ...transports.addresses import Http, Ws
 
-__all__ = ["check_auth", "find_login", "kept_login", "server_url"]
+__all__ = [
+    "check_auth",
+    "find_login",
+    "kept_login",
+    "login_facts",
+    "login_text",
+    "server_url",
+]
+
+_UNITS: Final = ((86_400, "d"), (3600, "h"), (60, "min"), (1, "s"))
 
 
 def check_auth() -> None:
@@ -63,7 +74,55 @@ def kept_login(address: Http | Ws) -> Any:
     check_auth()
     from ...auth.client.oauth import OAuth
 
-    def refuse(*_: Any) -> Any:
-        raise AuthorizationFailed("the login has ended", step="authorization")
+    return OAuth(storage=FileTokens(), interactive=False)
 
-    return OAuth(storage=FileTokens(), on_authorize=refuse)
+
+def login_facts(login: StoredLogin) -> dict[str, Any]:
+    """Return what is shown of a login."""
+    from datetime import UTC, datetime
+
+    end = None
+    if login.expires_at is not None:
+        end = datetime.fromtimestamp(login.expires_at, UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
+    return {
+        "server": login.server,
+        "issuer": login.issuer,
+        "client_id": login.client_id,
+        "scopes": login.scopes,
+        "expires_at": end,
+        "is_expired": login.expires_at is not None and login.expires_at <= time.time(),
+        "is_refreshable": login.refresh_token is not None,
+        "is_bound_to_key": login.dpop_key is not None,
+    }
+
+
+def login_text(login: StoredLogin) -> str:
+    """Return what is shown of a login, for people."""
+    facts = login_facts(login)
+
+    def shown(name: str) -> str:
+        return visible(str(facts[name]), kept="")
+
+    return columns(
+        [
+            ("server", shown("server")),
+            ("issuer", shown("issuer")),
+            ("client", shown("client_id")),
+            ("scopes", visible(" ".join(facts["scopes"]), kept="") or "none"),
+            ("access ends", _end(facts)),
+            ("refreshable", "yes" if facts["is_refreshable"] else "no: log in again after that"),
+            ("bound to key", "yes" if facts["is_bound_to_key"] else ""),
+        ]
+    )
+
+
+def _end(login: dict[str, Any]) -> str:
+    if login["expires_at"] is None:
+        return "unknown"
+    from datetime import UTC, datetime
+
+    end = datetime.strptime(login["expires_at"], "%Y-%m-%dT%H:%M:%SZ").replace(tzinfo=UTC)
+    seconds = int(abs(end.timestamp() - time.time()))
+    size, unit = next(((size, unit) for size, unit in _UNITS if seconds >= size), (1, "s"))
+    span = f"{seconds // size} {unit}"
+    return f"{login['expires_at']}, {span} ago" if login["is_expired"] else f"in {span}"
