@@ -16,6 +16,8 @@ __all__, __getattr__, __dir__ = lazy_exports(
         "client.file_tokens": "FileTokens",
         "client.grants": "ClientCredentials TokenExchange WorkloadIdentity",
         "client.keyring_tokens": "KeyringTokens",
+        "client.oauth": "OAuth",
+        "client.token_store": "MemoryTokens StoredLogin TokenStorage",
         "jose": "SigningKey",
         "principal": "Principal",
         "server.api_keys": "ApiKey ApiKeys",

@@ -5,6 +5,10 @@ from .client.grants import ClientCredentials as ClientCredentials
 from .client.grants import TokenExchange as TokenExchange
 from .client.grants import WorkloadIdentity as WorkloadIdentity
 from .client.keyring_tokens import KeyringTokens as KeyringTokens
+from .client.oauth import OAuth as OAuth
+from .client.token_store import MemoryTokens as MemoryTokens
+from .client.token_store import StoredLogin as StoredLogin
+from .client.token_store import TokenStorage as TokenStorage
 from .jose import SigningKey as SigningKey
 from .principal import Principal as Principal
 from .server.api_keys import ApiKey as ApiKey
@@ -34,9 +38,13 @@ __all__ = [
     "InvalidCredential",
     "JwtBearer",
     "KeyringTokens",
+    "MemoryTokens",
+    "OAuth",
     "Principal",
     "SigningKey",
+    "StoredLogin",
     "TokenExchange",
+    "TokenStorage",
     "Verifier",
     "VerifierUnavailable",
     "WorkloadIdentity",

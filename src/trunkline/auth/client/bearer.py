@@ -114,7 +114,7 @@ class BearerAuth:
             return False  # not about the token, as far as the server says
         raise failure
 
-    def responded(self, url: str, headers: list[tuple[bytes, bytes]]) -> None:
+    def responded(self, url: str, status: int, headers: list[tuple[bytes, bytes]]) -> None:
         """Ignore the headers of a response."""
 
 

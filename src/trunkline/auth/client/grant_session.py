@@ -157,7 +157,7 @@ class GrantSession:
             await self._obtain(server, self._wanted(challenge, server))
             return True
 
-    def responded(self, url: str, headers: list[tuple[bytes, bytes]]) -> None:
+    def responded(self, url: str, status: int, headers: list[tuple[bytes, bytes]]) -> None:
         """Take the nonce for the next request."""
         if self._proofs is not None:
             self._proofs.take_nonce(url, headers)

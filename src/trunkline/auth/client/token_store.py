@@ -19,18 +19,22 @@ import threading
 import time
 from collections.abc import AsyncIterator
 from contextlib import AbstractAsyncContextManager, asynccontextmanager
-from typing import Final, Protocol
+from typing import TYPE_CHECKING, Final, Protocol
 from urllib.parse import urlsplit
 
 from msgspec import DecodeError, Struct
 from msgspec.json import Decoder, encode
+from msgspec.structs import replace
 
 from ...concurrency.backoff import backoff
 from ...redaction import HIDDEN, show
 
+if TYPE_CHECKING:
+    from .token_endpoint import IssuedToken
+
 __all__ = ["KeyLocks", "MemoryTokens", "StoredLogin", "TokenStorage", "server_key"]
 
-# A token that ends within this time is renewed: a request takes time to arrive.
+# A token that ends within this time, in seconds, is renewed: a request takes time to arrive.
 EARLY_S: Final = 10.0
 _FIRST_WAIT_S: Final = 0.005
 _LONGEST_WAIT_S: Final = 0.1
@@ -92,6 +96,8 @@ class StoredLogin(Struct, kw_only=True, omit_defaults=True):
     token_type: str = "Bearer"
     # Unix time in seconds; None if the authorization server did not say.
     expires_at: float | None = None
+    # When it is to be renewed, before it ends.
+    renew_at: float | None = None
     refresh_token: str | None = None
     # What was asked for.
     scopes: list[str] = []
@@ -107,7 +113,23 @@ class StoredLogin(Struct, kw_only=True, omit_defaults=True):
     @property
     def has_ended(self) -> bool:
         """Whether the token has ended, or will before a request arrives."""
-        return self.expires_at is not None and time.time() >= self.expires_at - EARLY_S
+        if self.renew_at is None:
+            return self.expires_at is not None and time.time() >= self.expires_at - EARLY_S
+        return time.time() >= self.renew_at
+
+    def with_token(self, token: IssuedToken) -> StoredLogin:
+        """Return the login with a token that was just issued."""
+        ends, now = token.expires_at, time.time()
+        return replace(
+            self,
+            access_token=token.access_token,
+            token_type=token.token_type,
+            expires_at=ends,
+            # Of a short life, half of it.
+            renew_at=None if ends is None else ends - min(EARLY_S, (ends - now) / 2),
+            # One that is not rotated stays valid.                       [RFC 6749, section 6]
+            refresh_token=token.refresh_token or self.refresh_token,
+        )
 
     def without_tokens(self) -> StoredLogin:
         """Return the registration alone."""
