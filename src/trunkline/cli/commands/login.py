@@ -132,7 +132,7 @@ def _secret(options: argparse.Namespace) -> str | None:
 async def _log_in(
     address: Http | Ws, options: argparse.Namespace, secret: str | None
 ) -> StoredLogin:
-    from ...auth.client.file_tokens import FileTokens
+    from ...auth.client.storage.file_tokens import FileTokens
     from ...auth.client.token_store import MemoryTokens, StoredLogin, server_key
     from ..connect.login import server_url
 

@@ -19,13 +19,17 @@ _PROG: Final = "trunkline logout"
 
 def configure(parser: argparse.ArgumentParser) -> None:
     """Declare the arguments."""
-    parser.add_argument("url", metavar="URL", help="the server: http://HOST:PORT/PATH or https://HOST/PATH")
+    parser.add_argument(
+        "url", metavar="URL", help="the server: http://HOST:PORT/PATH or https://HOST/PATH"
+    )
     parser.add_argument(
         "--local",
         action="store_true",
         help="delete the login here alone; do not ask the authorization server to revoke it",
     )
-    parser.add_argument("--tls-ca", metavar="FILE", help="CA certificates to trust; default: the system's")
+    parser.add_argument(
+        "--tls-ca", metavar="FILE", help="CA certificates to trust; default: the system's"
+    )
 
 
 def run(options: argparse.Namespace) -> int:
@@ -33,7 +37,7 @@ def run(options: argparse.Namespace) -> int:
     # Imported here: help needs none of it.
     import asyncio
 
-    from ...auth.client.file_tokens import FileTokens
+    from ...auth.client.storage.file_tokens import FileTokens
     from ...auth.client.token_store import StoredLogin, server_key
     from ..connect.login import check_auth, server_url
     from ..connect.target import parse_http_address

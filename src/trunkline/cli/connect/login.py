@@ -12,7 +12,7 @@ from __future__ import annotations
 import time
 from typing import TYPE_CHECKING, Any, Final
 
-from ...auth.client.file_tokens import FileTokens
+from ...auth.client.storage.file_tokens import FileTokens
 from ...auth.client.token_store import StoredLogin, server_key
 from ...errors import visible
 from ..command import UsageError

@@ -396,7 +396,7 @@ def parse_http_address(text: str, options: argparse.Namespace | None = None) -> 
 def _has_logins() -> bool:
     """Return True if there is a folder of logins.
 
-    As `default_folder` of `auth.client.file_tokens`, which is not loaded for those without one.
+    As `default_folder` of the files of `auth`, which are not loaded for users without one.
     """
     state = os.environ.get("XDG_STATE_HOME", "")
     if not os.path.isabs(state):

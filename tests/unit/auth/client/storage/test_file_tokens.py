@@ -12,8 +12,8 @@ from pathlib import Path
 
 import pytest
 
-from trunkline.auth.client import file_lock as locks
-from trunkline.auth.client.file_tokens import MAX_FILE_BYTES, FileTokens, default_folder
+from trunkline.auth.client.storage import file_lock as locks
+from trunkline.auth.client.storage.file_tokens import MAX_FILE_BYTES, FileTokens, default_folder
 from trunkline.errors import AuthorizationFailed
 
 KEY = "https://files.example.org/mcp https://login.example.org"
@@ -181,8 +181,8 @@ def test_the_default_folder_follows_xdg_state_home(
 
 COUNT = """
 import asyncio, sys
-from trunkline.auth.client.file_tokens import FileTokens
-from trunkline.auth.client import file_lock
+from trunkline.auth.client.storage.file_tokens import FileTokens
+from trunkline.auth.client.storage import file_lock
 
 if sys.argv[2] == "without-flock":
     file_lock.fcntl = None
@@ -210,7 +210,7 @@ def test_processes_that_count_together_lose_nothing(tmp_path: Path, kind: str) -
 
 HOLD = """
 import asyncio, sys
-from trunkline.auth.client.file_tokens import FileTokens
+from trunkline.auth.client.storage.file_tokens import FileTokens
 
 async def main():
     async with FileTokens(sys.argv[1]).lock("key"):

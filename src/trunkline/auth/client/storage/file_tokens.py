@@ -19,8 +19,8 @@ from collections.abc import Iterator
 from contextlib import AbstractAsyncContextManager
 from typing import Final
 
-from ...errors import AuthorizationFailed
-from ...redaction import show
+from ....errors import AuthorizationFailed
+from ....redaction import show
 from .file_lock import file_lock
 
 __all__ = ["FileTokens", "default_folder"]
