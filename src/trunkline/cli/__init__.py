@@ -26,7 +26,7 @@ _GROUPS = {
         "ping": "check that a server answers, and how fast",
     },
     "log in at a server": {
-        "login": "log in at a server over HTTP, for all other verbs",
+        "login": "log in at a server, for all other verbs",
         "logout": "revoke a login and delete it",
         "auth": "show the logins that are kept",
     },

@@ -108,7 +108,7 @@ def login_text(login: StoredLogin) -> str:
             ("server", shown("server")),
             ("issuer", shown("issuer")),
             ("client", shown("client_id")),
-            ("scopes", visible(" ".join(facts["scopes"]), kept="") or "none"),
+            ("scopes", visible(" ".join(facts["scopes"]), kept="") or "those of the server"),
             ("access ends", _end(facts)),
             ("refreshable", "yes" if facts["is_refreshable"] else "no: log in again after that"),
             ("bound to key", "yes" if facts["is_bound_to_key"] else ""),

@@ -696,7 +696,7 @@ def _transport_name(target: str | None) -> str:
 def _sentence(error: TrunklineError, options: argparse.Namespace) -> str:
     """Return what happened, what the server added to it, and what to do."""
     if isinstance(error, AuthorizationFailed):
-        return f"{error}{login_advice(options)}"
+        return _refused_sentence(error, options)
     if isinstance(error, RemoteProtocolError):
         return f"the server broke a rule of the protocol: {error}"
     if isinstance(error, TransportError) and error.exit_status == 0 and not options.verbose:
@@ -716,14 +716,15 @@ def _sentence(error: TrunklineError, options: argparse.Namespace) -> str:
     return f"the server refused {text}{kind}){data}{advice}"
 
 
-def login_advice(options: argparse.Namespace) -> str:
-    """Return how to log in, unless the caller has sent a credential of its own."""
-    has_own = any(
-        word.lower().startswith("authorization=") for word in (*options.header, *options.header_env)
-    )
-    if has_own or not is_http(options.target):
-        return ""
-    return f"\n  log in: trunkline login {visible(options.target, kept='')}"
+def _refused_sentence(error: AuthorizationFailed, options: argparse.Namespace) -> str:
+    """Return why a server refused, and how to log in unless a header had a credential."""
+    target = visible(options.target or "", kept="")
+    words = (*options.header, *options.header_env)
+    if any(word.lower().startswith("authorization=") for word in words):
+        return f"{target} refused the Authorization header"
+    if error.step == "request" and error.error is None:
+        return f"{target} asks for a login\n  log in: trunkline login {target}"
+    return f"{error}\n  log in: trunkline login {target}"
 
 
 def _status(error: TrunklineError) -> int:
