@@ -294,6 +294,8 @@ class SigningKey:
             raise InvalidKey("the JWK is for another algorithm")
         key_id = given.get("kid")
         try:
+            if given.get("kty") not in ("RSA", "EC", "OKP"):
+                raise TypeError("not an asymmetric key")
             key = jwk.import_key(dict(given))
         except _UNUSABLE:
             raise InvalidKey("the JWK is not a private key that can be used") from None
