@@ -275,9 +275,10 @@ def test_id_tokens_and_refresh_tokens_are_refused(change: dict[str, Any]) -> Non
         *(-1, 1e300, 10**30, 253_402_300_800),
     ],
 )
-def test_a_time_that_is_not_a_usual_number_is_refused(value: object) -> None:
+def test_a_time_that_is_not_a_usual_number_is_refused(value: Any) -> None:
     for name in ("exp", "nbf", "iat"):
-        assert refused(token(**{name: value})) == TIME
+        changes: dict[str, Any] = {name: value}
+        assert refused(token(**changes)) == TIME
 
 
 @for_each("text", [b"NaN", b"Infinity", b"-Infinity", b"1e999", b"0x7fffffff", b"1" * 5000])
@@ -433,7 +434,8 @@ def test_the_tenant_is_that_of_the_claim() -> None:
     assert accepted(token(tid="acme"), tenant_claim="tid").tenant == "acme"
     assert accepted(token(tid="acme")).tenant is None
     assert accepted(token(), tenant_claim="tid").tenant is None
-    for value in ("", 1, ["acme"], {}, True):
+    wrong: list[Any] = ["", 1, ["acme"], {}, True]
+    for value in wrong:
         text = refused(token(tid=value), tenant_claim="tid")
         assert text == "The tenant of the token is malformed"
 
@@ -510,7 +512,7 @@ async def test_a_token_of_an_authorization_server_is_accepted() -> None:
 
 
 def hostile_tokens() -> list[str]:
-    marked = {"sub": "CANARY-sub", "jti": "CANARY-jti"}
+    marked: dict[str, Any] = {"sub": "CANARY-sub", "jti": "CANARY-jti"}
     return [
         token(**marked, aud="CANARY-aud"),
         token(**marked, exp="CANARY-exp"),
