@@ -56,6 +56,7 @@ if TYPE_CHECKING:
     from opentelemetry.metrics import MeterProvider
     from opentelemetry.trace import TracerProvider
 
+    from ..auth.server.settings import Auth
     from ..store.base import Store
     from ..transports.addresses import Http, Tcp, Unix
     from ..transports.base import Transport
@@ -116,6 +117,9 @@ class Server:
         subscribe: False for a server whose resources cannot be subscribed to.
         store: where tasks are kept; memory by default.
         tasks: how long tasks are kept and how many may run.
+        auth: how callers are recognised, on every listener that has no `auth` of its own: a
+            verifier of `trunkline.auth`, a list of them, a function of the request, or
+            `AuthSettings`. Without it callers are anonymous.
 
     Raises:
         TypeError: an option has the wrong type.
@@ -147,6 +151,7 @@ class Server:
         subscribe: bool = True,
         store: Store | None = None,
         tasks: TaskSettings = TaskSettings(),  # noqa: B008  # immutable
+        auth: Auth | None = None,
     ) -> None:
         options.check_server(
             name=name,
@@ -195,6 +200,7 @@ class Server:
             subscribe=subscribe,
             store=store,
             tasks=tasks,
+            auth=auth,
         )
         for extension in extensions:
             self.add_extension(extension)
@@ -781,6 +787,7 @@ class Server:
         *,
         limits: HttpLimits | SocketLimits | None = None,
         http: HttpSettings | None = None,
+        auth: Auth | None = None,
     ) -> None:
         """Serve until the client ends the connection, or SIGTERM or SIGINT comes.
 
@@ -790,7 +797,8 @@ class Server:
             app.run("unix:/run/weather.sock")       a Unix socket
 
         Returns after open requests were answered. `limits` bounds the connections: `HttpLimits`
-        for HTTP, `SocketLimits` for sockets. `http` is which requests are admitted.
+        for HTTP, `SocketLimits` for sockets. `http` is which requests are admitted, and `auth` how
+        callers are recognised, in place of that of the server.
 
         Raises:
             ValueError: the text is not an address.
@@ -803,7 +811,7 @@ class Server:
         elif isinstance(address, str) and address in RUN_TRANSPORTS:
             raise ValueError(f"cannot run on {address!r}: {RUN_TRANSPORTS[address]}")
         else:
-            run.run_listening(self, address, limits, http=http)
+            run.run_listening(self, address, limits, http=http, auth=auth)
 
     @overload
     def listen(
@@ -811,6 +819,7 @@ class Server:
         address: Tcp | Unix,
         *,
         limits: SocketLimits | None = None,
+        auth: Auth | None = None,
         sock: socket.socket | Sequence[socket.socket] | None = None,
     ) -> ServerListener: ...
 
@@ -821,6 +830,7 @@ class Server:
         *,
         limits: HttpLimits | None = None,
         http: HttpSettings | None = None,
+        auth: Auth | None = None,
         sock: socket.socket | Sequence[socket.socket] | None = None,
     ) -> HttpListener: ...
 
@@ -831,6 +841,7 @@ class Server:
         *,
         limits: HttpLimits | SocketLimits | None = None,
         http: HttpSettings | None = None,
+        auth: Auth | None = None,
         sock: socket.socket | Sequence[socket.socket] | None = None,
     ) -> HttpListener | ServerListener: ...
 
@@ -840,12 +851,13 @@ class Server:
         *,
         limits: HttpLimits | SocketLimits | None = None,
         http: HttpSettings | None = None,
+        auth: Auth | None = None,
         sock: socket.socket | Sequence[socket.socket] | None = None,
     ) -> HttpListener | ServerListener:
         """Listen on an address inside an `async with`, beside other tasks of the event loop.
 
-        `limits` and `http` are as for `run`. `sock` is a bound socket to listen on in place of a
-        new one, or several.
+        `limits`, `http` and `auth` are as for `run`. `sock` is a bound socket to listen on in place
+        of a new one, or several.
 
         Raises:
             ValueError: the text is not an address, or `sock` holds no socket; HTTP on an address
@@ -855,7 +867,7 @@ class Server:
         # Imported here: a server on standard streams has no sockets.
         from .runtime.listen import listen
 
-        return listen(self._core, address, limits, http, sock)
+        return listen(self._core, address, limits, http, sock, auth)
 
     def asgi(
         self,
@@ -864,6 +876,7 @@ class Server:
         hosts: Sequence[str] = (),
         http: HttpSettings | None = None,
         limits: HttpLimits | None = None,
+        auth: Auth | None = None,
     ) -> AsgiApp:
         """Return the server as an ASGI application, to run by itself or to mount in another one.
 
@@ -878,6 +891,7 @@ class Server:
                 other are refused. They are added to those in `http`.
             http: as for `run`.
             limits: as for `run`; those of connections are up to the server that runs it.
+            auth: as for `run`.
 
         Raises:
             ValueError: the path or a host is not one, or a setting needs a socket of its own.
@@ -885,7 +899,7 @@ class Server:
         # Imported here: a server on standard streams has no HTTP.
         from .runtime.asgi import asgi
 
-        return asgi(self._core, path, hosts, http, limits)
+        return asgi(self._core, path, hosts, http, limits, auth)
 
     async def serve(self, transport: Transport) -> None:
         """Serve one connection until it ends; return after open requests were answered.

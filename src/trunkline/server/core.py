@@ -83,8 +83,11 @@ class ServerCore:
         subscribe: bool,
         store: Store | None,
         tasks: TaskSettings,
+        auth: Any = None,
     ) -> None:
         self.app = app
+        # How callers are recognised, unless a listener has its own.
+        self.auth = auth
         self.name = info.name
         self.info = info
         self.instructions = instructions

@@ -235,7 +235,7 @@ class Tasks:
         return TaskRecord(
             id=new_id(),
             tenant=context.tenant or "",
-            owner=context.principal,
+            owner=context._principal_key,
             form=form,
             tool=context.name,
             runner="",
@@ -286,8 +286,9 @@ class Tasks:
 
     def requestor(self, context: Context) -> str:
         """Return the identity that limits apply to: the principal, the client or the connection."""
-        if context.principal is not None:
-            return requestor_id(f"principal {context.tenant or ''}\0{context.principal}")
+        principal = context.principal
+        if principal is not None:
+            return requestor_id(f"principal {principal.key}")
         connection = context._connection
         client = connection.client_key
         if client is not None:
@@ -626,7 +627,7 @@ class Tasks:
             if running is None or running.form != "extension" or running.is_over:
                 continue
             theirs = running.context
-            if (theirs.principal, theirs.tenant) == (context.principal, context.tenant):
+            if theirs._principal_key == context._principal_key:
                 found.append(id)
         return found
 
