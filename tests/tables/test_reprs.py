@@ -113,6 +113,8 @@ TYPED: Final = {
     "auth.client.grants.ClientCredentials": "the identifier of the client",
     "auth.client.grants.TokenExchange": "the identifier of the client",
     "auth.client.grants.WorkloadIdentity": "where the assertion is, by its SecretSource",
+    "auth.client.login.redirect.LoopbackListener": "the number of its port",
+    "auth.client.oauth.OAuth": "the client id, redacted",
     "auth.server.resource_server.ResourceServer": "its URL, and the kinds of its verifiers",
     "auth.server.settings.AuthSettings": "the kinds of its verifiers",
     "client.client.Client": "the name of the server, redacted",
