@@ -115,7 +115,7 @@ def hosted_openly() -> Iterator[str]:
 
     async def main() -> None:
         async with files_server().listen("http://127.0.0.1:0/mcp") as listener:
-            found.append(f"http://127.0.0.1:{listener.address.port}/mcp")
+            found.append(str(listener.address))
             is_ready.set()
             await is_over.wait()
 
