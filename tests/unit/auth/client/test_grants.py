@@ -13,7 +13,7 @@ import pytest
 from msgspec.structs import replace
 
 from tests.cases import for_each
-from tests.unit.auth.client.scene import Scene, scene
+from tests.auth_scene import Scene, scene
 from trunkline.auth import (
     ClientCredentials,
     FileTokens,
