@@ -12,8 +12,8 @@ from typing import Any
 import pytest
 from msgspec.structs import replace
 
-from tests.cases import for_each
 from tests.auth_scene import Scene, scene
+from tests.cases import for_each
 from trunkline.auth import (
     ClientCredentials,
     FileTokens,
