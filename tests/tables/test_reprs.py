@@ -109,6 +109,7 @@ OURS: Final = {
 # What a peer fills in part, and whose repr shows the rest alone. A canary of another type than
 # the field has is in the rest, or makes the repr raise.
 TYPED: Final = {
+    "auth.client.bearer.Bearer": "shows where the token is, by its SecretSource",
     "auth.server.resource_server.ResourceServer": "its URL, and the kinds of its verifiers",
     "auth.server.settings.AuthSettings": "the kinds of its verifiers",
     "client.client.Client": "the name of the server, redacted",
