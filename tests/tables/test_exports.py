@@ -41,8 +41,8 @@ EXPORTS = {
         StoreLimits StoreUnavailable Stored SubscriptionEnded
     """,
     "trunkline.testing": """
-        AskedQuestion BothEras EraRun ErasDiffer UnansweredQuestion run_in_both_eras
-        run_in_both_eras_sync
+        Approval AskedQuestion AuthorizationServer BothEras ConsentRequest EraRun ErasDiffer
+        OAuthClient RecordedRequest UnansweredQuestion run_in_both_eras run_in_both_eras_sync
     """,
     "trunkline.transports": """
         Address Frame Http HttpLimits HttpOptions HttpRequest HttpSettings MemoryTransport

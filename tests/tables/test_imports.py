@@ -52,7 +52,7 @@ ALLOWED: dict[str, set[str]] = {
     "skills": {"errors", "redaction", "spec", "jsonrpc", "mcp", "server"},
     "testing": {
         *("errors", "redaction", "spec", "jsonrpc", "mcp", "judge", "store", "transports"),
-        *("server", "client", "auth"),
+        *("exception_text", "server", "client", "auth"),
     },
     "compat": {
         *("errors", "redaction", "spec", "jsonrpc", "mcp", "judge"),
@@ -112,6 +112,7 @@ SISTERS: dict[str, dict[str, set[str]]] = {
     "judge": {"types": set(), "messages": {"types"}, "rules": {"types"}, "diff": set()},
     "spec": {"mcp": set(), "profiles": set()},
     "compat": {"erlmcp": set()},
+    "testing": {"authorization_server": set()},
 }
 
 # Imports inside a function that point outward: a table of methods that loads the modules of a

@@ -12,6 +12,13 @@ from .._lazy_exports import lazy_exports
 __all__, __getattr__, __dir__ = lazy_exports(
     __name__,
     {
+        "jose": "SigningKey",
         "principal": "Principal",
+        "server.api_keys": "ApiKey ApiKeys",
+        "server.chain": "Chain",
+        "server.credential": "Credential InvalidCredential Verifier VerifierUnavailable",
+        "server.dpop": "Dpop",
+        "server.introspection": "Introspection",
+        "server.jwt_bearer": "JwtBearer",
     },
 )

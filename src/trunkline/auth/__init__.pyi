@@ -1,7 +1,29 @@
 # Generated from __init__.py by tools/generate_exports.py: run `make exports`.
+from .jose import SigningKey as SigningKey
 from .principal import Principal as Principal
+from .server.api_keys import ApiKey as ApiKey
+from .server.api_keys import ApiKeys as ApiKeys
+from .server.chain import Chain as Chain
+from .server.credential import Credential as Credential
+from .server.credential import InvalidCredential as InvalidCredential
+from .server.credential import Verifier as Verifier
+from .server.credential import VerifierUnavailable as VerifierUnavailable
+from .server.dpop import Dpop as Dpop
+from .server.introspection import Introspection as Introspection
+from .server.jwt_bearer import JwtBearer as JwtBearer
 
 
 __all__ = [
+    "ApiKey",
+    "ApiKeys",
+    "Chain",
+    "Credential",
+    "Dpop",
+    "Introspection",
+    "InvalidCredential",
+    "JwtBearer",
     "Principal",
+    "SigningKey",
+    "Verifier",
+    "VerifierUnavailable",
 ]

@@ -1,11 +1,17 @@
-"""Signed JSON: keys, key sets, compact signatures and thumbprints, on top of joserfc.
+"""Signed JSON: keys, compact signatures and thumbprints, on top of joserfc.
 
 The rules that live here, and only here:
 
 * Signatures are asymmetric. `none` and HMAC do not exist here: a public key can then never be
   taken for a shared secret.                                    [RFC 8725, sections 3.1, 3.2]
-* A key verifies the algorithms of its own type alone.          [RFC 8725, section 3.1]
+* A key verifies the algorithms of its own type alone, and if it names one, that one alone.
+                                                                [RFC 8725, section 3.1]
+* A token is verified with a key that the caller has, or chose by `kid`. Keys and URLs of keys in a
+  header (`jwk`, `jku`, `x5u`, `x5c`) are never followed.       [RFC 8725, section 3.10]
 * A header with `crit` is refused, because no extension of it is understood.  [RFC 7515, 4.1.11]
+* A member name occurs once in an object, and base64url has one spelling: two readers of a token
+  then read the same, and two tokens differ in what they say.   [RFC 7515, section 4; RFC 4648, 3.5]
+* Keys are bounded in size: the costs of a signature check are those of a usual key.
 * Keys, and what was signed with them, appear in no repr and no error.
 """
 
@@ -13,9 +19,11 @@ from __future__ import annotations
 
 import re
 import warnings
-from base64 import urlsafe_b64decode, urlsafe_b64encode
+from base64 import urlsafe_b64encode
+from binascii import a2b_base64
 from collections.abc import Mapping
 from functools import cache
+from json import JSONDecoder
 from typing import Any, Final
 
 from msgspec import DecodeError
@@ -36,6 +44,7 @@ __all__ = [
     "PublicKey",
     "SignedToken",
     "SigningKey",
+    "parse_object",
     "parse_token",
 ]
 
@@ -50,12 +59,22 @@ _BY_KEY: Final[dict[tuple[str, str], tuple[str, ...]]] = {
 ALGORITHMS: Final = tuple(name for names in _BY_KEY.values() for name in names)
 # Of a token; those of large identity providers have 2 to 8 KiB.
 MAX_TOKEN_BYTES: Final = 32 * 1024
+# A check with 8192 bits and a usual exponent takes 0.3 ms. A peer chooses the key of a DPoP
+# proof: without bounds, one proof could take a hundred times as long.
 _MIN_RSA_BITS: Final = 2048
+_MAX_RSA_BITS: Final = 8192
+_MAX_RSA_EXPONENT_BITS: Final = 33
 _PRIVATE_MEMBERS: Final = frozenset({"d", "p", "q", "dp", "dq", "qi", "oth", "k"})
 
 _is_compact: Final = re.compile(rb"[A-Za-z0-9_-]+\.[A-Za-z0-9_-]+\.[A-Za-z0-9_-]+").fullmatch
+_is_base64url: Final = re.compile(rb"[A-Za-z0-9_-]*").fullmatch
+_STANDARD: Final = bytes.maketrans(b"-_", b"+/")
+# The last characters whose unused bits are zero, by the length of the text modulo 4.
+_LAST: Final = {2: frozenset(b"AQgw"), 3: frozenset(b"AEIMQUYcgkosw048")}
 _object: Final = Decoder(dict[str, Any]).decode
 _UNREADABLE: Final = (DecodeError, UnicodeDecodeError, RecursionError, ValueError)
+# What joserfc and cryptography raise for keys that they cannot use.
+_UNUSABLE: Final = (JoseError, ValueError, TypeError, KeyError)
 
 
 class InvalidKey(ValueError):
@@ -104,13 +123,41 @@ def parse_token(token: str | bytes) -> SignedToken:
     header, _, payload = signed.partition(b".")
     try:
         decoded = SignedToken(
-            _object(_unpadded(header)), _object(_unpadded(payload)), signed, _unpadded(signature)
+            parse_object(_decoded(header)),
+            parse_object(_decoded(payload)),
+            signed,
+            _decoded(signature),
         )
-    except _UNREADABLE:
+    except ValueError:
         raise InvalidSignature("not a signed token") from None
     if "crit" in decoded.header:
         raise InvalidSignature("the token has critical header members, none of which is known")
     return decoded
+
+
+def parse_object(data: bytes) -> dict[str, Any]:
+    """Return a JSON object in which no name of a member occurs twice, at any depth.
+
+    Raises:
+        ValueError: it is something else; the text shows nothing of it.
+    """
+    try:
+        # The first reader is strict, and takes the last of two members; the second finds them.
+        _object(data)
+        found: dict[str, Any] = _scan(data.decode("utf-8").lstrip())[0]
+    except _UNREADABLE:
+        raise ValueError("not a JSON object without duplicate names") from None
+    return found
+
+
+def _without_duplicates(members: list[tuple[str, Any]]) -> dict[str, Any]:
+    found = dict(members)
+    if len(found) != len(members):
+        raise ValueError("a name of a member occurs twice")
+    return found
+
+
+_scan: Final = JSONDecoder(object_pairs_hook=_without_duplicates).raw_decode
 
 
 class PublicKey:
@@ -122,33 +169,48 @@ class PublicKey:
         """Take a JWK.
 
         Raises:
-            InvalidKey: it is private, symmetric, too small, or of an unknown type.
+            InvalidKey: it is private, symmetric, too small or large, or of an unknown type.
         """
         if _PRIVATE_MEMBERS & given.keys():
             raise InvalidKey("the key is not a public key")
-        curve = given.get("crv", "")
-        kind = (given.get("kty"), curve if given.get("kty") != "RSA" else "")
-        algorithms = _BY_KEY.get(kind) if all(isinstance(each, str) for each in kind) else None  # type: ignore[arg-type]  # checked beside
+        kind, curve = given.get("kty"), given.get("crv", "")
+        if not isinstance(kind, str) or not isinstance(curve, str):
+            raise InvalidKey("the type of the key is not supported")
+        algorithms = _BY_KEY.get((kind, "" if kind == "RSA" else curve))
         if algorithms is None:
             raise InvalidKey("the type of the key is not supported")
-        if given.get("use", "sig") != "sig":
+        operations = given.get("key_ops", ["verify"])
+        is_for_verifying = isinstance(operations, list) and "verify" in operations
+        if given.get("use", "sig") != "sig" or not is_for_verifying:
             raise InvalidKey("the key is not for signatures")
         named = given.get("alg")
         if named is not None:
             algorithms = tuple(each for each in algorithms if each == named)
             if not algorithms:
                 raise InvalidKey("the algorithm of the key is not one of its type")
+        if kind == "RSA":
+            _check_rsa(_number(given.get("n")), _number(given.get("e")))
         try:
-            key: Any = jwk.import_key(dict(given))
-        except (JoseError, ValueError, TypeError, KeyError):
+            self._key: Any = jwk.import_key(dict(given))
+        except _UNUSABLE:
             raise InvalidKey("the key is malformed") from None
-        if kind[0] == "RSA" and key.public_key.key_size < _MIN_RSA_BITS:
-            raise InvalidKey(f"the key has fewer than {_MIN_RSA_BITS} bits")
-        self._key = key
         self.algorithms = algorithms
         self.jwk = dict(given)
         found = given.get("kid")
         self.key_id: str | None = found if isinstance(found, str) else None
+
+    @classmethod
+    def from_pem(cls, pem: str | bytes, *, key_id: str | None = None) -> PublicKey:
+        """Read a public key, or that of a certificate, in PEM.
+
+        Raises:
+            InvalidKey: it cannot be read, is private, or cannot be used.
+        """
+        key = _key_of_pem(pem)
+        if key.is_private:
+            raise InvalidKey("the key is not a public key")
+        named = {} if key_id is None else {"kid": key_id}
+        return cls({**_public_members(key), **named})
 
     def __repr__(self) -> str:
         return f"<PublicKey for {', '.join(self.algorithms)}>"
@@ -163,7 +225,7 @@ class PublicKey:
         """Return True if a signature is that of this key."""
         try:
             return bool(_algorithm(algorithm).verify(signed, signature, self._key))
-        except (JoseError, ValueError, TypeError):
+        except _UNUSABLE:
             return False
 
 
@@ -173,10 +235,18 @@ class SigningKey:
     __slots__ = ("_key", "algorithm", "key_id")
 
     def __init__(self, key: Any, algorithm: str | None = None, key_id: str | None = None) -> None:
-        curve = "" if key.key_type == "RSA" else getattr(key, "curve_name", "")
-        algorithms = _BY_KEY.get((key.key_type, curve), ())
+        try:
+            algorithms = _BY_KEY.get(
+                (key.key_type, "" if key.key_type == "RSA" else key.curve_name), ()
+            )
+        except (AttributeError, KeyError):
+            # A symmetric key, or a curve that joserfc has no name for.
+            algorithms = ()
         if not algorithms or not key.is_private:
             raise InvalidKey("the key is not a private key of a supported type")
+        if key.key_type == "RSA":
+            numbers = key.public_key.public_numbers()
+            _check_rsa(numbers.n, numbers.e)
         if algorithm is not None and algorithm not in algorithms:
             raise InvalidKey(f"the key signs with {' or '.join(algorithms)}")
         self._key = key
@@ -192,27 +262,42 @@ class SigningKey:
         """
         for (kind, curve), algorithms in _BY_KEY.items():
             if algorithm in algorithms:
-                key = jwk.generate_key(kind, curve or _MIN_RSA_BITS)  # type: ignore[call-overload]  # types and sizes of the table
+                key = jwk.JWKRegistry.generate_key(kind, curve or _MIN_RSA_BITS)
                 return cls(key, algorithm, key_id)
         raise InvalidKey(f"unknown algorithm; known are {', '.join(ALGORITHMS)}")
 
     @classmethod
     def from_pem(
-        cls, pem: str | bytes, algorithm: str | None = None, *, key_id: str | None = None
+        cls,
+        pem: str | bytes,
+        algorithm: str | None = None,
+        *,
+        key_id: str | None = None,
+        password: str | bytes | None = None,
     ) -> SigningKey:
-        """Read a private key in PEM.
+        """Read a private key in PEM, which may be encrypted with a password.
 
         Raises:
             InvalidKey: it cannot be read, or is not a private key.
         """
-        for kind in ("EC", "RSA", "OKP"):
-            try:
-                return cls(jwk.import_key(pem, kind), algorithm, key_id)
-            except InvalidKey:
-                raise
-            except (JoseError, ValueError, TypeError):
-                continue  # of another type
-        raise InvalidKey("the PEM is not a private key that can be used")
+        return cls(_key_of_pem(pem, password), algorithm, key_id)
+
+    @classmethod
+    def from_jwk(cls, given: Mapping[str, Any], algorithm: str | None = None) -> SigningKey:
+        """Take a private key as a JWK, with its `kid` and its `alg`.
+
+        Raises:
+            InvalidKey: it cannot be read, or is not a private key.
+        """
+        named = given.get("alg")
+        if named is not None and (algorithm or named) != named:
+            raise InvalidKey("the JWK is for another algorithm")
+        key_id = given.get("kid")
+        try:
+            key = jwk.import_key(dict(given))
+        except _UNUSABLE:
+            raise InvalidKey("the JWK is not a private key that can be used") from None
+        return cls(key, algorithm or named, key_id if isinstance(key_id, str) else None)
 
     def __repr__(self) -> str:
         return f"<SigningKey for {self.algorithm}>"
@@ -220,11 +305,7 @@ class SigningKey:
     @property
     def public_jwk(self) -> dict[str, Any]:
         """The public part as a JWK."""
-        found = {
-            name: value
-            for name, value in self._key.as_dict(private=False).items()
-            if name not in ("kid", "alg", "use", "key_ops")
-        }
+        found = _public_members(self._key)
         return found if self.key_id is None else {**found, "kid": self.key_id}
 
     @property
@@ -240,12 +321,70 @@ class SigningKey:
         return found
 
     def sign(self, claims: Mapping[str, Any], header: Mapping[str, Any] | None = None) -> str:
-        """Return claims as a compact JWS; `header` has members beside `alg` and `kid`."""
-        named = {} if self.key_id is None else {"kid": self.key_id}
-        head = {"alg": self.algorithm, **named, **(header or {})}
+        """Return claims as a compact JWS; `header` has members beside `alg` and `kid`.
+
+        A member of `header` that is None is left out, `kid` too.
+        """
+        members = {"alg": self.algorithm, "kid": self.key_id, **(header or {})}
+        head = {name: value for name, value in members.items() if value is not None}
         signed = b"%b.%b" % (_text(encode(head)), _text(encode(dict(claims))))
         signature = _algorithm(self.algorithm).sign(signed, self._key)
         return f"{signed.decode()}.{_text(signature).decode()}"
+
+
+def _key_of_pem(pem: str | bytes, password: str | bytes | None = None) -> Any:
+    data = pem.encode() if isinstance(pem, str) else pem
+    if b"-----BEGIN " not in data:
+        raise InvalidKey("the key is not in PEM")
+    if b"ENCRYPTED" in data:
+        data = _decrypted(data, password)
+    for kind in ("EC", "RSA", "OKP"):
+        try:
+            return jwk.import_key(data, kind)
+        except _UNUSABLE:
+            continue  # of another type
+    raise InvalidKey("the PEM has no key that can be used")
+
+
+def _decrypted(data: bytes, password: str | bytes | None) -> bytes:
+    from cryptography.hazmat.primitives import serialization
+
+    if password is None:
+        raise InvalidKey("the PEM is encrypted, and there is no password for it")
+    secret = password.encode() if isinstance(password, str) else password
+    try:
+        return serialization.load_pem_private_key(data, secret).private_bytes(
+            serialization.Encoding.PEM,
+            serialization.PrivateFormat.PKCS8,
+            serialization.NoEncryption(),
+        )
+    except _UNUSABLE:
+        raise InvalidKey("the PEM cannot be decrypted with this password") from None
+
+
+def _public_members(key: Any) -> dict[str, Any]:
+    return {
+        name: value
+        for name, value in key.as_dict(private=False).items()
+        if name not in ("kid", "alg", "use", "key_ops")
+    }
+
+
+def _check_rsa(modulus: int, exponent: int) -> None:
+    if not _MIN_RSA_BITS <= modulus.bit_length() <= _MAX_RSA_BITS:
+        raise InvalidKey(f"the key does not have {_MIN_RSA_BITS} to {_MAX_RSA_BITS} bits")
+    if exponent.bit_length() > _MAX_RSA_EXPONENT_BITS:
+        raise InvalidKey("the exponent of the key is too large")
+
+
+def _number(text: object) -> int:
+    try:
+        data = text.encode("ascii") if isinstance(text, str) else b""
+        if _is_base64url(data) is not None:
+            return int.from_bytes(_decoded(data), "big")
+    except ValueError:
+        pass  # malformed, as below
+    raise InvalidKey("the key is malformed")
 
 
 @cache
@@ -258,10 +397,12 @@ def _algorithm(name: str) -> Any:
         return JWSRegistry(algorithms=[name]).get_alg(name)
 
 
-def _unpadded(text: bytes) -> bytes:
-    if len(text) % 4 == 1:
+def _decoded(text: bytes) -> bytes:
+    """Return the bytes of a text of base64url without padding, whose characters were checked."""
+    rest = len(text) % 4
+    if rest == 1 or (rest and text[-1] not in _LAST[rest]):
         raise ValueError("not base64url")
-    return urlsafe_b64decode(text + b"=" * (-len(text) % 4))
+    return a2b_base64(text.translate(_STANDARD) + b"==")
 
 
 def _text(data: bytes) -> bytes:

@@ -1,0 +1,1 @@
+"""An authorization server for tests and tutorials, in the process of the test."""

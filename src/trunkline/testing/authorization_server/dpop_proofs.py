@@ -1,0 +1,90 @@
+"""DPoP proofs at the token endpoint of the development authorization server.
+
+The rules that live here, and only here:
+
+* A proof is a JWT of the type dpop+jwt with the public key that signed it, for one method and
+  one URL, issued within a minute, and used once.                  [RFC 9449, section 4.3]
+* Where nonces are required, a proof has the current one or the one before.  [RFC 9449, section 8]
+"""
+
+from __future__ import annotations
+
+import secrets
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Final
+
+from ...auth.jose import InvalidKey, InvalidSignature, PublicKey, parse_token
+from .messages import OAuthError
+
+if TYPE_CHECKING:
+    from ...transports.http.exchange import Headers
+
+__all__ = ["DpopProofs"]
+
+_WINDOW_S: Final = 60.0
+_MAX_PROOFS: Final = 100_000
+
+
+class DpopProofs:
+    """Checks proofs, and remembers them for as long as they are valid."""
+
+    def __init__(self, clock: Callable[[], float], *, uses_nonces: bool) -> None:
+        self.uses_nonces = uses_nonces
+        self._clock = clock
+        self._nonces = (secrets.token_urlsafe(12),) * 2
+        # The ids of proofs, by the time they were seen.
+        self._seen: dict[tuple[str, str], float] = {}
+
+    def rotate_nonce(self) -> None:
+        """Ask for another nonce; the last one is still accepted."""
+        self._nonces = (secrets.token_urlsafe(12), self._nonces[0])
+
+    @property
+    def headers(self) -> Headers:
+        """The header with the nonce of the next proof, where nonces are used."""
+        return ((b"dpop-nonce", self._nonces[0].encode()),) if self.uses_nonces else ()
+
+    def check(self, proof: str, method: str, url: str) -> str:
+        """Return the thumbprint of the key of a proof.
+
+        Raises:
+            OAuthError: the proof is not valid here and now, or its nonce is not.
+        """
+        try:
+            token = parse_token(proof)
+            jwk = token.header.get("jwk")
+            key = PublicKey(jwk if isinstance(jwk, dict) else {})
+        except (InvalidSignature, InvalidKey):
+            raise _invalid("it is malformed, or its key cannot be used") from None
+        claims = token.claims
+        if token.header.get("typ") != "dpop+jwt" or not token.is_signed_by(key):
+            raise _invalid("its type or its signature is wrong")
+        if claims.get("htm") != method or claims.get("htu") != url:
+            raise _invalid("it is for another request")
+        now, issued, name = self._clock(), claims.get("iat"), claims.get("jti")
+        if not isinstance(issued, int | float) or abs(now - issued) > _WINDOW_S:
+            raise _invalid("it is too old, or of the future")
+        if not isinstance(name, str) or not name:
+            raise _invalid("it has no jti")
+        if self.uses_nonces and claims.get("nonce") not in self._nonces:
+            raise OAuthError(
+                "use_dpop_nonce",
+                "a DPoP proof needs the nonce of this server",
+                headers=self.headers,
+            )
+        self._remember((key.thumbprint, name), now)
+        return key.thumbprint
+
+    def _remember(self, proof: tuple[str, str], now: float) -> None:
+        if proof in self._seen:
+            raise _invalid("it was used before")
+        while self._seen and (
+            len(self._seen) >= _MAX_PROOFS
+            or now - self._seen[next(iter(self._seen))] > 2 * _WINDOW_S
+        ):
+            del self._seen[next(iter(self._seen))]
+        self._seen[proof] = now
+
+
+def _invalid(why: str) -> OAuthError:
+    return OAuthError("invalid_dpop_proof", f"the DPoP proof is not valid: {why}")
