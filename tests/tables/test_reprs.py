@@ -109,6 +109,8 @@ OURS: Final = {
 # What a peer fills in part, and whose repr shows the rest alone. A canary of another type than
 # the field has is in the rest, or makes the repr raise.
 TYPED: Final = {
+    "auth.server.resource_server.ResourceServer": "its URL, and the kinds of its verifiers",
+    "auth.server.settings.AuthSettings": "the kinds of its verifiers",
     "client.client.Client": "the name of the server, redacted",
     "client.requests.call.PendingCall": "its state and method",
     "client.requests.tool_result.ToolResult": "its text, redacted",

@@ -12,6 +12,7 @@ from .._lazy_exports import lazy_exports
 __all__, __getattr__, __dir__ = lazy_exports(
     __name__,
     {
+        "client.bearer": "Bearer",
         "jose": "SigningKey",
         "principal": "Principal",
         "server.api_keys": "ApiKey ApiKeys",
@@ -20,5 +21,6 @@ __all__, __getattr__, __dir__ = lazy_exports(
         "server.dpop": "Dpop",
         "server.introspection": "Introspection",
         "server.jwt_bearer": "JwtBearer",
+        "server.settings": "AuthSettings",
     },
 )

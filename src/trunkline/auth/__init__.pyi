@@ -1,4 +1,5 @@
 # Generated from __init__.py by tools/generate_exports.py: run `make exports`.
+from .client.bearer import Bearer as Bearer
 from .jose import SigningKey as SigningKey
 from .principal import Principal as Principal
 from .server.api_keys import ApiKey as ApiKey
@@ -11,11 +12,14 @@ from .server.credential import VerifierUnavailable as VerifierUnavailable
 from .server.dpop import Dpop as Dpop
 from .server.introspection import Introspection as Introspection
 from .server.jwt_bearer import JwtBearer as JwtBearer
+from .server.settings import AuthSettings as AuthSettings
 
 
 __all__ = [
     "ApiKey",
     "ApiKeys",
+    "AuthSettings",
+    "Bearer",
     "Chain",
     "Credential",
     "Dpop",

@@ -56,6 +56,7 @@ if TYPE_CHECKING:
     from opentelemetry.metrics import MeterProvider
     from opentelemetry.trace import TracerProvider
 
+    from ..auth.server.settings import Auth
     from ..store.base import Store
     from ..transports.addresses import Http, Tcp, Unix
     from ..transports.base import Transport
@@ -119,6 +120,9 @@ class Server:
         implies: scopes that grant others, as in `{"files:admin": ["files:read", "files:write"]}`.
         hide_unscoped: leave entries out of lists whose scopes the caller lacks. By default they
             are listed, so that clients can ask their user for more scopes.
+        auth: how callers are recognised, on every listener that has no `auth` of its own: a
+            verifier of `trunkline.auth`, a list of them, a function of the request, or
+            `AuthSettings`. Without it callers are anonymous.
 
     Raises:
         TypeError: an option has the wrong type.
@@ -152,6 +156,7 @@ class Server:
         tasks: TaskSettings = TaskSettings(),  # noqa: B008  # immutable
         implies: Mapping[str, Iterable[str]] | None = None,
         hide_unscoped: bool = False,
+        auth: Auth | None = None,
     ) -> None:
         options.check_server(
             name=name,
@@ -206,6 +211,7 @@ class Server:
             tasks=tasks,
             implies=implies,
             hide_unscoped=hide_unscoped,
+            auth=auth,
         )
         for extension in extensions:
             self.add_extension(extension)
@@ -848,6 +854,7 @@ class Server:
         *,
         limits: HttpLimits | SocketLimits | None = None,
         http: HttpSettings | None = None,
+        auth: Auth | None = None,
     ) -> None:
         """Serve until the client ends the connection, or SIGTERM or SIGINT comes.
 
@@ -857,7 +864,8 @@ class Server:
             app.run("unix:/run/weather.sock")       a Unix socket
 
         Returns after open requests were answered. `limits` bounds the connections: `HttpLimits`
-        for HTTP, `SocketLimits` for sockets. `http` is which requests are admitted.
+        for HTTP, `SocketLimits` for sockets. `http` is which requests are admitted, and `auth` how
+        callers are recognised, in place of that of the server.
 
         Raises:
             ValueError: the text is not an address.
@@ -870,7 +878,7 @@ class Server:
         elif isinstance(address, str) and address in RUN_TRANSPORTS:
             raise ValueError(f"cannot run on {address!r}: {RUN_TRANSPORTS[address]}")
         else:
-            run.run_listening(self, address, limits, http=http)
+            run.run_listening(self, address, limits, http=http, auth=auth)
 
     @overload
     def listen(
@@ -878,6 +886,7 @@ class Server:
         address: Tcp | Unix,
         *,
         limits: SocketLimits | None = None,
+        auth: Auth | None = None,
         sock: socket.socket | Sequence[socket.socket] | None = None,
     ) -> ServerListener: ...
 
@@ -888,6 +897,7 @@ class Server:
         *,
         limits: HttpLimits | None = None,
         http: HttpSettings | None = None,
+        auth: Auth | None = None,
         sock: socket.socket | Sequence[socket.socket] | None = None,
     ) -> HttpListener: ...
 
@@ -898,6 +908,7 @@ class Server:
         *,
         limits: HttpLimits | SocketLimits | None = None,
         http: HttpSettings | None = None,
+        auth: Auth | None = None,
         sock: socket.socket | Sequence[socket.socket] | None = None,
     ) -> HttpListener | ServerListener: ...
 
@@ -907,12 +918,13 @@ class Server:
         *,
         limits: HttpLimits | SocketLimits | None = None,
         http: HttpSettings | None = None,
+        auth: Auth | None = None,
         sock: socket.socket | Sequence[socket.socket] | None = None,
     ) -> HttpListener | ServerListener:
         """Listen on an address inside an `async with`, beside other tasks of the event loop.
 
-        `limits` and `http` are as for `run`. `sock` is a bound socket to listen on in place of a
-        new one, or several.
+        `limits`, `http` and `auth` are as for `run`. `sock` is a bound socket to listen on in place
+        of a new one, or several.
 
         Raises:
             ValueError: the text is not an address, or `sock` holds no socket; HTTP on an address
@@ -922,7 +934,7 @@ class Server:
         # Imported here: a server on standard streams has no sockets.
         from .runtime.listen import listen
 
-        return listen(self._core, address, limits, http, sock)
+        return listen(self._core, address, limits, http, sock, auth)
 
     def asgi(
         self,
@@ -931,6 +943,7 @@ class Server:
         hosts: Sequence[str] = (),
         http: HttpSettings | None = None,
         limits: HttpLimits | None = None,
+        auth: Auth | None = None,
     ) -> AsgiApp:
         """Return the server as an ASGI application, to run by itself or to mount in another one.
 
@@ -945,6 +958,7 @@ class Server:
                 other are refused. They are added to those in `http`.
             http: as for `run`.
             limits: as for `run`; those of connections are up to the server that runs it.
+            auth: as for `run`.
 
         Raises:
             ValueError: the path or a host is not one, or a setting needs a socket of its own.
@@ -952,7 +966,7 @@ class Server:
         # Imported here: a server on standard streams has no HTTP.
         from .runtime.asgi import asgi
 
-        return asgi(self._core, path, hosts, http, limits)
+        return asgi(self._core, path, hosts, http, limits, auth)
 
     async def serve(self, transport: Transport) -> None:
         """Serve one connection until it ends; return after open requests were answered.

@@ -34,6 +34,7 @@ from .extensions import declared_by_client
 if TYPE_CHECKING:
     import asyncio
 
+    from ..auth.principal import Principal
     from ..jsonrpc.incoming import IncomingRequest
     from ..mcp.meta import Caller
     from ..mcp.types import CreateMessageResult, Root
@@ -235,14 +236,21 @@ class Context(Struct, Generic[State], eq=False):
         return close is not None and close()
 
     @property
-    def principal(self) -> str | None:
-        """The authenticated principal; None without authentication."""
+    def principal(self) -> Principal | None:
+        """The authenticated caller; None without authentication, and for an anonymous one."""
         return self._connection.principal_of(self._asked)
 
     @property
     def tenant(self) -> str | None:
-        """The tenant of the request; None without tenants."""
-        return None
+        """The tenant of the caller; None without tenants."""
+        principal = self.principal
+        return None if principal is None else principal.tenant
+
+    @property
+    def _principal_key(self) -> str | None:
+        """What everything is bound to that outlives the request; None without a principal."""
+        principal = self.principal
+        return None if principal is None else principal.key
 
     @property
     def state(self) -> State:

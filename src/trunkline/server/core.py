@@ -88,8 +88,11 @@ class ServerCore:
         tasks: TaskSettings,
         implies: Mapping[str, Iterable[str]] | None,
         hide_unscoped: bool,
+        auth: Any = None,
     ) -> None:
         self.app = app
+        # How callers are recognised, unless a listener has its own.
+        self.auth = auth
         self.name = info.name
         self.info = info
         self.instructions = instructions

@@ -62,12 +62,13 @@ class RequestLog:
             outcome = str(error.kind) if isinstance(error, RequestError) else type(error).__name__
             raise
         finally:
+            principal = context.principal
             self._log.log(
                 self._level if outcome == "ok" else max(self._level, logging.WARNING),
                 "%s %s of %s: %s after %.1f ms",
                 show(context.method),
                 show(context.name),
-                show(context.principal or context.client.name),
+                show(context.client.name) if principal is None else str(principal),
                 outcome,
                 (time.perf_counter() - start) * 1000,
             )
@@ -249,8 +250,9 @@ class ErrorMap:
 
 def client_key(context: Context) -> str:
     """Return what tells clients apart: the principal, the address over HTTP, or the connection."""
-    if context.principal is not None:
-        return f"principal {context.principal}"
+    principal = context.principal
+    if principal is not None:
+        return f"principal {principal.key}"
     connection = context._connection
     return connection.client_key or f"connection {id(connection)}"
 

@@ -18,6 +18,7 @@ import pytest
 
 import trunkline.transports.http.server as http_server
 from trunkline import Context, HttpLimits, HttpSettings, Server
+from trunkline.auth import AuthSettings
 from trunkline.server.runtime.http_listener import HttpListener
 from trunkline.transports.http.request import HttpRequest
 
@@ -95,7 +96,7 @@ def make_app(**settings: Any) -> tuple[Server, Journal]:
     @app.tool
     async def whoami(ctx: Context) -> str:
         """Return the principal."""
-        return str(ctx.principal)
+        return "None" if ctx.principal is None else ctx.principal.subject
 
     @app.resource("note://{name}")
     async def note(name: str) -> str:
@@ -416,6 +417,7 @@ def serving(
     *,
     http: HttpSettings | None = None,
     limits: HttpLimits | None = None,
+    auth: Any = None,
     path: str = "/mcp",
     tick: float = TICK,
 ) -> Iterator[Served]:
@@ -426,7 +428,8 @@ def serving(
     is_up, failed = threading.Event(), []
 
     async def serve() -> None:
-        async with app.listen(f"http://127.0.0.1:0{path}", http=http, limits=limits) as listener:
+        address = f"http://127.0.0.1:0{path}"
+        async with app.listen(address, http=http, limits=limits, auth=auth) as listener:
             served = Served(listener, asyncio.get_running_loop())
             served.journal = journal or Journal()
             started.append(served)
@@ -490,6 +493,9 @@ def by_header(request: HttpRequest) -> str | None:
     if given == b"nobody":
         raise PermissionError
     return None if given is None else given.decode("latin-1")
+
+
+BY_HEADER = AuthSettings(verifiers=[by_header], required=False)
 
 
 def user(name: str) -> list[tuple[str, str]]:

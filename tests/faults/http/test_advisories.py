@@ -8,10 +8,10 @@ from pathlib import Path
 import pytest
 
 from tests.faults.http.serving import (
+    BY_HEADER,
     META,
     Served,
     Session,
-    by_header,
     call,
     make_app,
     notification,
@@ -109,7 +109,7 @@ def test_cve_2025_66416_2025_66414_2026_42559_2026_34742_dns_rebinding(
 
 
 def test_cve_2026_52869_a_session_id_alone_is_not_a_right() -> None:
-    with serving(http=HttpSettings(principal=by_header)) as served:
+    with serving(auth=BY_HEADER) as served:
         alice = Session(served, user("alice"))
         for who in (user("mallory"), []):
             alice.extra = who
@@ -132,7 +132,7 @@ def test_cve_2026_52870_tasks_belong_to_their_principal() -> None:
         await journal.gate("job").wait()
         return "secret of alice"
 
-    with serving(app, journal, http=HttpSettings(principal=by_header)) as served:
+    with serving(app, journal, auth=BY_HEADER) as served:
         alice, mallory = Session(served, user("alice")), Session(served, user("mallory"))
         made = alice.ask(call("tools/call", name="job", arguments={}, task={"ttl": 60_000}))
         id = made.json["result"]["task"]["taskId"]

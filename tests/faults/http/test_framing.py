@@ -11,11 +11,11 @@ import json
 import pytest
 
 from tests.faults.http.serving import (
+    BY_HEADER,
     META,
     Served,
     Session,
     Wire,
-    by_header,
     call,
     serving,
     single,
@@ -23,7 +23,6 @@ from tests.faults.http.serving import (
     text_of,
     user,
 )
-from trunkline import HttpSettings
 
 HOST = "Host: 127.0.0.1\r\n"
 JSON = "Content-Type: application/json\r\nAccept: */*\r\n"
@@ -290,7 +289,7 @@ def with_trailers(text: str, trailers: str, headers: str = SINGLE) -> bytes:
 
 def test_trailers_are_not_headers() -> None:
     """A proxy removes `X-User` from the headers of clients; trailers pass it."""
-    with serving(http=HttpSettings(principal=by_header)) as served, served.connect() as wire:
+    with serving(auth=BY_HEADER) as served, served.connect() as wire:
         message = json.dumps(call("tools/call", name="whoami", arguments={}, _meta=META))
         headers = SINGLE.replace("echo", "whoami")
         answer = wire.ask(with_trailers(message, "X-User: admin\r\n", headers))

@@ -8,8 +8,8 @@ from typing import Any
 import pytest
 
 from tests.faults.http.serving import (
+    BY_HEADER,
     Served,
-    by_header,
     call,
     make_app,
     notification,
@@ -25,8 +25,7 @@ OLD = "2024-11-05"
 @pytest.fixture(scope="module")
 def old() -> Iterator[Served]:
     app, journal = make_app()
-    settings = HttpSettings(old_sse=True, principal=by_header)
-    with serving(app, journal, http=settings) as found:
+    with serving(app, journal, http=HttpSettings(old_sse=True), auth=BY_HEADER) as found:
         yield found
 
 

@@ -12,13 +12,13 @@ from typing import Any
 import pytest
 
 from tests.faults.http.serving import (
+    BY_HEADER,
     SESSION,
     TICK,
     Response,
     Served,
     Session,
     Wire,
-    by_header,
     call,
     make_app,
     notification,
@@ -233,7 +233,7 @@ def test_event_ids_are_unique_in_a_session(served: Served) -> None:
 def resumable() -> Iterator[Served]:
     limits = HttpLimits(replay_events=10)
     app, journal = make_app()
-    with serving(app, journal, limits=limits, http=HttpSettings(principal=by_header)) as found:
+    with serving(app, journal, limits=limits, auth=BY_HEADER) as found:
         yield found
 
 
@@ -459,9 +459,6 @@ def test_two_session_headers_are_refused(served: Served) -> None:
     assert answer.status == 400
 
 
-OWNED = HttpSettings(principal=by_header)
-
-
 @pytest.fixture(scope="module")
 def owned() -> Iterator[Served]:
     app, journal = make_app(tasks=TaskSettings(quick=0))
@@ -472,7 +469,7 @@ def owned() -> Iterator[Served]:
         await journal.gate(key).wait()
         return f"job {key}"
 
-    with serving(app, journal, http=OWNED) as found:
+    with serving(app, journal, auth=BY_HEADER) as found:
         yield found
 
 
@@ -593,9 +590,12 @@ def test_secrets_of_many_principals_stay_apart(owned: Served) -> None:
 
 
 def test_session_ids_are_not_in_logs(caplog: pytest.LogCaptureFixture) -> None:
-    settings = HttpSettings(access_log=True, principal=by_header)
+    settings = HttpSettings(access_log=True)
     limits = HttpLimits(sessions=2, session_idle=30)
-    with caplog.at_level(logging.DEBUG), serving(http=settings, limits=limits) as served:
+    with (
+        caplog.at_level(logging.DEBUG),
+        serving(http=settings, limits=limits, auth=BY_HEADER) as served,
+    ):
         sessions = [Session(served, user("canary-user")) for _ in range(4)]
         for session in sessions:
             session.ask(b"{")

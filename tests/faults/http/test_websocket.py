@@ -14,13 +14,13 @@ import pytest
 
 import trunkline.transports.websocket.connection as connection
 from tests.faults.http.serving import (
+    BY_HEADER,
     META,
     Closed,
     Headers,
     Response,
     Served,
     Wire,
-    by_header,
     call,
     make_app,
     serving,
@@ -264,8 +264,7 @@ def test_a_websocket_is_not_served_unless_it_is_turned_on() -> None:
 
 
 def test_the_principal_of_the_handshake_is_that_of_every_call() -> None:
-    settings = HttpSettings(websocket=True, principal=by_header)
-    with serving(http=settings) as found:
+    with serving(http=HttpSettings(websocket=True), auth=BY_HEADER) as found:
         assert knock(found, *user("nobody")).status == 401
         with opened(found, user("ada")) as wire:
             for id in (1, 2):

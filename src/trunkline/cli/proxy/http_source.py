@@ -46,6 +46,7 @@ if TYPE_CHECKING:
     from ...store.base import Store
     from ...transports.base import Frame
     from ...transports.http.exchange import Exchange
+    from ...transports.http.gate.authentication import Owner
     from ...transports.http.old_sse import OldSseSession
     from ...transports.http.request import HttpRequest
     from ...transports.http.sessions import HttpSession
@@ -563,7 +564,7 @@ class HttpSource:
         """Connect a WebSocket to a server of its own."""
         self._serve(WebSocketSource(connection))
 
-    def single(self, client: str, principal: str | None) -> SingleRequest | None:
+    def single(self, client: str, owner: Owner | None) -> SingleRequest | None:
         """Return a transport for one request to the server that all single requests share."""
         if self._shared is None:
             self._shared = shared = SharedSource()

@@ -108,8 +108,8 @@ class _State(Shown, Struct, frozen=True, array_like=True):
     """The content of a `requestState`."""
 
     expires: int
+    # The key of the principal, which includes the tenant.
     principal: str
-    tenant: str
     # A digest of the method and the params.
     request: str
     # Of round trips so far.
@@ -217,7 +217,7 @@ class RoundTrips:
             raise InvalidRequestState("it was made by another version of this server") from None
         if found.expires < self._now():
             raise InvalidRequestState("it has expired; begin again")
-        if (found.principal, found.tenant) != (context.principal or "", context.tenant or ""):
+        if found.principal != (context._principal_key or ""):
             raise InvalidRequestState("it was issued to another client")
         if found.request != request_digest(context):
             raise InvalidRequestState("it belongs to another request")
@@ -394,8 +394,7 @@ class RoundTrip:
         context, rounds = self._context, self._rounds
         state = _State(
             rounds.expiry(),
-            context.principal or "",
-            context.tenant or "",
+            context._principal_key or "",
             request_digest(context),
             self._number + 1,
             context._said,

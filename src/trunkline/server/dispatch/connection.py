@@ -68,6 +68,7 @@ from .requests import SMALL_BYTES, RequestRunner
 from .revision import ServerRevision
 
 if TYPE_CHECKING:
+    from ...auth.principal import Principal
     from ..context import Context
     from ..core import ServerCore
 
@@ -151,7 +152,7 @@ class Connection:
         self.thread = threading.get_ident()
         self.session: HandshakeSession | None = None
         # The authenticated client, where the transport knows it.
-        self.principal: str | None = None
+        self.principal: Principal | None = None
         self._rev: ServerRevision | None = None
         # For errors before the revision of a message is known.
         self._policy: Policy = core.newest_revision.policy
@@ -195,9 +196,15 @@ class Connection:
         """What tells the clients apart that this connection serves; None if it serves one."""
         return None
 
-    def principal_of(self, asked: IncomingRequest) -> str | None:
+    def principal_of(self, asked: IncomingRequest) -> Principal | None:
         """Return the authenticated client that sent a request."""
         return self.principal
+
+    def challenge(self, asked: IncomingRequest, scopes: frozenset[str]) -> None:
+        """Let the response to a request name the scopes that it needs, where a transport can.
+
+        Over HTTP that is the status and a header. Elsewhere the error that follows is all.
+        """
 
     # -- opening and closing -----------------------------------------------------------------
 

@@ -20,7 +20,7 @@ import contextvars
 import logging
 from collections.abc import Sequence
 from types import TracebackType
-from typing import TYPE_CHECKING, Final, Self
+from typing import TYPE_CHECKING, Any, Final, Self
 
 from msgspec.structs import replace
 
@@ -35,6 +35,7 @@ from ..errors import as_redacted
 from .http_service import HttpService
 
 if TYPE_CHECKING:
+    from ...auth.server.resource_server import ResourceServer
     from ...transports.http.asgi import Receive, Scope, Send
     from ..core import ServerCore
 
@@ -50,7 +51,12 @@ class AsgiApp:
     """A server as an ASGI application; `Server.asgi` makes one."""
 
     def __init__(
-        self, core: ServerCore, path: str, settings: HttpSettings, limits: HttpLimits
+        self,
+        core: ServerCore,
+        path: str,
+        settings: HttpSettings,
+        limits: HttpLimits,
+        auth: Any = None,
     ) -> None:
         """Serve at a path.
 
@@ -69,6 +75,7 @@ class AsgiApp:
         self.settings = settings
         self.limits = limits
         self.admission = Admission(settings, [])
+        self.authenticator = _authenticator(auth, self.path, settings, self.admission)
         self._context = contextvars.copy_context()
         self._run: _Run | None = None
         # Of the run, once it has started.
@@ -188,13 +195,28 @@ def asgi(
     hosts: Sequence[str],
     http: HttpSettings | None,
     limits: HttpLimits | None,
+    auth: Any = None,
 ) -> AsgiApp:
     """Return the application for a path; see `Server.asgi`."""
     settings = HttpSettings(hosts=hosts) if http is None else http
     if http is not None and hosts:
         added = HttpSettings(hosts=hosts).hosts  # checks them
         settings = replace(http, hosts=(*http.hosts, *added))
-    return AsgiApp(core, path, settings, HttpLimits() if limits is None else limits)
+    chosen = core.auth if auth is None else auth
+    return AsgiApp(core, path, settings, HttpLimits() if limits is None else limits, chosen)
+
+
+def _authenticator(
+    auth: Any, path: str, settings: HttpSettings, admission: Admission
+) -> ResourceServer | None:
+    if auth is None:
+        return None
+    # Imported here: an application behind authentication of its own has none.
+    from ...auth.server.resource_server import resource_server_of
+
+    return resource_server_of(
+        auth, path=path, public_url=settings.public_url, scheme_of=admission.scheme_of
+    )
 
 
 class _Run:
@@ -239,7 +261,10 @@ class _Run:
         core, settings, limits = app.core, app.settings, app.limits
         log_limit = LogLimit(loop, is_shared=True)
         service = self._service = HttpService(core, limits, log_limit)
-        endpoint = Endpoint(service, app.admission, settings, limits, app.path, loop.time)
+        service.authenticator = app.authenticator
+        endpoint = Endpoint(
+            service, app.admission, settings, limits, app.path, loop.time, app.authenticator
+        )
         service.on_session_end = endpoint.sessions.discard
 
         def on_wrong_host(host: str) -> None:

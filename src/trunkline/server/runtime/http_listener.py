@@ -26,12 +26,14 @@ from ...errors import TrunklineError
 from ...transports.addresses import Http, Tcp, is_exposed
 from ...transports.http.endpoint import Endpoint
 from ...transports.http.gate.admission import Admission
+from ...transports.http.gate.authority import DEFAULT_PORTS, parse_authority
 from ...transports.http.server import HttpServer
 from ...transports.sockets.listener import Listener
 from ..dispatch.log_limit import LogLimit
 from .http_service import HttpService
 
 if TYPE_CHECKING:
+    from ...auth.server.resource_server import ResourceServer
     from ...transports.http.settings import HttpLimits, HttpSettings
     from ..core import ServerCore
     from .metrics_listener import MetricsListener
@@ -56,13 +58,16 @@ class HttpListener:
         settings: HttpSettings,
         limits: HttpLimits,
         sock: socket.socket | Sequence[socket.socket] | None = None,
+        auth: Any = None,
     ) -> None:
         self._app = app
+        self._auth = auth
         self._settings = settings
         self._limits = limits
         self._address = address
         # Before anything is opened: an address beyond this machine needs the names of hosts.
         self._admission(address)
+        self._authenticator(address, None)
         self._listener = Listener(
             address.socket,
             app.policy,
@@ -128,7 +133,7 @@ class HttpListener:
         _log.info("listening on %s", self.address)
         if self._metrics is not None:
             _log.info("metrics are at %s", self._metrics.address)
-        if self._settings.principal is None and is_exposed(self._address):
+        if self._auth is None and is_exposed(self._address):
             _log.warning(
                 "%s accepts requests of other machines without authentication", self.address
             )
@@ -189,6 +194,20 @@ class HttpListener:
         bound = [] if is_unix else [(address.host, address.port)]
         return Admission(self._settings, bound, is_unix=is_unix, is_secure=bool(address.tls))
 
+    def _authenticator(self, address: Http, admission: Admission | None) -> ResourceServer | None:
+        if self._auth is None:
+            return None
+        # Imported here: most servers that are not public have none.
+        from ...auth.server.resource_server import resource_server_of
+
+        return resource_server_of(
+            self._auth,
+            path=address.path,
+            public_url=self._settings.public_url,
+            address=_url(address, self._settings),
+            scheme_of=None if admission is None else admission.scheme_of,
+        )
+
     async def _open_metrics(self, where: str, opening: AsyncExitStack) -> None:
         # Imported here: most servers have none.
         from .metrics_listener import MetricsListener
@@ -209,8 +228,9 @@ class HttpListener:
         opening.callback(log_limit.end)
         service = self._service = HttpService(app, limits, log_limit)
         admission = self._admission(address)
+        authenticator = service.authenticator = self._authenticator(address, admission)
         endpoint = self._endpoint = Endpoint(
-            service, admission, self._settings, limits, address.path, loop.time
+            service, admission, self._settings, limits, address.path, loop.time, authenticator
         )
         service.on_session_end = endpoint.sessions.discard
         self._http = HttpServer(
@@ -262,3 +282,18 @@ class HttpListener:
 
     def _make_room(self) -> bool:
         return self._http is not None and self._http.make_room()
+
+
+def _url(address: Http, settings: HttpSettings) -> str | None:
+    """Return the URL of a listener as its clients use it; None on a Unix socket."""
+    if address.unix is not None:
+        return None
+    scheme = "https" if address.tls else "http"
+    host = f"[{address.host}]" if ":" in address.host else address.host
+    if settings.hosts and is_exposed(address):
+        # Bound to every interface, perhaps: clients use the name.
+        host = settings.hosts[0]
+    authority = parse_authority(host)
+    has_port = authority is not None and authority.port is not None
+    is_plain = has_port or address.port == DEFAULT_PORTS[scheme]
+    return f"{scheme}://{host}{'' if is_plain else f':{address.port}'}{address.path}"

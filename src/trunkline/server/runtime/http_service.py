@@ -47,10 +47,12 @@ from ..settings import SocketLimits
 from .keepalive import KeepAlive
 
 if TYPE_CHECKING:
+    from ...auth.principal import Principal
     from ...errors import InvalidMessage
     from ...jsonrpc.messages import ErrorObject
     from ...store.base import Store
     from ...transports.base import Transport
+    from ...transports.http.gate.authentication import Authenticator
     from ...transports.http.old_sse import OldSseSession
     from ...transports.http.sessions import HttpSession
     from ...transports.http.settings import HttpLimits
@@ -82,6 +84,17 @@ class _ServiceConnection(Connection):
         super().__init__(core, transport)
         self.service = service
         self.attach()
+
+    def principal_of(self, asked: IncomingRequest) -> Principal | None:
+        """Return the client that sent a request, as the credential of that request has it.
+
+        A session goes on with another token, and a task outlives its request: the connection may
+        serve another client by then.
+        """
+        if asked.route is None:
+            return self.principal
+        principal: Principal | None = asked.route.owner
+        return principal
 
     def _has_ended(self) -> None:
         self.service.finish(self)
@@ -142,6 +155,15 @@ class _HttpConnection(_ServiceConnection):
             return fault
         return header_mismatch(request, method, version, _name_in(params, name_member(method)))
 
+    def challenge(self, asked: IncomingRequest, scopes: frozenset[str]) -> None:
+        """Answer a request with 403, or 401 for an anonymous caller, and the scopes it needs."""
+        authenticator, exchange = self.service.authenticator, asked.route
+        # The status of a batch is that of all its requests.
+        if authenticator is not None and exchange is not None and asked.slot is None:
+            owner = exchange.owner
+            exchange.status = 401 if owner is None else 403
+            exchange.extra_headers += authenticator.insufficient(scopes, owner)
+
     def _lacks_meta(self, asked: IncomingRequest, rev: ServerRevision) -> None:
         asked.route.status = http_status(ErrorKind.MISSING_REQUEST_META, rev.revision)
         super()._lacks_meta(asked, rev)
@@ -167,13 +189,6 @@ class _SingleConnection(_HttpConnection):
     def client_key(self) -> str | None:
         """The client of the request."""
         return self.client.key
-
-    def principal_of(self, asked: IncomingRequest) -> str | None:
-        """Return the client that sent a request, also when the connection serves the next one.
-
-        A task, or what a handler has left behind, outlives its request.
-        """
-        return self.principal if asked.route is None else asked.route.principal
 
     @property
     def is_free(self) -> bool:
@@ -262,6 +277,8 @@ class HttpService:
         self._store: Store | None = None
         largest = core.policy.limits.message_size("http")
         self._client_bytes = connection_bytes(core.limits, largest)
+        # Of the endpoint: it words the challenges of what a handler needs.
+        self.authenticator: Authenticator | None = None
         # Made by the endpoint; forgets a session that the server ends.
         self.on_session_end: Any = None
 
@@ -278,12 +295,12 @@ class HttpService:
     def open_websocket(self, transport: AcceptedWebSocket) -> None:
         """Serve a new WebSocket."""
         connection = _WebSocketConnection(self._core, transport, self, self._limits.session_idle)
-        connection.principal = transport.owner
+        connection.principal = _principal(transport.owner)
         connection.log_limit = self._log_limit
         self._core.connections.add(connection)
 
     def _open(self, session: HttpSession | OldSseSession, connection: Connection) -> None:
-        connection.principal = session.owner
+        connection.principal = _principal(session.owner)
         connection.log_limit = self._log_limit
         session.is_connected = True
         session.on_end = connection.end
@@ -316,8 +333,11 @@ class HttpService:
 
     # -- single requests ---------------------------------------------------------------------
 
-    def single(self, client: str, principal: str | None) -> SingleRequest | None:
-        """Return a transport for one request, or None if the client has too many."""
+    def single(self, client: str, owner: Any) -> SingleRequest | None:
+        """Return a transport for one request, or None if the client has too many.
+
+        The owner is a `Principal`, which a transport knows as an `Owner`.
+        """
         found = self._clients.get(client) or self._new_client(client)
         if found.in_flight >= self._core.limits.in_flight:
             self._core.counters.refuse("in_flight")
@@ -328,7 +348,7 @@ class HttpService:
                 break
         found.in_flight += 1
         connection.client = found
-        connection.principal = principal
+        connection.principal = owner
         connection.budget.parent = found.budget
         connection.runner.threads = found.threads
         self._core.connections.add(connection)
@@ -403,6 +423,12 @@ class HttpService:
     def per_request_status(self, error: ErrorObject | InvalidMessage) -> int:
         """Return the HTTP status of an error to a single request."""
         return status_of_error(error, self._status_revisions[1] or self._status_revisions[0])
+
+
+def _principal(owner: Any) -> Principal | None:
+    """Return an owner by its type in this package: authenticators return principals."""
+    principal: Principal | None = owner
+    return principal
 
 
 def _name_in(params: Any, member: str | None) -> str | None:

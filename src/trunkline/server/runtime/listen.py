@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from ...transports.addresses import Http, Tcp, Unix, Ws, parse_address
 from ..settings import SocketLimits
@@ -48,6 +48,7 @@ def listen(
     limits: HttpLimits | SocketLimits | None,
     http: HttpSettings | None,
     sock: socket.socket | Sequence[socket.socket] | None,
+    auth: Any = None,
 ) -> HttpListener | ServerListener:
     """Return the listener for an address; see `Server.listen`.
 
@@ -55,6 +56,7 @@ def listen(
         ImportError: HTTP needs the extra `http`, WebSocket the extra `ws`.
     """
     address = address_of(given)
+    auth = core.auth if auth is None else auth
     if isinstance(address, Http):
         # Imported here, as below: a server has one of the two.
         from ...transports.http.settings import HttpLimits, HttpSettings
@@ -70,7 +72,9 @@ def listen(
             _check_websockets()
         if limits is not None and not isinstance(limits, HttpLimits):
             raise TypeError("the limits of an HTTP listener are HttpLimits")
-        return HttpListener(core, address, http or HttpSettings(), limits or HttpLimits(), sock)
+        return HttpListener(
+            core, address, http or HttpSettings(), limits or HttpLimits(), sock, auth
+        )
     if limits is not None and not isinstance(limits, SocketLimits):
         raise TypeError("the limits of a socket listener are SocketLimits")
     if http is not None:

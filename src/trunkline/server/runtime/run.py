@@ -63,6 +63,7 @@ def run_listening(
     limits: HttpLimits | SocketLimits | None,
     *,
     http: HttpSettings | None = None,
+    auth: Any = None,
     sock: socket.socket | Sequence[socket.socket] | None = None,
     on_ready: Callable[[Http | Tcp | Unix], object] | None = None,
 ) -> None:
@@ -74,7 +75,7 @@ def run_listening(
         RuntimeError: an event loop is running; use `app.listen(...)` there.
         SystemExit: the address cannot be used.
     """
-    listening = app.listen(address, limits=limits, http=http, sock=sock)
+    listening = app.listen(address, limits=limits, http=http, auth=auth, sock=sock)
 
     async def listen() -> None:
         async with listening:

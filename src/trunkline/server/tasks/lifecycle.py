@@ -236,7 +236,7 @@ class Tasks:
         return TaskRecord(
             id=new_id(),
             tenant=context.tenant or "",
-            owner=context.principal,
+            owner=context._principal_key,
             form=form,
             tool=context.name,
             runner="",
@@ -292,8 +292,9 @@ class Tasks:
 
     def requestor(self, context: Context) -> str:
         """Return the identity that limits apply to: the principal, the client or the connection."""
-        if context.principal is not None:
-            return requestor_id(f"principal {context.tenant or ''}\0{context.principal}")
+        principal = context.principal
+        if principal is not None:
+            return requestor_id(f"principal {principal.key}")
         connection = context._connection
         client = connection.client_key
         if client is not None:
@@ -632,7 +633,7 @@ class Tasks:
             if running is None or running.form != "extension" or running.is_over:
                 continue
             theirs = running.context
-            if (theirs.principal, theirs.tenant) != (context.principal, context.tenant):
+            if theirs._principal_key != context._principal_key:
                 continue
             if not running.record.scopes or is_accessible(running.record, context):
                 found.append(id)

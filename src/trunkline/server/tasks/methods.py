@@ -186,7 +186,7 @@ async def _found(context: Context, id: str) -> TaskRecord:
 
 
 def _is_visible(record: TaskRecord, context: Context) -> bool:
-    return record.form == task_form(context.revision) and record.owner == context.principal
+    return record.form == task_form(context.revision) and record.owner == context._principal_key
 
 
 def _not_found() -> RequestError:

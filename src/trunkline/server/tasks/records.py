@@ -95,7 +95,7 @@ class TaskRecord(Struct, frozen=True, kw_only=True, omit_defaults=True):
 
     id: str
     tenant: str
-    # The principal that owns it; None without authentication.
+    # The key of the principal that owns it; None without authentication.
     owner: str | None
     form: TaskForm
     tool: str

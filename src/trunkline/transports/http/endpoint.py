@@ -15,16 +15,16 @@ The rules that live here, and only here:
 * A session of another principal is answered as one that does not exist.            [SEC-06]
 * A GET that asks for another protocol, which is served beside HTTP, passes the same gate.
 * The gate is passed before the body is read, on every route but those for health checks, which
-  tell nothing.
+  tell nothing, and public documents. With authentication, a request without a credential is refused
+  there; method, types and sessions are looked at when its caller is known.
 """
 
 from __future__ import annotations
 
 import asyncio
-import inspect
 import logging
-from collections.abc import Callable, Coroutine
-from typing import TYPE_CHECKING, Any, Final, Protocol
+from collections.abc import Awaitable, Callable, Coroutine
+from typing import TYPE_CHECKING, Any, Final, Protocol, TypeAlias
 
 from msgspec import UNSET, DecodeError, Struct, UnsetType, ValidationError, field
 from msgspec.json import Decoder, encode
@@ -45,6 +45,7 @@ if TYPE_CHECKING:
     from .event_log import EventLog
     from .exchange import Headers, Responder
     from .gate.admission import Admission
+    from .gate.authentication import Authenticator, Owner
     from .old_sse import OldSse, OldSseSession
     from .request import HttpRequest
     from .sessions import HttpSession
@@ -61,6 +62,21 @@ READY_PATH: Final = "/readyz"
 # JSON-RPC "invalid request": the code of an error that has no code of its own.
 _INVALID_REQUEST: Final = -32600
 _JSON_TYPE: Final = b"application/json"
+
+# What a request is handed to when its owner is known.
+Proceed: TypeAlias = "Callable[[HttpRequest, Any, Responder, Owner | None, str], None]"
+
+# Of documents that any page may read: they are public, and tell nothing of a caller.
+_DOCUMENT_HEADERS: Final[Headers] = (
+    (b"access-control-allow-origin", b"*"),
+    (b"cache-control", b"max-age=300"),
+)
+_DOCUMENT_PREFLIGHT: Final[Headers] = (
+    (b"access-control-allow-origin", b"*"),
+    (b"access-control-allow-methods", b"GET, HEAD"),
+    (b"access-control-allow-headers", b"*"),
+    (b"access-control-max-age", b"600"),
+)
 
 
 class Service(Protocol):
@@ -79,7 +95,7 @@ class Service(Protocol):
         """Serve a new session of HTTP+SSE; it sets the callbacks of the session."""
         ...
 
-    def single(self, client: str, principal: str | None) -> SingleRequest | None:
+    def single(self, client: str, owner: Owner | None) -> SingleRequest | None:
         """Return a transport for one request, or None if the client has too many."""
         ...
 
@@ -104,7 +120,7 @@ class UpgradeRoute(Protocol):
         ...
 
     def admit(self, request: HttpRequest) -> Refusal | None:
-        """Decide on a request by its head, after Host and Origin; None lets it in."""
+        """Decide on a request by its head, after Host, Origin and caller; None lets it in."""
         ...
 
     def open(
@@ -112,7 +128,7 @@ class UpgradeRoute(Protocol):
         request: HttpRequest,
         body: Any,
         responder: Any,
-        principal: str | None,
+        owner: Owner | None,
         client: str,
     ) -> None:
         """End HTTP on the connection of a request, or refuse to."""
@@ -167,18 +183,20 @@ class Endpoint:
         limits: HttpLimits,
         path: str,
         clock: Callable[[], float],
+        authenticator: Authenticator | None = None,
     ) -> None:
         self.service = service
         self.admission = admission
         self.settings = settings
         self.limits = limits
         self.path = path
+        self.authenticator = authenticator
         self.sessions = SessionTable(limits)
         self._clock = clock
         self._has_cors = bool(settings.cors)
         # Whether a client is more than the address of its connection.
         self._identifies = bool(
-            settings.principal is not None or settings.rate is not None or settings.trusted_proxies
+            authenticator is not None or settings.rate is not None or settings.trusted_proxies
         )
         self._routes: dict[str, Callable[[HttpRequest, Any, Responder], None]] = {
             path: self._mcp,
@@ -187,6 +205,11 @@ class Endpoint:
         }
         if path != "/" and not path.endswith("/"):
             self._routes[f"{path}/"] = self._mcp
+        # Public documents, by path.
+        self._documents: dict[str, bytes] = {}
+        if authenticator is not None:
+            self._documents = authenticator.documents(path)
+            self._routes |= dict.fromkeys(self._documents, self._document)
         # Set by the listener, if it has one.
         self.upgrade_route: UpgradeRoute | None = None
         self._old_sse: OldSse | None = None
@@ -221,11 +244,20 @@ class Endpoint:
             if request.method not in ("GET", "HEAD"):
                 return Refusal(405, "Method not allowed", ((b"allow", b"GET, HEAD"),))
             return None
+        if request.path in self._documents:
+            return _admit_document(request)
         refusal = self.admission.check(request)
         if refusal is not None:
             return refusal
         if request.method == "OPTIONS" and self._has_cors:
             return None
+        if self.authenticator is not None:
+            # What else is wrong with a request is not for callers that are not known.
+            return self.authenticator.precheck(request)
+        return self._admit_known(request)
+
+    def _admit_known(self, request: HttpRequest) -> Refusal | None:
+        """Decide on a request by its head, after its caller was identified."""
         if self._old_sse is not None and request.path in self._old_sse.paths:
             return self._old_sse.admit(request)
         if request.method == "POST":
@@ -284,6 +316,13 @@ class Endpoint:
         text = b"ok\n" if is_ready else b"unavailable\n"
         responder.respond(200 if is_ready else 503, text, ((b"content-type", b"text/plain"),))
 
+    def _document(self, request: HttpRequest, body: Any, responder: Responder) -> None:
+        if request.method == "OPTIONS":
+            responder.respond(204, b"", _DOCUMENT_PREFLIGHT)
+        else:
+            document = self._documents[request.path]
+            responder.respond(200, document, JSON_HEADERS + _DOCUMENT_HEADERS)
+
     def cors(self, request: HttpRequest) -> Headers:
         """Return the CORS headers of a response; none if CORS is off."""
         return self.admission.cors(request) if self._has_cors else ()
@@ -316,44 +355,58 @@ class Endpoint:
         request: HttpRequest,
         body: Any,
         responder: Responder,
-        proceed: Callable[[HttpRequest, Any, Responder, str | None, str], None],
+        proceed: Proceed,
     ) -> None:
-        """Find the principal of a request and check its rate, then proceed with it."""
+        """Find the owner of a request and check its rate, then proceed with it."""
         client = self.admission.client_of(request)
-        hook = self.settings.principal
-        if hook is None:
+        if self.authenticator is None:
             if self.settings.rate is None or self._may_go(client, request, responder):
                 proceed(request, body, responder, None, client)
             return
-        self._spawn(self._identify(hook, request, body, responder, client, proceed))
+        found = self.authenticator.authenticate(request)
+        if isinstance(found, Awaitable):
+            self._spawn(self._identify(found, request, body, responder, client, proceed))
+        else:
+            self._identified(found, request, body, responder, client, proceed)
 
     async def _identify(
         self,
-        hook: Callable[[HttpRequest], Any],
+        deciding: Awaitable[Owner | Refusal | None],
         request: HttpRequest,
         body: Any,
         responder: Responder,
         client: str,
-        proceed: Callable[[HttpRequest, Any, Responder, str | None, str], None],
+        proceed: Proceed,
     ) -> None:
-        try:
-            principal = hook(request)
-            if inspect.isawaitable(principal):
-                principal = await principal
-        except PermissionError:
-            if not responder.is_gone:
-                self.refuse(responder, Refusal(401, "Unauthorized"), request)
-            return
-        except Exception as error:  # noqa: BLE001  # of the author's hook; the client gets an answer
-            _log.error("the principal of a request cannot be determined\n%s", as_redacted(error))
-            if not responder.is_gone:
-                self.refuse(responder, Refusal(500, "Internal error"), request)
-            return
+        found = await deciding
         if responder.is_gone:
             return
-        key = client if principal is None else f"principal {principal}"
-        if self.settings.rate is None or self._may_go(key, request, responder):
-            proceed(request, body, responder, principal, key)
+        try:
+            self._identified(found, request, body, responder, client, proceed)
+        except Exception as error:  # noqa: BLE001  # a defect; the client gets an answer
+            _log.error("internal error while serving an HTTP request\n%s", as_redacted(error))
+            if not responder.is_gone:
+                self.refuse(responder, Refusal(500, "Internal error"), request)
+
+    def _identified(
+        self,
+        found: Owner | Refusal | None,
+        request: HttpRequest,
+        body: Any,
+        responder: Responder,
+        client: str,
+        proceed: Proceed,
+    ) -> None:
+        owner, refusal = (None, found) if isinstance(found, Refusal) else (found, None)
+        # Those that are refused count by their address: credentials cannot be tried in turn.
+        key = client if owner is None else f"principal {owner.key}"
+        if self.settings.rate is not None and not self._may_go(key, request, responder):
+            return
+        refusal = refusal or self._admit_known(request)
+        if refusal is not None:
+            self.refuse(responder, refusal, request)
+        else:
+            proceed(request, body, responder, owner, key)
 
     def _may_go(self, client: str, request: HttpRequest, responder: Responder) -> bool:
         wait = self.admission.wait(client, self._clock())
@@ -370,31 +423,38 @@ class Endpoint:
         request: HttpRequest,
         body: Any,
         responder: Responder,
-        principal: str | None,
+        owner: Owner | None,
         client: str,
     ) -> None:
         service, version, id = self.service, request.protocol_version, request.session_id
         if not service.is_ready:
             self.refuse(responder, self.STOPPING, request)
         elif request.method != "POST":
-            self._session_request(request, responder, principal)
+            self._session_request(request, responder, owner)
         elif version is not None and version not in service.handshake:
-            self._single(request, body, responder, principal, client)
+            self._single(request, body, responder, owner, client)
         elif id is not None:
             now = self._clock()
-            session = self.sessions.get(id.decode("latin-1"), principal, now)
+            session = self.sessions.get(id.decode("latin-1"), owner, now)
             if session is None:
                 self.refuse(responder, Refusal(404, "Session not found"), request)
             else:
-                _receive(session, body, self._exchange(request, responder, session, now))
+                _receive(session, body, self._exchange(request, responder, session, owner, now))
         else:
-            self._open(request, body, responder, principal, client)
+            self._open(request, body, responder, owner, client)
 
     def _exchange(
-        self, request: HttpRequest, responder: Responder, session: HttpSession, now: float
+        self,
+        request: HttpRequest,
+        responder: Responder,
+        session: HttpSession,
+        owner: Owner | None,
+        now: float,
     ) -> Exchange:
         status = self.service.handshake_status
         exchange = Exchange(request, responder, session, status, now)
+        if owner is not None:
+            exchange.owner, exchange.expires_at = owner, owner.expires_at
         if self._has_cors:
             exchange.extra_headers = self.admission.cors(request)
         responder.exchange = exchange
@@ -406,17 +466,18 @@ class Endpoint:
         request: HttpRequest,
         body: Any,
         responder: Responder,
-        principal: str | None,
+        owner: Owner | None,
         client: str,
     ) -> None:
-        carrier = self.service.single(client, principal)
+        carrier = self.service.single(client, owner)
         if carrier is None:
             headers: Headers = ((b"retry-after", b"1"),)
             self.refuse(responder, Refusal(503, "Too many requests at once", headers), request)
             return
         status = self.service.per_request_status
         exchange = Exchange(request, responder, carrier, status, self._clock())
-        exchange.principal = principal
+        if owner is not None:
+            exchange.owner, exchange.expires_at = owner, owner.expires_at
         if self._has_cors:
             exchange.extra_headers = self.admission.cors(request)
         responder.exchange = carrier.exchange = exchange
@@ -427,7 +488,7 @@ class Endpoint:
         request: HttpRequest,
         body: Any,
         responder: Responder,
-        principal: str | None,
+        owner: Owner | None,
         client: str,
     ) -> None:
         """Open a session for `initialize`; refuse what belongs to a session and names none."""
@@ -438,24 +499,24 @@ class Endpoint:
                 refusal = Refusal(400, "Mcp-Session-Id is missing: send initialize first")
                 self.refuse(responder, refusal, request, id)
             else:
-                self._single(request, body, responder, principal, client)
+                self._single(request, body, responder, owner, client)
             return
         now = self._clock()
-        session = self.sessions.new(principal, now)
+        session = self.sessions.new(owner, now)
         if session is None:
             headers: Headers = ((b"retry-after", b"10"),)
             self.refuse(responder, Refusal(503, "Too many sessions", headers), request)
             return
         session.make_log = self._make_log
         self.service.open_session(session)
-        exchange = self._exchange(request, responder, session, now)
+        exchange = self._exchange(request, responder, session, owner, now)
         exchange.session_id = session.id.encode()
         _receive(session, body, exchange)
 
     # -- GET and DELETE ----------------------------------------------------------------------
 
     def _session_request(
-        self, request: HttpRequest, responder: Responder, principal: str | None
+        self, request: HttpRequest, responder: Responder, owner: Owner | None
     ) -> None:
         version = request.protocol_version
         if version is not None and version not in self.service.handshake:
@@ -466,7 +527,7 @@ class Endpoint:
             self.refuse(responder, Refusal(400, "Mcp-Session-Id is missing"), request)
             return
         id = request.session_id.decode("latin-1")
-        session = self.sessions.get(id, principal, self._clock())
+        session = self.sessions.get(id, owner, self._clock())
         if session is None:
             self.refuse(responder, Refusal(404, "Session not found"), request)
         elif request.method == "DELETE":
@@ -477,11 +538,13 @@ class Endpoint:
         elif not accepted_types(request.accept)[1]:
             self.refuse(responder, Refusal(406, "Accept must allow text/event-stream"), request)
         elif request.last_event_id is not None:
-            self._spawn(self._resume(session, request, responder))
+            self._spawn(self._resume(session, request, responder, owner))
         else:
             exchange = Exchange(
                 request, responder, session, self.service.handshake_status, self._clock()
             )
+            if owner is not None:
+                exchange.owner, exchange.expires_at = owner, owner.expires_at
             if self._has_cors:
                 exchange.extra_headers = self.admission.cors(request)
             responder.exchange = exchange
@@ -489,7 +552,11 @@ class Endpoint:
             exchange.start_stream()
 
     async def _resume(
-        self, session: HttpSession, request: HttpRequest, responder: Responder
+        self,
+        session: HttpSession,
+        request: HttpRequest,
+        responder: Responder,
+        owner: Owner | None,
     ) -> None:
         """Send again what followed an event, then what the stream carries next."""
         place = parse_event_id(request.last_event_id or b"")
@@ -510,6 +577,7 @@ class Endpoint:
         exchange, extra = session.find(place[0]), self.cors(request)
         if exchange is not None:
             responder.exchange = exchange
+            exchange.expires_at = None if owner is None else owner.expires_at
             exchange.attach(responder, encoded, self._clock(), extra)
         else:
             responder.respond(200, b"".join(encoded), STREAM_HEADERS + extra)
@@ -577,6 +645,12 @@ def _kind_of(body: Any) -> tuple[str, int | str | None]:
         return "initialize", opening.id
     is_versionless = meta is not UNSET and meta.lacks_version
     return "versionless" if is_versionless else "other", opening.id
+
+
+def _admit_document(request: HttpRequest) -> Refusal | None:
+    if request.method in ("GET", "HEAD", "OPTIONS"):
+        return None
+    return Refusal(405, "Method not allowed", ((b"allow", b"GET, HEAD, OPTIONS"),))
 
 
 def _is_json(kind: bytes | None) -> bool:

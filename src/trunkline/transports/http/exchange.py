@@ -28,6 +28,7 @@ from ...jsonrpc.sse import encode_event
 if TYPE_CHECKING:
     from ...errors import InvalidMessage
     from ...jsonrpc.messages import ErrorObject
+    from .gate.authentication import Owner
     from .request import HttpRequest
 
 __all__ = ["EVENT_STREAM", "JSON", "Carrier", "Exchange", "Headers", "Responder", "accepted_types"]
@@ -175,10 +176,11 @@ class Exchange:
         "accepts_json",
         "began",
         "carrier",
+        "expires_at",
         "extra_headers",
         "is_receiving",
         "last_event",
-        "principal",
+        "owner",
         "request",
         "responder",
         "session_id",
@@ -205,8 +207,10 @@ class Exchange:
         found = _ACCEPTED.get(accept) if accept is not None else None
         self.accepts_json, self.accepts_events = found or accepted_types(accept)
         self.began = now
-        # The authenticated client of a single request. A session has one of its own.
-        self.principal: str | None = None
+        # The authenticated client that sent the request.
+        self.owner: Owner | None = None
+        # When the credential ends that the stream was opened or resumed with, as Unix time.
+        self.expires_at: float | None = None
         # Sent with the response, whatever its form.
         self.extra_headers: Headers = ()
         # Of a session that this POST opens; sent if it succeeds.

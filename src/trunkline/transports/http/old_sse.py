@@ -27,6 +27,7 @@ from ...errors import InvalidMessage
 from ..base import ignore
 from .exchange import JSON_HEADERS, Exchange, accepted_types, event_of
 from .gate.admission import Refusal
+from .gate.authentication import key_of
 
 if TYPE_CHECKING:
     from ...errors import TransportError
@@ -36,6 +37,7 @@ if TYPE_CHECKING:
     from ..base import Frame
     from .endpoint import Endpoint
     from .exchange import Headers, Responder
+    from .gate.authentication import Owner
     from .request import HttpRequest
 
 __all__ = ["OldSse", "OldSseSession"]
@@ -52,10 +54,11 @@ _MAX_PARAMETERS: Final = 8
 class _Post:
     """The route of what a POST carried: its request, for handlers, and how it is answered."""
 
-    __slots__ = ("body", "request", "status")
+    __slots__ = ("body", "owner", "request", "status")
 
-    def __init__(self, request: HttpRequest, status: int) -> None:
+    def __init__(self, request: HttpRequest, owner: Owner | None, status: int) -> None:
         self.request = request
+        self.owner = owner
         self.status = status
         self.body = b""
 
@@ -80,7 +83,7 @@ class OldSseSession:
         "uri",
     )
 
-    def __init__(self, id: str, owner: str | None, uri: bytes, now: float) -> None:
+    def __init__(self, id: str, owner: Owner | None, uri: bytes, now: float) -> None:
         self.name: TransportName = "sse"
         self.on_message: Callable[[Frame, Any], object] = ignore
         self.on_error: Callable[[TransportError | None], object] = ignore
@@ -146,9 +149,9 @@ class OldSseSession:
         self._exchange = exchange
         exchange.start_stream()
 
-    def receive(self, frame: bytes | Oversize, request: HttpRequest) -> _Post:
+    def receive(self, frame: bytes | Oversize, request: HttpRequest, owner: Owner | None) -> _Post:
         """Process the body of a POST; return how it is answered."""
-        post = _Post(request, 202 if type(frame) is bytes else 413)
+        post = _Post(request, owner, 202 if type(frame) is bytes else 413)
         self.on_message(frame, post)
         return post
 
@@ -226,7 +229,7 @@ class OldSse:
         request: HttpRequest,
         body: Any,
         responder: Responder,
-        principal: str | None,
+        owner: Owner | None,
         client: str,
     ) -> None:
         endpoint = self._endpoint
@@ -240,7 +243,7 @@ class OldSse:
         id, now = secrets.token_urlsafe(_ID_BYTES), self._clock()
         prefix = "" if endpoint.settings.public_url else quote(request.mount)
         uri = f"{prefix}{self._uri}?{_PARAMETER}={id}".encode()
-        session = OldSseSession(id, principal, uri, now)
+        session = OldSseSession(id, owner, uri, now)
         session.on_closed = self._forget
         self._sessions[id] = session
         service = endpoint.service
@@ -255,14 +258,14 @@ class OldSse:
         request: HttpRequest,
         body: Any,
         responder: Responder,
-        principal: str | None,
+        owner: Owner | None,
         client: str,
     ) -> None:
         session = self._sessions.get(_id_in(request.query))
-        if session is None or session.owner != principal:
+        if session is None or key_of(session.owner) != key_of(owner):
             self._endpoint.refuse(responder, Refusal(404, "Session not found"), request)
             return
-        post = session.receive(body, request)
+        post = session.receive(body, request, owner)
         headers = JSON_HEADERS if post.body else ()
         responder.respond(post.status, post.body, headers + self._endpoint.cors(request))
 

@@ -32,6 +32,7 @@ if TYPE_CHECKING:
     from ..base import Frame
     from .event_log import EventLog
     from .exchange import Exchange
+    from .gate.authentication import Owner
     from .settings import HttpLimits
 
 __all__ = ["HttpSession", "SessionTable"]
@@ -66,12 +67,13 @@ class HttpSession:
         "on_error",
         "on_message",
         "owner",
+        "owner_key",
         "primes",
         "retry_ms",
         "used",
     )
 
-    def __init__(self, id: str, owner: str | None, now: float, retry_ms: int) -> None:
+    def __init__(self, id: str, owner: Owner | None, now: float, retry_ms: int) -> None:
         self.name: TransportName = "http"
         self.on_message: Callable[[Frame, Any], object] = ignore
         self.on_error: Callable[[TransportError | None], object] = ignore
@@ -80,6 +82,7 @@ class HttpSession:
         self.on_end: Callable[[], object] = ignore
         self.id = id
         self.owner = owner
+        self.owner_key = None if owner is None else owner.key
         self.began = now
         self.used = now
         self.retry_ms = retry_ms
@@ -257,7 +260,7 @@ class SessionTable:
     def __iter__(self) -> Any:
         return iter(list(self._sessions.values()))
 
-    def new(self, owner: str | None, now: float) -> HttpSession | None:
+    def new(self, owner: Owner | None, now: float) -> HttpSession | None:
         """Return a new session, perhaps in place of the idlest one; None if all are in use."""
         if not self._has_room():
             return None
@@ -280,10 +283,10 @@ class SessionTable:
     def _has_room(self) -> bool:
         return self.count < self._limits.sessions or self._evict()
 
-    def get(self, id: str, owner: str | None, now: float) -> HttpSession | None:
+    def get(self, id: str, owner: Owner | None, now: float) -> HttpSession | None:
         """Return the session of a principal, and note its use; None if it has none of that id."""
         session = self._sessions.get(id)
-        if session is None or session.owner != owner:
+        if session is None or session.owner_key != (None if owner is None else owner.key):
             return None
         session.used = now
         # To the end: those at the start are the idlest. An OrderedDict takes 100 bytes for each.

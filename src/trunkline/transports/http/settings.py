@@ -6,8 +6,8 @@ origin that no request can match.
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable, Sequence
-from typing import TYPE_CHECKING, Final, TypeAlias
+from collections.abc import Sequence
+from typing import Final
 
 from msgspec import Struct
 from msgspec.structs import force_setattr
@@ -16,16 +16,10 @@ from ...redaction import show
 from ..addresses import parse_host_and_port
 from .gate.authority import parse_authority, parse_origin
 
-if TYPE_CHECKING:
-    from .request import HttpRequest
-
-__all__ = ["UNIX_PEER", "HttpLimits", "HttpSettings", "PrincipalHook", "is_public_url"]
+__all__ = ["UNIX_PEER", "HttpLimits", "HttpSettings", "is_public_url"]
 
 # What `trusted_proxies` calls a proxy that connects to a Unix socket.
 UNIX_PEER: Final = "unix"
-
-# Returns the name of the caller, or None for an anonymous one.
-PrincipalHook: TypeAlias = "Callable[[HttpRequest], str | Awaitable[str | None] | None]"
 
 _MANY: Final = ("hosts", "origins", "cors", "trusted_proxies")
 _FLAGS: Final = ("require_origin", "old_sse", "websocket", "access_log")
@@ -58,8 +52,6 @@ class HttpSettings(Struct, frozen=True, kw_only=True):
     old_sse: bool = False
     # Serve WebSocket too, at the path of MCP. Needs the extra `ws`.
     websocket: bool = False
-    # Returns the caller of a request, or None; PermissionError is answered with 401.
-    principal: PrincipalHook | None = None
     # Requests per second of one client, which is a principal or an address. None is off.
     rate: float | None = None
     # Requests that a client may send at once, with `rate`.
@@ -95,8 +87,6 @@ class HttpSettings(Struct, frozen=True, kw_only=True):
         for name in _FLAGS:
             if type(getattr(self, name)) is not bool:
                 raise ValueError(f"HttpSettings.{name} is a bool, not {show(getattr(self, name))}")
-        if self.principal is not None and not callable(self.principal):
-            raise ValueError(f"HttpSettings.principal is a function, not {show(self.principal)}")
         self._check_rate()
         if self.metrics is not None:
             if not isinstance(self.metrics, str):

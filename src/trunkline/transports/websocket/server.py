@@ -39,6 +39,7 @@ if TYPE_CHECKING:
     from ..base import Frame
     from ..http.endpoint import Endpoint
     from ..http.exchange import Exchange
+    from ..http.gate.authentication import Owner
     from ..http.request import HttpRequest
     from ..http.server import HttpServer
 
@@ -66,7 +67,7 @@ class AcceptedWebSocket(WebSocketTransport):
         limit: int | None,
         buffer: memoryview,
         *,
-        owner: str | None = None,
+        owner: Owner | None = None,
         wait: Callable[[], float | None] | None = None,
     ) -> None:
         super().__init__(limit, buffer)
@@ -184,7 +185,7 @@ class WebSocketRoute:
         request: HttpRequest,
         body: Any,
         responder: Any,
-        principal: str | None,
+        owner: Owner | None,
         client: str,
     ) -> None:
         """Accept the WebSocket of a request that was admitted."""
@@ -199,7 +200,7 @@ class WebSocketRoute:
                 return endpoint.admission.wait(client, server.loop.time())
 
         connection = AcceptedWebSocket(
-            server, request, self._limit, self._buffer, owner=principal, wait=wait
+            server, request, self._limit, self._buffer, owner=owner, wait=wait
         )
         if not responder.upgrade(self._response(request), connection):
             endpoint.refuse(responder, Refusal(400, "Malformed WebSocket handshake"), request)

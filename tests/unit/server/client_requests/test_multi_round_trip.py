@@ -13,10 +13,12 @@ from typing import Any
 
 import pytest
 from msgspec import Struct
+from msgspec.structs import replace
 
 from tests.unit.server.rounds_wire import EVERYTHING, accepted, attempt, meta
 from tests.unit.server.wire import PER_REQUEST, Wire, connected
 from trunkline import Client, Context, Server, ToolError
+from trunkline.auth import Principal
 from trunkline.errors import RequestAborted, RequestError
 from trunkline.jsonrpc import Policy
 from trunkline.server import ServerLimits
@@ -383,14 +385,14 @@ def test_a_state_that_is_too_old_is_refused() -> None:
     run(work, app)
 
 
-@pytest.mark.parametrize("which", ["principal", "tenant"])
+@pytest.mark.parametrize("which", ["issuer", "subject", "client_id", "tenant"])
 def test_the_state_of_somebody_else_is_refused(which: str, monkeypatch: Any) -> None:
-    who = ["ada"]
-    monkeypatch.setattr(Context, which, property(lambda _: who[0]))
+    who = [Principal(subject="ada", tenant="acme")]
+    monkeypatch.setattr(Context, "principal", property(lambda _: who[0]))
 
     async def work(wire: Wire) -> None:
         first = (await attempt(wire, 1, CALL))["result"]
-        who[0] = "eve"
+        who[0] = replace(who[0], **{which: "another"})
         reply = await attempt(
             wire, 2, CALL, state=first["requestState"], responses={"who": accepted(name="Ada")}
         )

@@ -264,8 +264,7 @@ def test_a_server_beyond_this_machine_needs_names_and_logs_that_it_is_open(
             )
             assert named.status == 200
         caplog.clear()
-        with_names = HttpSettings(hosts=["mcp.example.org"], principal=lambda _: "ada")
-        async with scene.listen("http://0.0.0.0:0/mcp", http=with_names):
+        async with scene.listen("http://0.0.0.0:0/mcp", http=settings, auth=lambda _: "ada"):
             assert caplog.messages == []
 
     asyncio.run(main())

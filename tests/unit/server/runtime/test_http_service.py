@@ -17,7 +17,8 @@ from tests.unit.transports.http.plain import (
     request,
     serving,
 )
-from trunkline import Context, HttpSettings, Server, ServerLimits
+from trunkline import Context, Server, ServerLimits
+from trunkline.auth import AuthSettings, Principal
 from trunkline.server.runtime import http_service as module
 from trunkline.transports.http.request import HttpRequest
 
@@ -33,7 +34,11 @@ def user_of(request: HttpRequest) -> str | None:
     return None if found is None else found.decode()
 
 
-BY_USER = HttpSettings(principal=user_of)
+BY_USER = AuthSettings(verifiers=[user_of], required=False)
+
+
+def subject(ctx: Context) -> str:
+    return "None" if ctx.principal is None else ctx.principal.subject
 
 
 def as_user(name: str) -> dict[str, Any]:
@@ -66,13 +71,13 @@ def make_app(**settings: Any) -> tuple[Server, Gates]:
 
     @app.tool
     async def me(ctx: Context) -> str:
-        return str(ctx.principal)
+        return subject(ctx)
 
     @app.tool
     async def hold(ctx: Context, key: str, padding: str = "") -> str:
         gates.begun.append(key)
         await gates[key].wait()
-        return f"{key} of {ctx.principal}"
+        return f"{key} of {subject(ctx)}"
 
     return app, gates
 
@@ -88,7 +93,7 @@ def test_a_connection_is_used_again_and_knows_the_principal_of_each_request() ->
     app, _ = make_app()
 
     async def main() -> None:
-        async with serving(app, BY_USER) as plain:
+        async with serving(app, auth=BY_USER) as plain:
             for user in ("ada", "bob", "ada"):
                 assert content(await plain.call("me", **as_user(user)).over()) == user
             assert content(await plain.call("me").over()) == "None"
@@ -112,7 +117,7 @@ def test_a_request_does_not_use_a_connection_on_which_something_is_left() -> Non
         return "deaf"
 
     async def main() -> None:
-        async with serving(app, BY_USER) as plain:
+        async with serving(app, auth=BY_USER) as plain:
             first = plain.call("deaf", **as_user("ada"))
             await gates.at("deaf")
             first.hang_up()
@@ -121,7 +126,7 @@ def test_a_request_does_not_use_a_connection_on_which_something_is_left() -> Non
             assert content(await plain.call("me", **as_user("bob")).over()) == "bob"
             (other,) = plain.service._idle
             assert other is not left
-            assert left.principal == "ada"
+            assert left.principal == Principal(subject="ada")
             gates["deaf"].set()
             while app._core.in_flight:
                 await asyncio.sleep(0)
@@ -137,17 +142,17 @@ def test_a_task_keeps_its_principal_when_its_connection_serves_another_client(pa
     async def long(ctx: Context, padding: str) -> str:
         gates.begun.append("long")
         await gates["long"].wait()
-        return f"{ctx.principal} {ctx.client.name}"
+        return f"{subject(ctx)} {ctx.client.name}"
 
     async def main() -> None:
-        async with serving(app, BY_USER) as plain:
+        async with serving(app, auth=BY_USER) as plain:
             made = await plain.call(
                 "long", arguments={"padding": padding}, meta=WITH_TASKS, **as_user("ada")
             ).over()
             task = {"taskId": made.json["result"]["taskId"]}
             await gates.at("long")
             assert content(await plain.call("me", **as_user("bob")).over()) == "bob"
-            held = plain.service._clients["principal ada"].budget.used
+            held = plain.service._clients[f"principal {Principal(subject='ada').key}"].budget.used
             assert held >= len(padding) > 0 or not padding
             # Those of others do not find it.
             stolen = plain.single("tasks/get", task, meta=WITH_TASKS, **as_user("bob"))
@@ -176,19 +181,19 @@ def test_a_task_keeps_its_principal_when_its_connection_serves_another_client(pa
 
 def test_what_a_handler_leaves_behind_keeps_its_principal() -> None:
     app, gates = make_app()
-    left: list[asyncio.Task[str | None]] = []
+    left: list[asyncio.Task[str]] = []
 
     @app.tool
     async def leaves(ctx: Context) -> str:
-        async def later() -> str | None:
+        async def later() -> str:
             await gates["later"].wait()
-            return ctx.principal
+            return subject(ctx)
 
         left.append(asyncio.create_task(later()))
         return "done"
 
     async def main() -> None:
-        async with serving(app, BY_USER) as plain:
+        async with serving(app, auth=BY_USER) as plain:
             await plain.call("leaves", **as_user("ada")).over()
             held = plain.call("hold", arguments={"key": "held"}, **as_user("bob"))
             await gates.at("held")

@@ -13,6 +13,7 @@ from contextlib import asynccontextmanager
 from typing import Any, Final
 
 from trunkline import HttpLimits, HttpSettings, Server
+from trunkline.auth.server.resource_server import resource_server_of
 from trunkline.server.dispatch.log_limit import LogLimit
 from trunkline.server.runtime.http_service import HttpService
 from trunkline.transports.http.endpoint import Endpoint
@@ -157,14 +158,31 @@ def message(method: str, params: dict[str, Any] | None = None, id: Any = 1) -> b
 class Plain:
     """A server behind an endpoint, and what clients do with it."""
 
-    def __init__(self, app: Server, settings: HttpSettings, limits: HttpLimits) -> None:
+    def __init__(
+        self, app: Server, settings: HttpSettings, limits: HttpLimits, auth: Any = None
+    ) -> None:
         loop = asyncio.get_running_loop()
         self.app = app
         self.now = 1000.0
         self.service = HttpService(app._core, limits, LogLimit(loop, is_shared=True))
         admission = Admission(settings, [("127.0.0.1", 8000)])
+        self.authenticator = None
+        if auth is not None:
+            self.authenticator = resource_server_of(
+                auth,
+                path="/mcp",
+                public_url=settings.public_url,
+                address="http://127.0.0.1:8000/mcp",
+            )
+        self.service.authenticator = self.authenticator
         self.endpoint = Endpoint(
-            self.service, admission, settings, limits, "/mcp", lambda: self.now
+            self.service,
+            admission,
+            settings,
+            limits,
+            "/mcp",
+            lambda: self.now,
+            self.authenticator,
         )
         self.service.on_session_end = self.endpoint.sessions.discard
         self.responders: list[PlainResponder] = []
@@ -251,11 +269,14 @@ class Session:
 
 @asynccontextmanager
 async def serving(
-    app: Server, settings: HttpSettings | None = None, limits: HttpLimits | None = None
+    app: Server,
+    settings: HttpSettings | None = None,
+    limits: HttpLimits | None = None,
+    auth: Any = None,
 ) -> AsyncIterator[Plain]:
     """Serve; at the end every response has ended and nothing is left."""
     async with asyncio.timeout(WAIT), app._core.opened():
-        plain = Plain(app, settings or HttpSettings(), limits or HttpLimits())
+        plain = Plain(app, settings or HttpSettings(), limits or HttpLimits(), auth)
         yield plain
         await plain.service.close()
         assert all(each.is_over or each.is_gone for each in plain.responders)

@@ -699,8 +699,7 @@ def test_timers_end_with_the_last_request_and_the_last_session() -> None:
 
 def test_the_principal_may_come_from_the_scope() -> None:
     async def main() -> None:
-        settings = HttpSettings(principal=lambda request: request.scope["user"])  # type: ignore[attr-defined]
-        async with serving(http=settings) as made:
+        async with serving(auth=lambda request: request.scope["user"]) as made:
             opened = await initialize(user="ada").run(made.app)
             id = opened.headers["mcp-session-id"]
             ours = await in_session("ping", session=id, user="ada").run(made.app)

@@ -21,6 +21,7 @@ from tests.unit.transports.http.plain import (
     serving,
 )
 from trunkline import Context, HttpLimits, HttpSettings, Server
+from trunkline.auth import AuthSettings
 from trunkline.jsonrpc.framing import Oversize
 from trunkline.store.errors import StoreFull
 from trunkline.store.memory import MemoryStore
@@ -64,11 +65,12 @@ def run(
     work: Callable[[Stage, Plain], Awaitable[None]],
     settings: HttpSettings | None = None,
     limits: HttpLimits | None = None,
+    auth: Any = None,
     **options: Any,
 ) -> None:
     async def main() -> None:
         stage = Stage(**options)
-        async with serving(stage.app, settings, limits) as plain:
+        async with serving(stage.app, settings, limits, auth) as plain:
             await work(stage, plain)
 
     asyncio.run(main())
@@ -321,6 +323,10 @@ async def slow_user_of(asked: HttpRequest) -> str | None:
     return user_of(asked)
 
 
+def by(function: Any) -> AuthSettings:
+    return AuthSettings(verifiers=[function], required=False)
+
+
 @pytest.mark.parametrize("hook", [user_of, slow_user_of])
 def test_a_session_and_its_streams_do_not_exist_for_another_principal(hook: Any) -> None:
     async def work(stage: Stage, plain: Plain) -> None:
@@ -339,7 +345,7 @@ def test_a_session_and_its_streams_do_not_exist_for_another_principal(hook: Any)
         mine = await plain.send(request(session_id=id, extra=ada), message("ping")).over()
         assert mine.status == 200
 
-    run(work, HttpSettings(principal=hook))
+    run(work, auth=by(hook))
 
 
 def test_a_caller_that_is_refused_is_401_and_a_hook_that_fails_is_500(
@@ -353,7 +359,7 @@ def test_a_caller_that_is_refused_is_401_and_a_hook_that_fails_is_500(
         assert b"secret" not in failed.body
         assert "principal of a request cannot be determined" in caplog.text
 
-    run(work, HttpSettings(principal=user_of))
+    run(work, auth=by(user_of))
 
 
 def test_a_client_that_goes_away_while_it_is_identified_is_not_served() -> None:
@@ -366,7 +372,7 @@ def test_a_client_that_goes_away_while_it_is_identified_is_not_served() -> None:
         assert len(plain.endpoint.sessions) == 0
         assert gone.status == 0
 
-    run(work, HttpSettings(principal=slow_user_of))
+    run(work, auth=by(slow_user_of))
 
 
 def test_a_client_that_sends_too_often_is_429_by_principal_or_address() -> None:
@@ -386,7 +392,7 @@ def test_a_client_that_sends_too_often_is_429_by_principal_or_address() -> None:
         plain.now += 2
         assert (await ask("10.0.0.1").over()).status == 404
 
-    run(work, HttpSettings(principal=user_of, rate=0.5, burst=2))
+    run(work, HttpSettings(rate=0.5, burst=2), auth=by(user_of))
 
 
 # -- streams -----------------------------------------------------------------------------------

@@ -22,6 +22,7 @@ from tests.fuzz.fuzz_http import (
     scene,
 )
 from trunkline import HttpSettings
+from trunkline.auth.server.resource_server import resource_server_of
 from trunkline.spec.revisions import LATEST
 from trunkline.transports.http.endpoint import Endpoint
 from trunkline.transports.http.gate.admission import Admission
@@ -424,9 +425,10 @@ def test_principal_and_rate_are_checked_for_each_request() -> None:
                 raise PermissionError
             return "someone"
 
-        http = HttpSettings(principal=principal, rate=0.001, burst=4)
+        http = HttpSettings(rate=0.001, burst=4)
+        auth = resource_server_of(principal, path="/mcp", address="http://127.0.0.1:8000/mcp")
         admission = Admission(http, [("127.0.0.1", 8000)])
-        endpoint = Endpoint(stage.service, admission, http, LIMITS, "/mcp", lambda: 0.0)
+        endpoint = Endpoint(stage.service, admission, http, LIMITS, "/mcp", lambda: 0.0, auth)
         server = HttpServer(endpoint, LIMITS, 4096)
         wire = Wire(server)
         counted = parsed(wire)

@@ -16,6 +16,7 @@ from tests.cases import for_each
 from tests.http_client.old_sse import OldSseTransport
 from tests.unit.transports.http.asgi_call import WAIT, AsgiCall, in_session, initialize
 from trunkline import Client, Context, HttpLimits, HttpSettings, Server
+from trunkline.auth import Principal
 from trunkline.jsonrpc import Limits, Policy
 from trunkline.jsonrpc.sse import Event, EventReader
 from trunkline.spec.revisions import REVISIONS, V2026_07_28
@@ -267,7 +268,7 @@ def test_ids_of_the_two_kinds_of_sessions_are_not_for_each_other() -> None:
 def test_a_session_of_another_principal_does_not_exist() -> None:
     async def main() -> None:
         principal = lambda request: request.scope["user"]  # noqa: E731
-        async with serving({"principal": principal}) as made:
+        async with serving(auth=principal) as made:
             session = await Session(made.app, user="ada").opened()
             message = {"jsonrpc": "2.0", "id": 1, "method": "ping"}
             theirs = await session.post(message, user="eve")
@@ -275,7 +276,7 @@ def test_a_session_of_another_principal_does_not_exist() -> None:
             assert (theirs.status, theirs.body) == (unknown.status, unknown.body)
             assert theirs.status == 404
             assert (await session.ask("ping"))["result"] == {}
-            assert next(iter(made.server._core.connections)).principal == "ada"
+            assert next(iter(made.server._core.connections)).principal == Principal(subject="ada")
             await session.leave()
 
     asyncio.run(main())

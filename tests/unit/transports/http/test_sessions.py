@@ -6,9 +6,11 @@ import asyncio
 from typing import Any
 
 import pytest
+from msgspec.structs import replace
 
 from tests.unit.transports.http.plain import PlainResponder, request
 from trunkline import HttpLimits
+from trunkline.auth import Principal
 from trunkline.jsonrpc.messages import ErrorObject
 from trunkline.store.memory import MemoryStore
 from trunkline.transports.http import sessions as module
@@ -218,16 +220,19 @@ def test_an_id_has_256_random_bits_and_is_not_shown() -> None:
 
 def test_a_session_belongs_to_its_owner_and_does_not_exist_for_others() -> None:
     table = SessionTable(HttpLimits())
-    session = table.new("ada", 0.0)
+    ada = Principal(subject="ada", tenant="acme")
+    session = table.new(ada, 0.0)
     assert session is not None
-    assert table.get(session.id, "ada", 1.0) is session
-    for other in ("bob", None, ""):
+    # With another token of the same principal, too.
+    assert table.get(session.id, replace(ada, scopes={"x"}), 1.0) is session
+    others = [replace(ada, **{name: "x"}) for name in ("issuer", "subject", "client_id", "tenant")]
+    for other in (*others, ada.with_tenant(None), None):
         assert table.get(session.id, other, 5.0) is None
     # An attempt of another one is not a use.
     assert session.used == 1.0
-    assert table.get("x", "ada", 1.0) is None
+    assert table.get("x", ada, 1.0) is None
     table.discard(session)
-    assert table.get(session.id, "ada", 1.0) is None
+    assert table.get(session.id, ada, 1.0) is None
 
 
 class Table:
@@ -238,7 +243,7 @@ class Table:
         self.ended: list[str] = []
 
     def new(self, name: str, now: float) -> HttpSession | None:
-        session = self.table.new(name, now)
+        session = self.table.new(Principal(subject=name), now)
         if session is not None:
             session.on_end = lambda: self.ended.append(name)
         return session
@@ -263,7 +268,7 @@ def test_sessions_expire_when_they_are_idle_but_not_while_a_client_waits() -> No
     gone.hang_up()
     made.table.reap(9.9)
     assert made.ended == []
-    made.table.get(used.id, "used", 5.0)
+    made.table.get(used.id, Principal(subject="used"), 5.0)
     made.table.reap(10.0)
     # One that no client waits for is idle, though its request is not answered.
     assert made.ended == ["idle", "left"]
@@ -294,7 +299,7 @@ def test_at_the_limit_the_idlest_session_without_a_waiting_client_gives_way() ->
     first, second, third = (made.new(name, 0.0) for name in "abc")
     assert first is not None
     busy(second)
-    made.table.get(first.id, "a", 1.0)
+    made.table.get(first.id, Principal(subject="a"), 1.0)
     assert made.new("d", 2.0) is not None
     assert made.ended == ["c"]
     assert made.new("e", 2.0) is not None

@@ -13,7 +13,7 @@ from trunkline import HttpLimits, HttpSettings
 def test_the_defaults_admit_the_least() -> None:
     plain = HttpSettings()
     assert (plain.hosts, plain.origins, plain.cors, plain.trusted_proxies) == ((), (), (), ())
-    assert (plain.public_url, plain.principal, plain.rate, plain.metrics) == (None,) * 4
+    assert (plain.public_url, plain.rate, plain.metrics) == (None,) * 3
     assert (plain.require_origin, plain.old_sse, plain.access_log) == (False,) * 3
     assert plain.websocket is False
     assert plain.burst == 20
@@ -43,7 +43,6 @@ def test_lists_become_tuples() -> None:
         {"rate": 100},
         {"metrics": "127.0.0.1:9100"},
         {"metrics": "[::1]:9100"},
-        {"principal": lambda request: None},
     ],
 )
 def test_what_an_operator_writes_is_accepted(right: dict[str, Any]) -> None:
@@ -96,7 +95,6 @@ def test_what_an_operator_writes_is_accepted(right: dict[str, Any]) -> None:
         ({"old_sse": "yes"}, "old_sse is a bool"),
         ({"websocket": 1}, "websocket is a bool"),
         ({"access_log": None}, "access_log is a bool"),
-        ({"principal": "alice"}, "principal is a function"),
         ({"rate": 0}, "rate is requests per second"),
         ({"rate": -1.0}, "rate is requests per second"),
         ({"rate": float("nan")}, "rate is requests per second"),

@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from ..request import HttpRequest
     from .admission import Refusal
 
-__all__ = ["Authenticator", "Owner"]
+__all__ = ["Authenticator", "Owner", "key_of"]
 
 
 class Owner(Protocol):
@@ -36,8 +36,20 @@ class Owner(Protocol):
         ...
 
 
+def key_of(owner: Owner | None) -> str | None:
+    """Return the key of an owner; that of an anonymous caller is None."""
+    return None if owner is None else owner.key
+
+
 class Authenticator(Protocol):
     """Decides who sent a request."""
+
+    def precheck(self, request: HttpRequest) -> Refusal | None:
+        """Refuse a request that has no credential, before its body is read; None reads it.
+
+        It decides by the syntax of the head alone, so that equal heads are decided alike.
+        """
+        ...
 
     def authenticate(
         self, request: HttpRequest
