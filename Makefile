@@ -111,11 +111,13 @@ limits: $(READY) ## Print the costs that are limited without a clock: calls, mod
 
 interop: $(INTEROP_READY) ## Talk to the official SDKs and FastMCP, over stdio and HTTP, both directions, both eras
 	@$(INTEROP_VENV)/bin/python -m interop.run
+	@$(INTEROP_VENV)/bin/python -m interop.oauth.run
 
 conformance: $(CONFORMANCE_READY) ## Run the official conformance suites: examples/everything_server.py, and our client
 	@$(CONFORMANCE_VENV)/bin/python -m conformance.run
 	@$(CONFORMANCE_VENV)/bin/python -m conformance.run --asgi
 	@$(CONFORMANCE_VENV)/bin/python -m conformance.run --client
+	@$(CONFORMANCE_VENV)/bin/python -m conformance.authorization_server
 
 docs: $(DOCS_READY) ## Build docs/ into a site that needs no server: site/index.html
 	@rm -rf site

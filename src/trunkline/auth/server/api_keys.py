@@ -73,8 +73,8 @@ class ApiKeys:
         ValueError: a hash is malformed, or occurs twice.
     """
 
-    schemes: Final = ("bearer",)
-    dpop_algorithms: Final[tuple[str, ...]] = ()
+    schemes: tuple[str, ...] = ("bearer",)
+    dpop_algorithms: tuple[str, ...] = ()
     authorization_servers: Final[tuple[str, ...]] = ()
 
     def __init__(

@@ -62,8 +62,8 @@ class JwtBearer:
         InvalidKey: a key of `keys` cannot be used.
     """
 
-    schemes: Final = ("bearer",)
-    dpop_algorithms: Final[tuple[str, ...]] = ()
+    schemes: tuple[str, ...] = ("bearer",)
+    dpop_algorithms: tuple[str, ...] = ()
 
     def __init__(
         self,
