@@ -200,12 +200,6 @@ class Connection:
         """Return the authenticated client that sent a request."""
         return self.principal
 
-    def challenge(self, asked: IncomingRequest, scopes: frozenset[str]) -> None:
-        """Let the response to a request name the scopes that it needs, where a transport can.
-
-        Over HTTP that is the status and a header. Elsewhere the error that follows is all.
-        """
-
     # -- opening and closing -----------------------------------------------------------------
 
     async def run(self) -> None:

@@ -155,15 +155,6 @@ class _HttpConnection(_ServiceConnection):
             return fault
         return header_mismatch(request, method, version, _name_in(params, name_member(method)))
 
-    def challenge(self, asked: IncomingRequest, scopes: frozenset[str]) -> None:
-        """Answer a request with 403, or 401 for an anonymous caller, and the scopes it needs."""
-        authenticator, exchange = self.service.authenticator, asked.route
-        # The status of a batch is that of all its requests.
-        if authenticator is not None and exchange is not None and asked.slot is None:
-            owner = exchange.owner
-            exchange.status = 401 if owner is None else 403
-            exchange.extra_headers += authenticator.insufficient(scopes, owner)
-
     def _lacks_meta(self, asked: IncomingRequest, rev: ServerRevision) -> None:
         asked.route.status = http_status(ErrorKind.MISSING_REQUEST_META, rev.revision)
         super()._lacks_meta(asked, rev)

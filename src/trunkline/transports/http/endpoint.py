@@ -453,6 +453,7 @@ class Endpoint:
     ) -> Exchange:
         status = self.service.handshake_status
         exchange = Exchange(request, responder, session, status, now)
+        exchange.authenticator = self.authenticator
         if owner is not None:
             exchange.owner, exchange.expires_at = owner, owner.expires_at
         if self._has_cors:
@@ -476,6 +477,7 @@ class Endpoint:
             return
         status = self.service.per_request_status
         exchange = Exchange(request, responder, carrier, status, self._clock())
+        exchange.authenticator = self.authenticator
         if owner is not None:
             exchange.owner, exchange.expires_at = owner, owner.expires_at
         if self._has_cors:
