@@ -24,6 +24,8 @@ from typing import Any, Final, NamedTuple
 
 import httpx2
 
+from trunkline.auth import ClientCredentials, SigningKey
+
 from ..checks import Unexpected, describe, expect
 from ..http import node
 from ..http.process import ended, free_port, served
@@ -77,10 +79,10 @@ def caller(result: Any) -> dict[str, Any]:
 # -- the official client, and our server -------------------------------------------------------
 
 
-async def _official_call(url: str, mode: str, tool: str = "whoami") -> tuple[Any, Any]:
+async def _official_call(url: str, mode: str) -> tuple[Any, Any]:
     storage = official_client.Tokens()
     async with official_client.connected(url, storage, mode) as client:
-        return await client.call_tool(tool, {}), storage
+        return await client.call_tool("whoami", {}), storage
 
 
 async def _official_logs_in(scene: Scene, mode: str) -> None:
@@ -107,7 +109,9 @@ async def the_official_client_registers_logs_in_and_calls_our_server_auto(scene:
 @check
 async def the_official_client_steps_up_to_the_scopes_of_a_tool_of_ours(scene: Scene) -> None:
     """By our challenge of 403, which names all scopes of the call."""
-    result, storage = await _official_call(scene.ours, "auto", "write")
+    storage = await official_client.registered(scene.issuer)
+    async with official_client.connected(scene.ours, storage) as client:
+        result = await client.call_tool("write", {})
     expect(result.content[0].text, "written")
     expect("files:write" in storage.tokens.scope.split(), True)
 
@@ -211,6 +215,34 @@ async def our_client_binds_its_token_to_a_key_with_nonces(scene: Scene) -> None:
     """DPoP at the authorization server, which requires nonces, and at our server."""
     found = (await _our_call(scene.ours_dpop, login(dpop=True))).value
     expect(found["subject"], "ann")
+
+
+@check
+async def our_client_acts_for_itself_with_each_kind_of_credentials(scene: Scene) -> None:
+    """A secret in the header or the body, and a key."""
+    key = SigningKey.generate(key_id="1")
+    keys = {"keys": [{**key.public_jwk, "use": "sig", "alg": key.algorithm}]}
+    for method, extra in (
+        ("client_secret_basic", {}),
+        ("client_secret_post", {}),
+        ("private_key_jwt", {"jwks": keys, "token_endpoint_auth_signing_alg": key.algorithm}),
+    ):
+        document = {
+            "grant_types": ["client_credentials"],
+            "response_types": [],
+            "redirect_uris": [],
+            "token_endpoint_auth_method": method,
+            **extra,
+        }
+        async with httpx2.AsyncClient(trust_env=False) as http:
+            client = (await http.post(f"{scene.issuer}/reg", json=document)).json()
+        proof = {"private_key": key} if extra else {"client_secret": client["client_secret"]}
+        method = None if extra else method
+        auth = ClientCredentials(
+            client["client_id"], method=method, issuer=scene.issuer, scopes=READ, **proof
+        )
+        found = (await _our_call(scene.ours, auth)).value
+        expect(found["client_id"], client["client_id"])
 
 
 @check
