@@ -11,7 +11,7 @@ from typing import Any, Final
 
 from trunkline.auth import ClientCredentials, TokenExchange, WorkloadIdentity
 
-__all__ = ["AUTH", "WITH_PROOFS"]
+__all__ = ["AUTH"]
 
 Context = Mapping[str, str]
 
@@ -55,6 +55,3 @@ AUTH: Final[dict[str, Callable[[Context], Any]]] = {
     "auth/enterprise-managed-authorization": with_id_token,
     "auth/wif-jwt-bearer": with_assertion,
 }
-
-# Scenarios of the code flow in which tokens are bound to a key: `OAuth(dpop=True)`.
-WITH_PROOFS: Final = frozenset({"auth/dpop", "auth/dpop-nonce"})

@@ -110,6 +110,9 @@ OURS: Final = {
 # the field has is in the rest, or makes the repr raise.
 TYPED: Final = {
     "auth.client.bearer.Bearer": "shows where the token is, by its SecretSource",
+    "auth.client.grants.ClientCredentials": "the identifier of the client",
+    "auth.client.grants.TokenExchange": "the identifier of the client",
+    "auth.client.grants.WorkloadIdentity": "where the assertion is, by its SecretSource",
     "auth.server.resource_server.ResourceServer": "its URL, and the kinds of its verifiers",
     "auth.server.settings.AuthSettings": "the kinds of its verifiers",
     "client.client.Client": "the name of the server, redacted",

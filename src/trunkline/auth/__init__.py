@@ -13,9 +13,9 @@ __all__, __getattr__, __dir__ = lazy_exports(
     __name__,
     {
         "client.bearer": "Bearer",
-        "client.file_tokens": "FileTokens",
+        "client.storage.file_tokens": "FileTokens",
         "client.grants": "ClientCredentials TokenExchange WorkloadIdentity",
-        "client.keyring_tokens": "KeyringTokens",
+        "client.storage.keyring_tokens": "KeyringTokens",
         "client.oauth": "OAuth",
         "client.token_store": "MemoryTokens StoredLogin TokenStorage",
         "jose": "SigningKey",

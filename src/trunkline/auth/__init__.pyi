@@ -1,11 +1,11 @@
 # Generated from __init__.py by tools/generate_exports.py: run `make exports`.
 from .client.bearer import Bearer as Bearer
-from .client.file_tokens import FileTokens as FileTokens
 from .client.grants import ClientCredentials as ClientCredentials
 from .client.grants import TokenExchange as TokenExchange
 from .client.grants import WorkloadIdentity as WorkloadIdentity
-from .client.keyring_tokens import KeyringTokens as KeyringTokens
 from .client.oauth import OAuth as OAuth
+from .client.storage.file_tokens import FileTokens as FileTokens
+from .client.storage.keyring_tokens import KeyringTokens as KeyringTokens
 from .client.token_store import MemoryTokens as MemoryTokens
 from .client.token_store import StoredLogin as StoredLogin
 from .client.token_store import TokenStorage as TokenStorage

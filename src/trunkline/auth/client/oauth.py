@@ -52,7 +52,8 @@ class OAuth:
 
     `scopes` are asked for in place of those that the server names. `storage` keeps logins; by
     default they end with the process. `dpop` binds tokens to a key: True, a `SigningKey`, or None
-    if the server decides. `timeout` is how many seconds the user has for a login. `tls` has the
+    if the server decides. Without `interactive` a login of the storage is used and refreshed, and
+    the user is never asked. `timeout` is how many seconds the user has for a login. `tls` has the
     authorities to trust for other hosts than the server itself.
 
     Raises:
@@ -74,6 +75,7 @@ class OAuth:
         open_url: Callable[[str], object] | None = None,
         storage: TokenStorage | None = None,
         dpop: bool | SigningKey | None = None,
+        interactive: bool = True,
         timeout: float = 300.0,
         tls: Tls | ssl.SSLContext | None = None,
     ) -> None:
@@ -107,6 +109,7 @@ class OAuth:
             ),
             storage=MemoryTokens() if storage is None else storage,
             dpop=dpop,
+            is_interactive=interactive,
             timeout=timeout,
             logins=KeyLocks(),
             issuers={},

@@ -68,6 +68,8 @@ class LoginSettings(Struct, frozen=True, kw_only=True):
     storage: TokenStorage
     # None if the server decides.
     dpop: bool | SigningKey | None = None
+    # Whether there is a user to ask.
+    is_interactive: bool = True
     # Seconds for a login.
     timeout: float = 300.0
     # One login at a time for a server, between the clients of a process.
@@ -331,6 +333,10 @@ class OAuthSession:
         self, server: DiscoveredServer, challenge: Challenge | None, scopes: frozenset[str]
     ) -> None:
         """Ask the user; `scopes` are those to ask for, none for those of the challenge."""
+        if not self._settings.is_interactive:
+            raise AuthorizationFailed(
+                "a login of the user is needed", step="authorization", error=_error(challenge)
+            )
         if self._in_a_row >= MAX_IN_A_ROW:
             raise AuthorizationFailed(
                 f"{MAX_IN_A_ROW} logins in a row brought no token that the server accepts",

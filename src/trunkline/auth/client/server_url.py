@@ -8,11 +8,12 @@ The rules that live here, and only here:
 
 from __future__ import annotations
 
+import asyncio
 from urllib.parse import urlsplit
 
-from ...transports.http.client.fetch import is_loopback_host
+from ...transports.http.client.fetch import is_loopback_host, is_public_address
 
-__all__ = ["check_secure"]
+__all__ = ["check_secure", "has_public_address"]
 
 
 def check_secure(url: str, *, allow_http: bool = False) -> None:
@@ -31,3 +32,12 @@ def check_secure(url: str, *, allow_http: bool = False) -> None:
         f"{parts.scheme}://{host} is not encrypted: credentials are sent over https, or to this "
         "machine; allow_http=True permits it for this one"
     )
+
+
+async def has_public_address(url: str) -> bool:
+    """Return True if the host of a URL has a public address, or cannot be looked up."""
+    try:
+        found = await asyncio.get_running_loop().getaddrinfo(urlsplit(url).hostname, None)
+    except OSError:
+        return True
+    return any(is_public_address(str(address[0])) for *_, address in found)

@@ -24,6 +24,7 @@ from msgspec import DecodeError, Struct, ValidationError
 from msgspec.json import Decoder
 
 from ...errors import AuthorizationFailed, TransportError
+from ...jsonrpc.messages import Shown
 from ...redaction import HIDDEN, show
 from ...transports.http.client.fetch import FetchedResponse, fetch
 from ..challenge import split_scopes
@@ -42,7 +43,7 @@ _is_token: Final = re.compile(r"[A-Za-z0-9._~+/-]+=*").fullmatch
 _is_error: Final = re.compile(r"[ !#-\[\]-~]{1,100}").fullmatch
 
 
-class _Answer(Struct):
+class _Answer(Shown, Struct):
     access_token: str = ""
     token_type: str = ""
     expires_in: int | float | str | None = None
@@ -51,7 +52,7 @@ class _Answer(Struct):
     issued_token_type: str | None = None
 
 
-class _Refusal(Struct):
+class _Refusal(Shown, Struct):
     error: str = ""
     error_description: str = ""
 

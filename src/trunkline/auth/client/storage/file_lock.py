@@ -19,8 +19,8 @@ from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from typing import Final
 
-from ...concurrency.backoff import backoff
-from ...errors import AuthorizationFailed
+from ....concurrency.backoff import backoff
+from ....errors import AuthorizationFailed
 
 try:
     import fcntl

@@ -13,8 +13,8 @@ import os
 from contextlib import AbstractAsyncContextManager
 from typing import Any, Final
 
-from ...errors import AuthorizationFailed
-from ...redaction import show
+from ....errors import AuthorizationFailed
+from ....redaction import show
 from .file_tokens import FileTokens
 
 __all__ = ["KeyringTokens"]

@@ -19,8 +19,8 @@ from collections.abc import Iterator
 from contextlib import AbstractAsyncContextManager
 from typing import Final
 
-from ...errors import AuthorizationFailed
-from ...redaction import show
+from ....errors import AuthorizationFailed
+from ....redaction import show
 from .file_lock import file_lock
 
 __all__ = ["FileTokens", "default_folder"]
@@ -112,19 +112,23 @@ class FileTokens:
         self._make_folder()
         return file_lock(f"{self._file(key)[: -len(_ENDING)]}.lock")
 
-    def records(self) -> Iterator[bytes]:
-        """Yield all that is stored, in the order of the names of the files.
+    def records(self) -> Iterator[bytes | AuthorizationFailed]:
+        """Yield all that is stored, and an error in place of a file that cannot be trusted.
 
         Raises:
-            AuthorizationFailed: the folder or a file cannot be trusted or read.
+            AuthorizationFailed: the folder cannot be trusted.
         """
         if not self._check_folder():
             return
         names = sorted(name for name in os.listdir(self.path) if name.endswith(_ENDING))
         for name in names[:MAX_FILES]:
-            found = self._read(os.path.join(self.path, name))
-            if found is not None:
-                yield found
+            try:
+                found = self._read(os.path.join(self.path, name))
+            except AuthorizationFailed as error:
+                yield error
+            else:
+                if found is not None:
+                    yield found
 
     def _file(self, key: str) -> str:
         digest = hashlib.sha256(key.encode("utf-8", "surrogatepass")).hexdigest()

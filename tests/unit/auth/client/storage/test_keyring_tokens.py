@@ -9,7 +9,7 @@ from types import ModuleType
 
 import pytest
 
-from trunkline.auth.client.keyring_tokens import KeyringTokens
+from trunkline.auth.client.storage.keyring_tokens import KeyringTokens
 from trunkline.errors import AuthorizationFailed
 
 KEY = "https://files.example.org/mcp https://login.example.org"
