@@ -64,9 +64,17 @@ class DiscoveredServer(Struct, frozen=True, kw_only=True):
     # True of a server without metadata.
     is_legacy: bool = False
 
+    def __repr__(self) -> str:
+        return f"<DiscoveredServer {show(self.resource)}>"
+
+    def __rich_repr__(self) -> list[tuple[str, str]]:
+        return [("", repr(self))]
+
 
 class MetadataDiscovery:
     """Finds the metadata for one server."""
+
+    __slots__ = ("_context", "_other_context", "_url", "is_private")
 
     def __init__(
         self,

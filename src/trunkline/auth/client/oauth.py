@@ -18,12 +18,12 @@ from urllib.parse import urlsplit
 
 from ...redaction import show
 from ...transports.http.client.fetch import is_loopback_host
-from .authorization_code import OnAuthorize, RedirectReceiver
 from .client_authentication import ClientIdentity
 from .discovery import MetadataDiscovery
-from .oauth_session import LoginSettings, OAuthSession
-from .redirect import is_redirect_uri
-from .registration import is_metadata_url
+from .login.authorization_code import OnAuthorize, RedirectReceiver
+from .login.oauth_session import LoginSettings, OAuthSession
+from .login.redirect import is_redirect_uri
+from .login.registration import is_metadata_url
 from .secret_source import SecretFunction
 from .server_url import check_secure
 from .token_store import KeyLocks, MemoryTokens, TokenStorage

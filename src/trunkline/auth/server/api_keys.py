@@ -75,7 +75,7 @@ class ApiKeys:
 
     schemes: tuple[str, ...] = ("bearer",)
     dpop_algorithms: tuple[str, ...] = ()
-    authorization_servers: Final[tuple[str, ...]] = ()
+    authorization_servers: tuple[str, ...] = ()
 
     def __init__(
         self,

@@ -21,9 +21,9 @@ from hashlib import sha256
 from typing import TYPE_CHECKING, Final, TypeAlias
 from urllib.parse import urlencode
 
-from ...errors import AuthorizationFailed
-from ...redaction import show
-from ..metadata import AuthorizationServerMetadata
+from ....errors import AuthorizationFailed
+from ....redaction import show
+from ...metadata import AuthorizationServerMetadata
 from .redirect import (
     ExpectedResponse,
     LoopbackListener,
@@ -32,9 +32,9 @@ from .redirect import (
 )
 
 if TYPE_CHECKING:
-    from .client_authentication import ClientIdentity
-    from .dpop import ClientProofs
-    from .token_endpoint import IssuedToken, TokenEndpoint
+    from ..client_authentication import ClientIdentity
+    from ..dpop import ClientProofs
+    from ..token_endpoint import IssuedToken, TokenEndpoint
 
 __all__ = ["AuthorizationRequest", "OnAuthorize", "RedirectReceiver", "check_code_flow"]
 

@@ -29,20 +29,20 @@ from typing import TYPE_CHECKING, Final
 from msgspec import Struct
 from msgspec.structs import replace
 
-from ...errors import AuthorizationFailed
-from ...redaction import show
-from ..challenge import Challenge, parse_challenges
+from ....errors import AuthorizationFailed
+from ....redaction import show
+from ...challenge import Challenge, parse_challenges
+from ..client_authentication import ClientIdentity
+from ..token_endpoint import TokenEndpoint
+from ..token_store import KeyLocks, StoredLogin, TokenStorage, server_key
 from .authorization_code import AuthorizationRequest, RedirectReceiver, check_code_flow
-from .client_authentication import ClientIdentity
 from .registration import RegisteredClient, register
-from .token_endpoint import TokenEndpoint
-from .token_store import KeyLocks, StoredLogin, TokenStorage, server_key
 
 if TYPE_CHECKING:
-    from ..jose import SigningKey
-    from ..metadata import AuthorizationServerMetadata
-    from .discovery import DiscoveredServer, MetadataDiscovery
-    from .dpop import ClientProofs
+    from ...jose import SigningKey
+    from ...metadata import AuthorizationServerMetadata
+    from ..discovery import DiscoveredServer, MetadataDiscovery
+    from ..dpop import ClientProofs
 
 __all__ = ["LoginSettings", "OAuthSession"]
 
@@ -87,8 +87,12 @@ class LoginSettings(Struct, frozen=True, kw_only=True):
 class OAuthSession:
     """The `HttpAuth` of a login."""
 
+    __slots__ = (
+        *("_discovery", "_failure", "_failures", "_in_a_row", "_is_busy", "_is_loaded", "_key"),
+        *("_login", "_proofs", "_refused", "_sent", "_settings", "_step_ups", "_tried", "_turn"),
+    )
+
     def __init__(self, url: str, settings: LoginSettings, discovery: MetadataDiscovery) -> None:
-        self._url = url
         self._key = server_key(url)
         self._settings = settings
         self._discovery = discovery
@@ -501,8 +505,8 @@ class OAuthSession:
         if given is None and not needs:
             return None
         # Imported here: it needs the extra `auth`.
-        from ..jose import SigningKey
-        from .dpop import ClientProofs
+        from ...jose import SigningKey
+        from ..dpop import ClientProofs
 
         if isinstance(given, SigningKey):
             return ClientProofs(given)
@@ -520,8 +524,8 @@ def _is_newer(stored: StoredLogin, before: StoredLogin | None) -> bool:
 
 
 def _proofs_of(pem: str) -> ClientProofs:
-    from ..jose import SigningKey
-    from .dpop import ClientProofs
+    from ...jose import SigningKey
+    from ..dpop import ClientProofs
 
     return ClientProofs(SigningKey.from_pem(pem))
 

@@ -24,10 +24,10 @@ from urllib.parse import urlsplit
 from msgspec import DecodeError, Struct, ValidationError
 from msgspec.json import Decoder, encode
 
-from ...errors import AuthorizationFailed, TransportError
-from ...redaction import HIDDEN, show
-from ...transports.http.client.fetch import FetchedResponse, fetch, is_loopback_host
-from ..metadata import AuthorizationServerMetadata
+from ....errors import AuthorizationFailed, TransportError
+from ....redaction import HIDDEN, show
+from ....transports.http.client.fetch import FetchedResponse, fetch, is_loopback_host
+from ...metadata import AuthorizationServerMetadata
 
 __all__ = ["RegisteredClient", "is_metadata_url", "register"]
 
@@ -65,12 +65,8 @@ class RegisteredClient(Struct, frozen=True, kw_only=True):
         return 0 < self.client_secret_expires_at <= time.time()
 
 
-class _Refusal(Struct):
-    error: str = ""
-
-
 _clients: Final = Decoder(RegisteredClient).decode
-_refusals: Final = Decoder(_Refusal).decode
+_refusals: Final = Decoder(dict[str, Any]).decode
 
 
 def is_metadata_url(url: object) -> bool:
@@ -146,12 +142,12 @@ def _document(
 
 def _refusal(response: FetchedResponse) -> AuthorizationFailed:
     try:
-        error = _refusals(response.body).error
-    except (DecodeError, ValidationError, UnicodeDecodeError, RecursionError):
-        error = ""
+        error = _refusals(response.body).get("error")
+    except (DecodeError, UnicodeDecodeError, RecursionError):
+        error = None
     return _failure(
         f"the authorization server refused with status {response.status}",
-        error if _is_error(error) else None,
+        error if isinstance(error, str) and _is_error(error) else None,
     )
 
 

@@ -25,9 +25,9 @@ from urllib.parse import parse_qsl, urlsplit
 
 from msgspec import Struct
 
-from ...errors import AuthorizationFailed, TransportError
-from ...redaction import HIDDEN
-from ...transports.http.client.fetch import check_url, is_loopback_host
+from ....errors import AuthorizationFailed, TransportError
+from ....redaction import HIDDEN
+from ....transports.http.client.fetch import check_url, is_loopback_host
 
 __all__ = ["ExpectedResponse", "LoopbackListener", "check_authorization_url", "open_browser"]
 
