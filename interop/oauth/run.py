@@ -25,12 +25,14 @@ from typing import Any, Final, NamedTuple
 import httpx2
 
 from trunkline.auth import ClientCredentials, SigningKey
+from trunkline.testing import AuthorizationServer
 
 from ..checks import Unexpected, describe, expect
 from ..http import node
 from ..http.process import ended, free_port, served
 from . import official_client
 from .our_client import login, our_client
+from .our_server import make_server
 
 # What one check and all of it may take, in seconds.
 CHECK_LIMIT: Final = 20.0
@@ -104,6 +106,21 @@ async def the_official_client_registers_logs_in_and_calls_our_server_legacy(scen
 async def the_official_client_registers_logs_in_and_calls_our_server_auto(scene: Scene) -> None:
     """In the era without."""
     await _official_logs_in(scene, "auto")
+
+
+@check
+async def the_official_client_logs_in_at_the_authorization_server_for_development(
+    scene: Scene,
+) -> None:
+    """`trunkline.testing.AuthorizationServer`, with a server of ours in this process."""
+    url = f"http://127.0.0.1:{free_port()}/mcp"
+    async with AuthorizationServer(scopes=READ, resources=[url], user="ann") as login_server:
+        app = make_server(url, login_server.issuer, is_dpop=False)
+        async with app.listen(url):
+            result, storage = await _official_call(url, "auto")
+        found = caller(result)
+        expect((found["issuer"], found["subject"]), (login_server.issuer, "ann"))
+        expect(found["client_id"], storage.client.client_id)
 
 
 @check
