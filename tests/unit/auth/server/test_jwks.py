@@ -271,6 +271,19 @@ async def test_a_token_with_an_algorithm_that_is_not_allowed_causes_no_fetch() -
 
 
 @on_a_loop
+async def test_after_a_failure_unknown_keys_are_refused_at_once() -> None:
+    async with issuer() as server:
+        scene = Scene(server)
+        assert await scene.verify() == "ann"
+        server.status = 500
+        assert await scene.verify(kid="unknown") == "InvalidCredential"
+        # Without a task, until the next attempt is permitted.
+        assert scene.keys.find("other", "ES256") == ()
+        scene.clock.now += 1
+        assert scene.keys.find("other", "ES256") is None
+
+
+@on_a_loop
 async def test_keys_from_before_stay_in_use_while_the_issuer_fails(
     caplog: pytest.LogCaptureFixture,
 ) -> None:
