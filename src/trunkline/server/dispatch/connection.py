@@ -346,6 +346,9 @@ class Connection:
 
     def _on_request(self, asked: IncomingRequest) -> None:
         size = self._frame_bytes
+        tenancy = self.core.tenancy
+        if tenancy is not None and not tenancy.admits(self, asked):
+            return
         if size < SMALL_BYTES and asked.slot is None and self.transport.backlog <= HIGH_WATER:
             self._serve(asked)  # as `take` would
         else:
