@@ -36,7 +36,6 @@ _AUTH = (
     "authorization is not supported yet; HttpSettings(principal=...) names the caller of a request"
 )
 _AUTH_OF_ONE = "entries are the same for all callers; look at ctx.principal in the handler"
-_AUTH_OF_CLIENT = "clients do not speak HTTP yet; Tls(cert=..., key=...) identifies them on sockets"
 _STDIO = "run() serves standard streams; in a running event loop, `await app.serve(StdioServer())`"
 _LISTS = "connect a client to look at a server: `Client(app)`"
 _TAGS = "tags are not supported; put them in meta="
@@ -289,7 +288,6 @@ CLIENT_ATTRIBUTES: Hints = {
 }
 
 CLIENT_OPTIONS: Hints = {
-    "auth": ("", _AUTH_OF_CLIENT),
     "auto_initialize": ("", _AUTOMATIC),
     "client_info": ("name", "use name=, version= and title="),
     "elicitation_callback": ("on_elicit", "use on_elicit="),

@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from trunkline import Client, RemoteProtocolError, TrunklineError
+from trunkline import AuthorizationFailed, Client, TrunklineError
 from trunkline.transports.addresses import Http
 from trunkline.transports.http.client.pool import IDLE_TIMEOUT_S, ConnectionPool
 
@@ -143,7 +143,7 @@ def test_an_error_that_is_not_of_json_rpc_is_told_by_its_status(error: Any) -> N
 
     async def main() -> None:
         async with scripted(answer) as (url, _):
-            with pytest.raises(RemoteProtocolError, match="401"):
+            with pytest.raises(AuthorizationFailed, match="401"):
                 await Client(url, revision="2026-07-28").connect()
 
     asyncio.run(main())

@@ -12,6 +12,7 @@ from .._lazy_exports import lazy_exports
 __all__, __getattr__, __dir__ = lazy_exports(
     __name__,
     {
+        "client.bearer": "Bearer",
         "jose": "SigningKey",
         "principal": "Principal",
         "server.api_keys": "ApiKey ApiKeys",

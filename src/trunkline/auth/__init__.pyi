@@ -1,4 +1,5 @@
 # Generated from __init__.py by tools/generate_exports.py: run `make exports`.
+from .client.bearer import Bearer as Bearer
 from .jose import SigningKey as SigningKey
 from .principal import Principal as Principal
 from .server.api_keys import ApiKey as ApiKey
@@ -21,6 +22,7 @@ __all__ = [
     "ApiKey",
     "ApiKeys",
     "AuthSettings",
+    "Bearer",
     "Chain",
     "Credential",
     "Dpop",

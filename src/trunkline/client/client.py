@@ -93,6 +93,7 @@ from .subscriptions.stream import ClientSubscriptions, Subscription, topics
 from .tasks.methods import TaskRequests
 
 if TYPE_CHECKING:
+    from ..transports.http.client.authorization import ClientAuth
     from ..transports.http.client.settings import HttpOptions
     from .extensions import Extensions
     from .requests.batch import CallBatch
@@ -127,7 +128,8 @@ class Client(SubmitMethods):
     declares the tasks extension. Notifications go to `on_log`, `on_progress`, `on_list_changed`
     and `on_resource_updated`, all others to `on_notification`. All of these may be async.
 
-    Over HTTP, `headers` are sent with every request, and `http` has further options.
+    Over HTTP, `headers` are sent with every request, `auth` adds credentials such as those of
+    `trunkline.auth.OAuth()`, and `http` has further options.
     `on_event(kind, text)` is called when the client retries a request, or reopens a stream or a
     session; `kind` is "retry", "resume", "reconnect", "given-up", "session-lost" or "fallback".
 
@@ -177,6 +179,7 @@ class Client(SubmitMethods):
         tasks: bool = True,
         logging_level: LoggingLevel | None = None,
         headers: Mapping[str, str] | None = None,
+        auth: ClientAuth | None = None,
         http: HttpOptions | None = None,
         on_event: OnEvent | None = None,
         raise_exceptions: bool = False,
@@ -207,7 +210,7 @@ class Client(SubmitMethods):
             fixed_roots(roots), on_sample, on_elicit, on_elicit_url, sampling_tools
         )
         self._connection = ClientConnection(
-            with_http_options(target_of(target), http, headers),
+            with_http_options(target_of(target), http, headers, auth),
             ClientHello(
                 revision,
                 Implementation(name, version, title=title),
@@ -277,6 +280,8 @@ class Client(SubmitMethods):
             RequestTimeout: it took longer than `connect_timeout`.
             RemoteProtocolError: both sides have no revision in common.
             PeerError: the server rejected the connection.
+            AuthorizationFailed: the server requires a credential that the client does not have,
+                and could not obtain.
         """
         await self._connection.connect()
 

@@ -179,6 +179,11 @@ class Session:
         self._server = server
         # Called with what was done about a lost connection, stream or session.
         self.on_event: Callable[[str, str], object] = ignore
+        # Called with True while the transport obtains a credential, and then with False.
+        self.on_authorizing: Callable[[bool], object] = ignore
+        # Why timeouts are paused.
+        self._is_answering = False
+        self._is_authorizing = False
         # The handlers of server requests, in either era.
         self.handlers = handlers
         # Created with the first request of the server.
@@ -232,6 +237,8 @@ class Session:
         transport.on_error = self._lost
         if hasattr(transport, "on_request_lost"):
             transport.on_request_lost = self._request_lost
+        if hasattr(transport, "on_authorizing"):
+            transport.on_authorizing = self._authorizing
         if hasattr(transport, "on_gap"):
             transport.on_gap = self.streams.report_gap
         if hasattr(transport, "on_handler_error"):
@@ -534,6 +541,18 @@ class Session:
         self._probes.append(pending)
         return pending
 
+    async def wait_for_reply(self, pending: Pending, seconds: float) -> bool:
+        """Wait for the reply to a request; return False if there is none by then.
+
+        Time in which the transport obtains a credential does not count.
+        """
+        end, is_over = self.clock() + seconds, False
+        while not is_over:
+            await asyncio.wait([pending.waiter], timeout=max(end - self.clock(), 0))
+            is_over = pending.waiter.done() or self.clock() >= end
+        is_answered: bool = pending.waiter.done()
+        return is_answered
+
     def forget(self, pending: Pending) -> None:
         """Ignore the reply to a request, without notifying the server."""
         self._peer.cancel(pending)
@@ -659,8 +678,18 @@ class Session:
 
     def _pause_timeouts(self, is_busy: bool) -> None:
         """Pause request timeouts while a handler answers a request of the server."""
+        self._is_answering = is_busy
+        self._set_pause()
+
+    def _authorizing(self, is_busy: bool) -> None:
+        """Pause request timeouts while the transport obtains a credential."""
+        self._is_authorizing = is_busy
+        self._set_pause()
+        self.on_authorizing(is_busy)
+
+    def _set_pause(self) -> None:
         self._now = self._timeouts.begin  # from the first pause on: until then both are equal
-        if is_busy:
+        if self._is_answering or self._is_authorizing:
             self._timeouts.pause()
         else:
             self._timeouts.resume()

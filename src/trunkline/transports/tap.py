@@ -27,7 +27,10 @@ Hear: TypeAlias = "Callable[[Side, Frame], object]"
 
 # What a client attaches to a transport of HTTP, which others do not have.
 _PASSED: Final = frozenset(
-    ("is_idempotent", "on_event", "on_gap", "on_request_lost", "param_headers")
+    (
+        *("is_idempotent", "on_authorizing", "on_event", "on_gap", "on_request_lost"),
+        "param_headers",
+    )
 )
 
 

@@ -4,7 +4,9 @@ A client has one current session. A session that is replaced stays open until it
 
 The rules that live here, and only here:
 
-* Connecting is bounded by `connect_timeout` and leaves nothing open when it fails.
+* Connecting is bounded by `connect_timeout` and leaves nothing open when it fails. The time in
+  which the client obtains a credential, such as by a login of a user, does not count, up to
+  `max_timeout`.
 * `close` may be called by any task, twice, during a call or while connecting. If it is cancelled
   the sessions still end, and the next `close` waits for them.
 * When the request ids of a session are exhausted, or a server that outlives its connections
@@ -25,6 +27,7 @@ from ...jsonrpc.peer import Extras
 from ...jsonrpc.policy import Policy
 from ...mcp.types import DiscoverResult, LoggingLevel
 from ...spec.revisions import LATEST
+from ...transports.base import ignore
 from ..diagnostics import RateLimitedLog
 from ..options import Validate
 from ..requests.cache import Cache, fresh_until
@@ -247,6 +250,7 @@ class ClientConnection:
                 transport.on_event = session.on_event
         try:
             async with asyncio.timeout(options.connect_timeout) as limit:
+                session.on_authorizing = _pausing(limit, options.max_timeout)
                 await self._begin(session)
         except BaseException as error:  # cancellation too: nothing may be left open
             await asyncio.wait([self._leave(session)])
@@ -261,6 +265,7 @@ class ClientConnection:
             raise
         finally:
             self._opening = None
+            session.on_authorizing = ignore
         return session
 
     def _use_http(self, transport: Any) -> None:
@@ -336,6 +341,24 @@ class ClientConnection:
             session.log_at(level)
         elif negotiated is not None and negotiated.capabilities.logging is not None:
             await session.ask(OutgoingRequest("logging/setLevel", None, {"level": level}))
+
+
+def _pausing(limit: asyncio.Timeout, longest: float) -> Callable[[bool], None]:
+    """Return a function that pauses a timeout, for `longest` at most, and continues it."""
+    now, left = asyncio.get_running_loop().time, 0.0
+
+    def pause(is_paused: bool) -> None:
+        nonlocal left
+        end = limit.when()
+        if limit.expired() or end is None:
+            return
+        if is_paused:
+            left = end - now()
+            limit.reschedule(now() + longest)
+        else:
+            limit.reschedule(now() + left)
+
+    return pause
 
 
 def _raise_exceptions(transport: Any) -> None:

@@ -11,7 +11,9 @@ The rules that live here, and only here:
 * An unsupported version is answered with a version of the error's list, once; without a common
   one in this era, with the handshake.                [MCP 2026-07-28, basic/versioning]
 * If there is no reply within `probe_timeout`, `initialize` is sent too, and the first reply
-  counts. The same applies in reverse to a server whose remembered era was the handshake.
+  counts. The same applies in reverse to a server whose remembered era was the handshake. The time
+  in which the client obtains a credential does not count.
+* A server that requires authorization has told nothing of its era: the attempt ends.
 * The version in the result of `initialize` must be one that the client supports.
                                                       [MCP 2025-11-25, basic/lifecycle]
 * `initialize` is never cancelled.        [MCP 2025-11-25, basic/utilities/cancellation]
@@ -92,6 +94,7 @@ async def negotiate(session: Session, hello: ClientHello, remembered: Era | None
         RemoteProtocolError: both sides have no revision in common.
         PeerError: the server rejected the request.
         ConnectionLost: the connection was lost.
+        AuthorizationFailed: the server requires a credential that the client does not have.
     """
     pinned = hello.pinned
     if pinned is not None and not PER_REQUEST.holds(pinned):
@@ -121,8 +124,7 @@ def _ask(session: Session, hello: ClientHello, revision: str) -> Pending:
 
 async def _probe(session: Session, hello: ClientHello) -> bytes | None:
     asked = _ask(session, hello, LATEST)
-    await asyncio.wait([asked.waiter], timeout=hello.probe_timeout)
-    if asked.waiter.done():
+    if await session.wait_for_reply(asked, hello.probe_timeout):
         return await _follow(session, hello, asked)
     return await _race(session, hello, asked)
 
@@ -130,8 +132,7 @@ async def _probe(session: Session, hello: ClientHello) -> bytes | None:
 async def _shake_hands_again(session: Session, hello: ClientHello) -> bytes | None:
     """Open a session with a server whose remembered era is the handshake."""
     opened = _introduce(session, hello, _NEWEST_HANDSHAKE)
-    await asyncio.wait([opened.waiter], timeout=hello.probe_timeout)
-    if not opened.waiter.done():
+    if not await session.wait_for_reply(opened, hello.probe_timeout):
         return await _race(session, hello, _ask(session, hello, LATEST), opened)
     try:
         _conclude(session, hello, opened.waiter.result(), _NEWEST_HANDSHAKE)

@@ -19,6 +19,7 @@ from ...transports.base import Address, Transport
 from ..session import Era
 
 if TYPE_CHECKING:
+    from ...transports.http.client.authorization import ClientAuth
     from ...transports.http.client.settings import HttpOptions
 
 __all__ = [
@@ -60,14 +61,17 @@ class _SingleUseAddress:
 
 
 def with_http_options(
-    target: ConnectTarget, options: HttpOptions | None, headers: Mapping[str, str] | None
+    target: ConnectTarget,
+    options: HttpOptions | None,
+    headers: Mapping[str, str] | None,
+    auth: ClientAuth | None = None,
 ) -> ConnectTarget:
-    """Return a target whose requests have these headers and options.
+    """Return a target whose requests have these headers, credentials and options.
 
     Raises:
         ValueError: the target is not an address of HTTP or WebSocket, or a header cannot be sent.
     """
-    if options is None and headers is None:
+    if options is None and headers is None and auth is None:
         return target
     # Imported here: many clients run a command.
     from dataclasses import replace
@@ -76,12 +80,14 @@ def with_http_options(
     from ...transports.http.client.settings import HttpOptions
 
     if not isinstance(target.address, Http | Ws):
-        raise ValueError("headers and http are for addresses such as https://example.org/mcp")
+        raise ValueError("headers, auth and http are for addresses such as https://example.org/mcp")
     made = options or target.address.options or HttpOptions()
     if headers is not None:
         names = {str(name).lower() for name in headers}
         kept = {name: value for name, value in made.headers.items() if name.lower() not in names}
         made = structs.replace(made, headers={**kept, **headers})
+    if auth is not None:
+        made = structs.replace(made, auth=auth)
     return target._replace(address=replace(target.address, options=made))
 
 

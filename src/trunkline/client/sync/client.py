@@ -47,6 +47,7 @@ from ..subscriptions.notifications import OnListChanged, OnLog, OnNotification, 
 from .base import SyncClientBase
 
 if TYPE_CHECKING:
+    from ...transports.http.client.authorization import ClientAuth
     from ...transports.http.client.settings import HttpOptions
     from ..extensions import Extensions
     from .handles import SyncCallBatch, SyncPendingCall, SyncSubscription, SyncTaskHandle
@@ -88,6 +89,7 @@ class ClientOptions(TypedDict, total=False):
     tasks: bool
     logging_level: LoggingLevel | None
     headers: Mapping[str, str] | None
+    auth: ClientAuth | None
     http: HttpOptions | None
     on_event: OnEvent | None
     raise_exceptions: bool
@@ -117,6 +119,8 @@ class SyncClient(SyncClientBase):
             RequestTimeout: it took longer than `connect_timeout`.
             RemoteProtocolError: both sides have no revision in common.
             PeerError: the server rejected the connection.
+            AuthorizationFailed: the server requires a credential that the client does not have,
+                and could not obtain.
         """
         self._proxy.connect()
 

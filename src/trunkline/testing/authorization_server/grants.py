@@ -182,6 +182,9 @@ class TokenEndpoint:
         allowed = claims.get("scope")
         if isinstance(allowed, str):
             scopes = scopes & set(allowed.split()) if scopes else frozenset(allowed.split())
+        while len(self._assertions) >= _MAX_ASSERTIONS:
+            del self._assertions[next(iter(self._assertions))]
+        self._assertions[(claims["iss"], claims.get("jti"))] = None
         subject = str(claims["sub"])
         grant = Grant(
             subject=subject,
@@ -208,9 +211,6 @@ class TokenEndpoint:
             raise OAuthError("invalid_grant", "the jti of the assertion is not a text")
         if used is not None and (claims["iss"], used) in self._assertions:
             raise OAuthError("invalid_grant", "the assertion was used before")
-        while len(self._assertions) >= _MAX_ASSERTIONS:
-            del self._assertions[next(iter(self._assertions))]
-        self._assertions[(claims["iss"], used)] = None
         return claims
 
     def _token_exchange(

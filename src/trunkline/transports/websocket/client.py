@@ -8,12 +8,15 @@ The rules that live here, and only here:
 * Any answer but 101 ends the attempt. Redirects are not followed: they would carry the headers of
   the caller elsewhere.
 * The times of `HttpOptions.connect_timeout` include the handshakes of TLS and of WebSocket.
+* The handshake has the credentials of the client. One that is refused with 401 or 403 is repeated,
+  on a new connection, as long as they ask for it.
 """
 
 from __future__ import annotations
 
 import asyncio
 import ssl
+from collections.abc import Callable
 from http import HTTPStatus
 from typing import TYPE_CHECKING, Final
 
@@ -23,8 +26,9 @@ from websockets.protocol import State
 from websockets.typing import Subprotocol
 from websockets.uri import WebSocketURI
 
-from ...errors import TransportError
+from ...errors import AuthorizationFailed, TransportError
 from ..addresses import Tcp, Tls
+from ..base import ignore
 from ..http.client.proxy import open_tunnel, parse_proxy, proxy_for
 from ..sockets.connection import dial_host, tune
 from .connection import SUBPROTOCOL, WebSocketFrames, WebSocketTransport
@@ -34,6 +38,7 @@ if TYPE_CHECKING:
 
     from ...jsonrpc.policy import Policy
     from ..addresses import Ws
+    from ..http.client.authorization import RequestAuthorizer, ServerNetwork
     from ..http.client.settings import HttpOptions
 
 __all__ = ["DialledWebSocket"]
@@ -42,10 +47,19 @@ __all__ = ["DialledWebSocket"]
 KEEP_ALIVE_S: Final = 30.0
 # Between two looks at the silence.
 _CHECK_INTERVAL_S: Final = 5.0
+_SWITCHING_PROTOCOLS: Final = 101
 
 
 class _ClientFrames(WebSocketFrames, ClientProtocol):
     """The handshake of a client, and the frames after it."""
+
+
+class _Refused(Exception):
+    """The answer to a handshake that lacks a credential."""
+
+    def __init__(self, status: int, headers: list[tuple[bytes, bytes]]) -> None:
+        self.status = status
+        self.headers = headers
 
 
 class DialledWebSocket(WebSocketTransport):
@@ -62,6 +76,11 @@ class DialledWebSocket(WebSocketTransport):
         self._opening: _ClientFrames | None = None
         self._answered: asyncio.Future[None] | None = None
         self._timer: asyncio.TimerHandle | None = None
+        # Called with True while the client obtains a credential, for which a user may have to log
+        # in, and then with False.
+        self.on_authorizing: Callable[[bool], object] = ignore
+        self._auth: RequestAuthorizer | None = None
+        self._network: ServerNetwork | None = None
 
     def __repr__(self) -> str:
         state = "open" if self.is_connected else "closed"
@@ -72,12 +91,14 @@ class DialledWebSocket(WebSocketTransport):
 
         Raises:
             TransportError: the server does not answer or refuses; the text has the reason.
+            AuthorizationFailed: the server requires a credential that the client does not have.
+            ValueError: the credentials of the client are not sent to this address.
         """
         if self._is_used or self._ending is not None:
             raise TransportError("a transport connects once")
         self._is_used = True
         # A task, so that `close` can cancel it.
-        self._connecting = asyncio.get_running_loop().create_task(self._connect())
+        self._connecting = asyncio.get_running_loop().create_task(self._authorize())
         try:
             await asyncio.wait((self._connecting,))
         except asyncio.CancelledError:
@@ -90,12 +111,60 @@ class DialledWebSocket(WebSocketTransport):
         if error is not None:
             raise error
 
-    async def _connect(self) -> None:
+    async def _authorize(self) -> None:
+        """Connect, with credentials if the client has them."""
+        if self._options.auth is not None:
+            self._use_auth()
+        auth = self._auth
+        if auth is None:
+            try:
+                await self._connect(b"")
+            except _Refused as refused:
+                raise self._unauthorized(refused.status) from None
+            return
+        status = await auth.run("GET", self._url(), self._attempt)
+        if status != _SWITCHING_PROTOCOLS:
+            raise self._unauthorized(status)
+
+    def _use_auth(self) -> None:
+        # Imported here: many clients have no credentials, or a fixed header.
+        from ..http.client.authorization import RequestAuthorizer, ServerNetwork
+
+        if self._options.auth is None:
+            return
+        self._network = ServerNetwork()
+        auth = self._options.auth.for_server(
+            self._url(), context=self._context(), is_private=self._network.is_private
+        )
+        self._auth = RequestAuthorizer(auth)
+        self._auth.on_waiting = lambda is_waiting: self.on_authorizing(is_waiting)
+
+    def _url(self) -> str:
+        """Return the URL of the handshake, which is a GET."""
+        address = self._address
+        host = f"[{address.host}]" if ":" in address.host else address.host
+        port = "" if address.port == (443 if address.tls else 80) else f":{address.port}"
+        return f"{'https' if address.tls else 'http'}://{host}{port}{address.path}"
+
+    async def _attempt(self, lines: bytes) -> tuple[int, list[tuple[bytes, bytes]]]:
+        try:
+            await self._connect(lines)
+        except _Refused as refused:
+            return refused.status, refused.headers
+        return _SWITCHING_PROTOCOLS, []
+
+    def _unauthorized(self, status: int) -> AuthorizationFailed:
+        what = f"{self._address} refused the WebSocket: {_phrase(status)}"
+        if self._auth is None and status == HTTPStatus.UNAUTHORIZED:
+            what += "; a client logs in with auth=OAuth()"
+        return AuthorizationFailed(what, step="request")
+
+    async def _connect(self, lines: bytes) -> None:
         address, seconds = self._address, self._options.connect_timeout
         try:
             async with asyncio.timeout(seconds):
                 await self._dial()
-                await self._shake_hands()
+                await self._shake_hands(lines)
         except TimeoutError:
             error = TransportError(f"{address} did not answer within {seconds:g} s")
         except ssl.SSLError as fault:
@@ -107,7 +176,7 @@ class DialledWebSocket(WebSocketTransport):
             error = TransportError(f"{address} cannot be reached: {reason}")
         except TransportError as fault:
             error = fault
-        except BaseException:  # a cancelled task: nothing may be left open
+        except BaseException:  # refused, or a cancelled task: nothing may be left open
             await self._discard()
             raise
         else:
@@ -116,20 +185,16 @@ class DialledWebSocket(WebSocketTransport):
         raise error
 
     async def _discard(self) -> None:
-        self._frames = None
+        self._frames = self._opening = self._answered = None
         self._abort()
         if self._transport is not None:
             await asyncio.wait((self._lost,))
 
     async def _dial(self) -> None:
         address, loop = self._address, asyncio.get_running_loop()
-        context: ssl.SSLContext | None = None
+        context = self._context()
         name: str | None = None
         if address.tls:
-            # Imported here: many servers are on this machine.
-            from ..sockets.tls import client_context
-
-            context = client_context(address.tls)
             name = address.tls.server_name if isinstance(address.tls, Tls) else None
             name = name or address.host
         sock = await self._open_socket(loop)
@@ -139,6 +204,14 @@ class DialledWebSocket(WebSocketTransport):
             sock.close()
             raise
 
+    def _context(self) -> ssl.SSLContext | None:
+        if not self._address.tls:
+            return None
+        # Imported here: many servers are on this machine.
+        from ..sockets.tls import client_context
+
+        return client_context(self._address.tls)
+
     async def _open_socket(self, loop: asyncio.AbstractEventLoop) -> socket.socket:
         address, given = self._address, self._options.proxy
         if given is None:
@@ -146,14 +219,17 @@ class DialledWebSocket(WebSocketTransport):
         else:
             proxy = parse_proxy(given, "HttpOptions.proxy") if given else None
         if proxy is None:
-            return await dial_host(loop, Tcp(address.host, address.port), address)
+            sock = await dial_host(loop, Tcp(address.host, address.port), address)
+            if self._network is not None:
+                self._network.add(sock)
+            return sock
         sock = await open_tunnel(proxy, address.host, address.port)
         tune(sock)
         return sock
 
     # -- the handshake -----------------------------------------------------------------------
 
-    async def _shake_hands(self) -> None:
+    async def _shake_hands(self, lines: bytes) -> None:
         address = self._address
         uri = WebSocketURI(bool(address.tls), address.host, address.port, address.path, "")
         opening = self._opening = _ClientFrames(
@@ -163,6 +239,9 @@ class DialledWebSocket(WebSocketTransport):
         self._answered = self._loop.create_future()
         request = opening.connect()
         for name, value in self._options.headers.items():
+            request.headers[name] = value
+        for line in lines.decode("ascii").splitlines():
+            name, _, value = line.partition(": ")
             request.headers[name] = value
         opening.send_request(request)
         self._transport.write(b"".join(opening.data_to_send()))
@@ -198,14 +277,16 @@ class DialledWebSocket(WebSocketTransport):
             self._begin(opening)
             self._timer = self._loop.call_later(_CHECK_INTERVAL_S, self._check)
 
-    def _refused(self, error: Exception) -> TransportError:
+    def _refused(self, error: Exception) -> Exception:
         if isinstance(error, InvalidStatus):
             status = error.response.status_code
-            try:
-                phrase = f" {HTTPStatus(status).phrase}"
-            except ValueError:
-                phrase = ""
-            return TransportError(f"{self._address} refused the WebSocket: {status}{phrase}")
+            given = error.response.headers.raw_items()
+            headers = [(name.lower().encode(), value.encode()) for name, value in given]
+            if self._auth is not None:
+                self._auth.responded(self._url(), headers)
+            if status in (HTTPStatus.UNAUTHORIZED, HTTPStatus.FORBIDDEN):
+                return _Refused(status, headers)
+            return TransportError(f"{self._address} refused the WebSocket: {_phrase(status)}")
         kind = type(error).__name__
         return TransportError(f"{self._address} does not speak WebSocket there: {kind}")
 
@@ -239,3 +320,10 @@ class DialledWebSocket(WebSocketTransport):
     def _check(self) -> None:
         self._timer = self._loop.call_later(_CHECK_INTERVAL_S, self._check)
         self.check(self._loop.time(), KEEP_ALIVE_S)
+
+
+def _phrase(status: int) -> str:
+    try:
+        return f"{status} {HTTPStatus(status).phrase}"
+    except ValueError:
+        return str(status)

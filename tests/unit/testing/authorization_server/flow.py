@@ -79,7 +79,8 @@ async def authorize(server: AuthorizationServer, **changes: str | None) -> dict[
     # HEAD: a browser follows the redirect to the client, which `fetch` refuses for GET.
     response = await request(authorization_url(server, **changes), method="HEAD")
     location = response.header(b"location")
-    assert response.status == 303 and location is not None, response.status
+    assert response.status == 303
+    assert location is not None
     return answer_of(location.decode(), changes.get("redirect_uri") or REDIRECT)
 
 

@@ -131,7 +131,7 @@ def test_the_handshake_names_host_subprotocol_and_headers_and_no_origin() -> Non
 
 
 @pytest.mark.parametrize(
-    ("status", "shown"), [(401, "401 Unauthorized"), (302, "302 Found"), (599, "599")]
+    ("status", "shown"), [(404, "404 Not Found"), (302, "302 Found"), (599, "599")]
 )
 def test_any_other_status_refuses_with_its_number(status: int, shown: str) -> None:
     async def script(reader: Any, writer: Any, head: str) -> None:

@@ -30,7 +30,14 @@ from ....redaction import show
 from .connection import HttpClientConnection
 from .proxy import dial, open_tunnel, proxy_for
 
-__all__ = ["FetchRefused", "FetchedResponse", "check_url", "fetch", "is_loopback_host"]
+__all__ = [
+    "FetchRefused",
+    "FetchedResponse",
+    "check_url",
+    "fetch",
+    "is_loopback_host",
+    "is_public_address",
+]
 
 MAX_BODY_BYTES: Final = 1024 * 1024
 TIMEOUT_S: Final = 15.0
@@ -242,12 +249,19 @@ def _ignore(_: object) -> None:
     pass
 
 
+def is_public_address(address: str) -> bool:
+    """Return True if an IP address is one of the public internet.
+
+    Raises:
+        ValueError: it is not an IP address.
+    """
+    found = _plain(ip_address(address.partition("%")[0]))
+    return found.is_global and not found.is_multicast
+
+
 def _why_not_public(address: str) -> str | None:
     """Return why an IP address may not be connected to, or None."""
-    found = _plain(ip_address(address.partition("%")[0]))
-    if found.is_global and not found.is_multicast:
-        return None
-    return "leads to an address that is not public"
+    return None if is_public_address(address) else "leads to an address that is not public"
 
 
 def _check_literal(host: str, allow_private: bool) -> None:

@@ -17,7 +17,7 @@ from __future__ import annotations
 import asyncio
 from typing import TYPE_CHECKING, Final
 
-from ....errors import TransportError
+from ....errors import AuthorizationFailed, TransportError
 from ....jsonrpc.framing import Oversize
 from ....jsonrpc.sse import EventReader
 from .message import UNREADABLE, read_messages
@@ -49,6 +49,7 @@ class OldSse:
 
         Raises:
             TransportError: the server has no such stream.
+            AuthorizationFailed: the client could not obtain a credential.
         """
         self._reading = self._transport.spawn(self._read())
         await asyncio.shield(self._endpoint)
@@ -59,11 +60,12 @@ class OldSse:
             self._reading.cancel()
 
     async def _read(self) -> None:
+        error: TransportError | AuthorizationFailed
         try:
             self._stream = GetStream(self._transport, is_reserved=True)
             status = await self._stream.run(self._feed)
             error = TransportError(f"the server has no event stream: status {status}")
-        except TransportError as lost:
+        except (TransportError, AuthorizationFailed) as lost:
             error = lost
         if not self._endpoint.done():
             self._endpoint.set_exception(error)
@@ -109,10 +111,13 @@ class OldSse:
             reason = "" if status < 300 else f"the server refused a message: status {status}"
         except TransportError as error:
             reason = f"{error.reason}; the outcome is unknown"
+        except AuthorizationFailed as error:
+            self._lose(frame, error)
+            return
         if reason:
             self._lose(frame, RequestLost(reason, was_sent=True))
 
-    def _lose(self, frame: bytes, error: RequestLost) -> None:
+    def _lose(self, frame: bytes, error: RequestLost | AuthorizationFailed) -> None:
         try:
             messages = read_messages(frame)
         except UNREADABLE:

@@ -30,6 +30,8 @@ from .connection import HttpClientConnection
 from .proxy import ProxyAddress, dial, open_tunnel
 
 if TYPE_CHECKING:
+    import socket
+
     from ...addresses import Http
 
 __all__ = ["ConnectionPool"]
@@ -76,6 +78,8 @@ class ConnectionPool:
         # Those with a stream that stays open; they are not counted.
         self._streams: set[HttpClientConnection] = set()
         self._is_closed = False
+        # Called with each socket that is connected to the server itself, not to a proxy.
+        self.on_dialled: Callable[[socket.socket], object] = ignore
 
     def __repr__(self) -> str:
         return f"<ConnectionPool, {len(self._open)} connections, {len(self._idle)} idle>"
@@ -203,6 +207,7 @@ class ConnectionPool:
             sock = await open_tunnel(self._proxy, address.host, address.port)
         else:
             sock = await dial(address.host, address.port)
+            self.on_dialled(sock)
         _, made = await loop.create_connection(
             self._make, sock=sock, ssl=self._context, server_hostname=name
         )

@@ -10,7 +10,9 @@ The rules that live here, and only here:
                                                   [MCP 2025-11-25, basic/transports]
 * A redirect is followed within the origin, with the same method: elsewhere it would carry the
   headers of the caller to a stranger. A session stays where its `initialize` led.
-* An HTTP error with a JSON-RPC error in its body is the answer to the request, whatever its id.
+* An HTTP error with a JSON-RPC error in its body is the answer to the request, whatever its id;
+  except for 401, and for 403 in answer to the first request: they say nothing of the era of the
+  server, and end in `AuthorizationFailed`.
 * A stream that the server leaves open after the answer is closed if others need its connection.
 """
 
@@ -24,7 +26,7 @@ from typing import TYPE_CHECKING, Any, Final
 from msgspec import UNSET
 from msgspec.json import encode
 
-from ....errors import RemoteProtocolError, TransportError
+from ....errors import AuthorizationFailed, RemoteProtocolError, TransportError
 from ....jsonrpc.framing import Oversize, head_size
 from ....jsonrpc.sse import Event, EventReader
 from ....mcp.header_values import encode_header_value, header_text
@@ -42,6 +44,7 @@ from .message import (
 from .stream import RECONNECT_S, GetStream, longest_wait
 
 if TYPE_CHECKING:
+    from .authorization import RequestAuthorizer
     from .connection import HttpClientConnection
     from .transport import HttpTransport
 
@@ -56,6 +59,10 @@ _CANCEL_GRACE_S: Final = 5.0
 # Redirects that keep the method, and how many in a row.
 _REDIRECTS: Final = (307, 308)
 _MAX_REDIRECTS: Final = 3
+# Statuses of a request that lacks a credential, or whose credential does not permit it.
+_REFUSALS: Final = (401, 403)
+# Requests that find the era of a server, of which a refusal tells nothing.
+_OPENING: Final = ("server/discover", "initialize")
 # Statuses with which a server of HTTP+SSE refuses `initialize`.  [MCP 2025-11-25, basic/transports]
 _OLD_SERVER: Final = (400, 404, 405)
 # Characters of a name whose headers are kept: they are few, and repeated in most requests.
@@ -93,6 +100,11 @@ class Post:
     _size = 0
     _reader: EventReader | None = None
     is_over = False
+    # With credentials: the header lines that were sent, the headers of a refusal, and how often
+    # it was sent again because of one.
+    _credential = b""
+    _refusal: list[tuple[bytes, bytes]] | None = None
+    _repeats = 0
     _resumes = 0
     _resuming: asyncio.Task[Any] | None = None
     _timer: asyncio.Handle | None = None
@@ -148,18 +160,52 @@ class Post:
             self._send(connection)
 
     def _send(self, connection: HttpClientConnection) -> None:
+        transport = self._transport
+        if transport.auth is not None:
+            lines = transport.auth.headers("POST", transport.url_of(self._path))
+            if lines is None:
+                transport.pool.release(connection)
+                transport.spawn(self._authorize(transport.auth))
+                return
+            self._credential = lines
         self._connection = connection
         self._attempts += 1
         if self._status or self._attempts > 1:
             # Nothing of an earlier response counts for this one.
             self._parts, self._size, self._status = [], 0, 0
             self._kind, self._retry_after, self._location = b"", None, None
-        transport = self._transport
-        request = transport.request(b"POST", self._headers(), self.frame, self._path)
+        headers = self._headers() + self._credential
+        request = transport.request(b"POST", headers, self.frame, self._path)
         transport.sent_bytes += len(request)
         if transport.observer is not None:
             transport.observer.on_request(self, request)
         connection.send(request, self)
+
+    async def _authorize(self, auth: RequestAuthorizer, *, status: int = 0) -> None:
+        """Send once there is a credential, or send again after a refusal."""
+        self._repeats += 1
+        url = self._transport.url_of(self._path)
+        try:
+            if self._repeats > auth.max_repeats:
+                is_again = False
+            elif status:
+                is_again = await auth.refused(
+                    "POST", url, status, self._refusal or [], self._credential
+                )
+            else:
+                await auth.prepare(url)
+                is_again = True
+        except AuthorizationFailed as error:
+            if not self.is_over:
+                self._lose(error)
+            return
+        if self.is_over:
+            return
+        if is_again:
+            self._attempts = 0
+            self.start()
+        else:
+            self.fail()
 
     def _headers(self) -> bytes:
         transport, message = self._transport, self._first
@@ -194,6 +240,10 @@ class Post:
     def on_head(self, status: int, headers: list[tuple[bytes, bytes]]) -> None:
         """Take the head of the response."""
         self._status = status
+        auth = self._transport.auth
+        if auth is not None:
+            auth.responded(self._transport.url_of(self._path), headers)
+            self._refusal = headers if status in _REFUSALS else None
         if self._transport.observer is not None:
             self._transport.observer.on_response(self, status, headers)
         for name, value in headers:
@@ -297,6 +347,9 @@ class Post:
         status, transport = self._status, self._transport
         if status in _REDIRECTS and self._follow_redirect():
             return
+        if status in _REFUSALS and transport.auth is not None:
+            transport.spawn(self._authorize(transport.auth, status=status))
+            return
         wait = self._retry_after
         if status in (429, 503) and wait is not None and self._may_retry(wait):
             self._retries += 1
@@ -317,6 +370,10 @@ class Post:
         """End with the error in the body of the response, or with its status."""
         body = b"".join(self._parts)
         error = error_in(body) if self._kind == _JSON or body[:1] == b"{" else None
+        is_opening = self._first.method in _OPENING
+        if self._status == 401 or (self._status == 403 and (error is None or is_opening)):
+            self._lose(self._unauthorized())
+            return
         if error is None or not self.ids:
             text = f"status {self._status} of {self._transport.address}"
             self._lose(RemoteProtocolError("mcp.http.status", got=text, expected="an MCP answer"))
@@ -327,6 +384,12 @@ class Post:
         self._transport.deliver(encode({"jsonrpc": "2.0", "id": id, "error": error}), self)
         # Those of a batch, which was refused as a whole.
         self._lose_for(f"the server refused a batch: status {self._status}")
+
+    def _unauthorized(self) -> AuthorizationFailed:
+        what = f"{self._transport.address} refused it with status {self._status}"
+        if self._transport.auth is None and self._status == 401:
+            what += "; a client logs in with auth=OAuth()"
+        return AuthorizationFailed(what, step="request")
 
     def _follow_redirect(self) -> bool:
         """Send to another path of the same origin; return False if the redirect leads elsewhere."""
@@ -405,6 +468,10 @@ class Post:
             status = await stream.run(self._resumed)
         except TransportError:
             self._stream_ended()
+            return
+        except AuthorizationFailed as error:
+            if not self.is_over:
+                self._lose(error)
             return
         if self.is_over:
             return

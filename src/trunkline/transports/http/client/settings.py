@@ -1,15 +1,18 @@
-"""Options of an HTTP client: headers, proxies, timeouts, bounds."""
+"""Options of an HTTP client: headers, credentials, proxies, timeouts, bounds."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final
 
 from msgspec import Struct
 from msgspec.structs import force_setattr
 
 from ....mcp.header_values import is_token
 from ....redaction import show
+
+if TYPE_CHECKING:
+    from .authorization import ClientAuth
 
 __all__ = ["HttpOptions"]
 
@@ -31,6 +34,8 @@ class HttpOptions(Struct, frozen=True, kw_only=True):
 
     # Headers of every request, such as Authorization. Their values appear in no log and no repr.
     headers: Mapping[str, str] = {}
+    # Credentials of every request, such as `trunkline.auth.OAuth()`.
+    auth: ClientAuth | None = None
     # The URL of a proxy; None uses HTTP_PROXY, HTTPS_PROXY and NO_PROXY, "" no proxy.
     proxy: str | None = None
     # Time for a connection, with its TLS handshake.
@@ -63,6 +68,13 @@ class HttpOptions(Struct, frozen=True, kw_only=True):
         if len({name.lower() for name in given}) != len(given):
             raise ValueError("HttpOptions.headers has a name twice, which differs in case alone")
         force_setattr(self, "headers", dict(given))
+        if self.auth is not None:
+            if not callable(getattr(self.auth, "for_server", None)):
+                # Without the value: it may be a secret.
+                kind = type(self.auth).__name__
+                raise ValueError(f"HttpOptions.auth is one of trunkline.auth, not {kind}")
+            if any(name.lower() == "authorization" for name in given):
+                raise ValueError("HttpOptions has auth, and an Authorization header: give one")
         for name in ("connect_timeout", "read_timeout", "longest_retry"):
             value = getattr(self, name)
             if value is None and name == "read_timeout":
@@ -79,10 +91,11 @@ class HttpOptions(Struct, frozen=True, kw_only=True):
 
     def __rich_repr__(self) -> list[tuple[str, str]]:
         shown = [("headers", f"<{len(self.headers)}>")]
+        shown += [] if self.auth is None else [("auth", f"<{type(self.auth).__name__}>")]
         return shown + [
             (name, repr(getattr(self, name)))
             for name in self.__struct_fields__
-            if name not in ("headers", "proxy")
+            if name not in ("headers", "auth", "proxy")
         ]
 
 

@@ -17,7 +17,7 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, Final
 
 from ....concurrency.backoff import backoff
-from ....errors import TransportError
+from ....errors import AuthorizationFailed, TransportError
 from ....jsonrpc.framing import Oversize
 from ....jsonrpc.sse import EventReader
 from ...base import ignore
@@ -55,17 +55,45 @@ class PlainRequest:
         body: bytes | None = None,
     ) -> None:
         self._transport = transport
-        self._request = transport.request(method, transport.session_head, body, path)
+        self._method = method
+        self._path = path
+        self._body = body
         self._done: asyncio.Future[int] = asyncio.get_running_loop().create_future()
         self._status = 0
+        self._headers: list[tuple[bytes, bytes]] = []
         self._ignored = 0
 
-    async def run(self) -> int:
-        """Send it, and return the status."""
-        if self._transport.observer is not None:
-            self._transport.observer.on_request(self, self._request)
-        connection = await self._transport.pool.open(is_reserved=True)
-        connection.send(self._request, self)
+    async def run(self, *, may_authorize: bool = True) -> int:
+        """Send it, and return the status.
+
+        Without `may_authorize` it has the credential of the client if there is one by now.
+
+        Raises:
+            TransportError: the server cannot be reached.
+            AuthorizationFailed: the client could not obtain a credential.
+        """
+        transport = self._transport
+        auth = transport.auth
+        if auth is None:
+            return await self._run(b"")
+        method, url = self._method.decode("ascii"), transport.url_of(self._path)
+        if not may_authorize:
+            return await self._run(auth.headers(method, url) or b"")
+        return await auth.run(method, url, self._run_with)
+
+    async def _run_with(self, lines: bytes) -> tuple[int, list[tuple[bytes, bytes]]]:
+        self._done = asyncio.get_running_loop().create_future()
+        self._ignored = 0
+        return await self._run(lines), self._headers
+
+    async def _run(self, lines: bytes) -> int:
+        transport = self._transport
+        head = transport.session_head + lines
+        request = transport.request(self._method, head, self._body, self._path)
+        if transport.observer is not None:
+            transport.observer.on_request(self, request)
+        connection = await transport.pool.open(is_reserved=True)
+        connection.send(request, self)
         try:
             status = await self._done
         except BaseException:  # a timeout too: the connection cannot be used again
@@ -76,8 +104,12 @@ class PlainRequest:
         return status
 
     def on_head(self, status: int, headers: list[tuple[bytes, bytes]]) -> None:
-        """Keep the status."""
+        """Keep the status, and the headers if they may challenge the client."""
         self._status = status
+        auth = self._transport.auth
+        if auth is not None:
+            self._headers = headers
+            auth.responded(self._transport.url_of(self._path), headers)
         if self._transport.observer is not None:
             self._transport.observer.on_response(self, status, headers)
 
@@ -114,6 +146,7 @@ class GetStream:
         self._ignored = 0
         self._done: asyncio.Future[int] = asyncio.get_running_loop().create_future()
         self._status = 0
+        self._headers: list[tuple[bytes, bytes]] = []
         self._take: Callable[[bytes], bool] = lambda _: False
         self._connection: HttpClientConnection | None = None
         # Called when the server has answered with a stream.
@@ -124,10 +157,22 @@ class GetStream:
 
         Raises:
             TransportError: the server cannot be reached.
+            AuthorizationFailed: the client could not obtain a credential.
         """
-        transport = self._transport
         self._take = take
-        headers = b"accept: %b\r\n%b" % (_EVENTS, transport.session_head)
+        auth = self._transport.auth
+        if auth is None:
+            return await self._run(b"")
+        return await auth.run("GET", self._transport.url_of(None), self._run_with)
+
+    async def _run_with(self, lines: bytes) -> tuple[int, list[tuple[bytes, bytes]]]:
+        self._done = asyncio.get_running_loop().create_future()
+        self._ignored = 0
+        return await self._run(lines), self._headers
+
+    async def _run(self, lines: bytes) -> int:
+        transport = self._transport
+        headers = b"accept: %b\r\n%b%b" % (_EVENTS, transport.session_head, lines)
         if self._last_event_id:
             headers += b"last-event-id: %b\r\n" % self._last_event_id.encode("utf-8")
         pool = transport.pool
@@ -151,6 +196,10 @@ class GetStream:
         kinds = [value for name, value in headers if name == b"content-type"]
         is_stream = bool(kinds) and kinds[0].partition(b";")[0].strip().lower() == _EVENTS
         self._status = status if status != 200 or is_stream else 406
+        auth = self._transport.auth
+        if auth is not None:
+            self._headers = headers
+            auth.responded(self._transport.url_of(None), headers)
         if self._transport.observer is not None:
             self._transport.observer.on_response(self, status, headers)
         if self._status == 200:
@@ -214,6 +263,9 @@ class SessionStream:
                 status = await self._stream.run(self._feed)
             except TransportError:
                 status = 0
+            except AuthorizationFailed as error:
+                transport.on_event("given-up", f"the stream of the session: {error}")
+                return
             self._reader.end()  # the part of an event that was cut is sent again
             if status == 404:
                 transport.session_lost("the server has ended the session")

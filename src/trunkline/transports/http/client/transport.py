@@ -22,7 +22,7 @@ from urllib.parse import SplitResult, urljoin, urlsplit
 
 from msgspec import UNSET, Raw
 
-from ....errors import LocalProtocolError, TransportError
+from ....errors import AuthorizationFailed, LocalProtocolError, TransportError
 from ...base import ignore
 from .message import SentMessage, negotiated_version, read_messages, version_in
 from .pool import ConnectionPool
@@ -40,6 +40,7 @@ if TYPE_CHECKING:
     from ....mcp.param_headers import ParamPath
     from ...addresses import Http
     from ...base import Frame
+    from .authorization import ClientAuth, RequestAuthorizer
     from .old_sse import OldSse
     from .settings import HttpOptions
 
@@ -94,11 +95,16 @@ class HttpTransport:
         # Return the headers that a tool repeats, and whether a tool may be called twice.
         self.param_headers: Callable[[str], tuple[ParamPath, ...]] = lambda _: ()
         self.is_idempotent: Callable[[str], bool] = lambda _: False
+        # Called with True while requests wait for an authorization, for which a user may have to
+        # log in, and then with False.
+        self.on_authorizing: Callable[[bool], object] = ignore
         # Sees requests and responses, for a recording; most transports have none.
         self.observer: HttpObserver | None = None
         self.is_connected = False
         self.address = address
         self._options = options
+        # Adds credentials to requests; None if the client has none.
+        self.auth: RequestAuthorizer | None = None
         self._limit = policy.limits.message_size("http")
         self._pool: ConnectionPool | None = None
         self._was_connected = False
@@ -141,6 +147,7 @@ class HttpTransport:
 
         Raises:
             TransportError: the server cannot be reached.
+            ValueError: the credentials of the client are not sent to this address.
         """
         if self._was_connected:
             raise TransportError("a transport connects once")
@@ -166,6 +173,8 @@ class HttpTransport:
             proxy=proxy,
         )
         self._pool.on_full = self._leave_answered
+        if options.auth is not None:
+            self._use_auth(options.auth, context)
         self._head = self._request_head()
         self._post_head = self._head_of(b"POST", self._path) + _POST_LINES
         # A task, so that `close` can cancel it.
@@ -182,6 +191,18 @@ class HttpTransport:
         if connection.is_usable:  # the server may have closed it by now
             self._pool.release(connection)
         self.is_connected = True
+
+    def _use_auth(self, given: ClientAuth, context: ssl.SSLContext | None) -> None:
+        # Imported here: many clients have no credentials, or a fixed header.
+        from .authorization import RequestAuthorizer, ServerNetwork
+
+        network = ServerNetwork()
+        self.pool.on_dialled = network.add
+        # A socket of this machine has no URL that others know.
+        url = str(self.address) if self.address.unix is not None else self.url_of(None)
+        auth = given.for_server(url, context=context, is_private=network.is_private)
+        self.auth = RequestAuthorizer(auth)
+        self.auth.on_waiting = lambda is_waiting: self.on_authorizing(is_waiting)
 
     def send(self, frame: bytes, route: Any = None) -> None:
         """Send one message in a POST of its own, without waiting."""
@@ -297,12 +318,21 @@ class HttpTransport:
         from .old_sse import OldSse
 
         old = OldSse(self)
-        try:
-            async with asyncio.timeout(_ENDPOINT_TIMEOUT_S):
-                await old.open()
-        except (TimeoutError, TransportError):
+        opening = self.spawn(old.open())
+        is_late = False
+        while not opening.done() and not is_late:
+            await asyncio.wait((opening,), timeout=_ENDPOINT_TIMEOUT_S)
+            is_late = self.auth is None or not self.auth.is_waiting
+        error = opening.exception() if opening.done() else None
+        if error is not None or not opening.done():
+            opening.cancel()
             old.stop()
-            post.fail()
+            if isinstance(error, AuthorizationFailed):
+                self.lose(post, error)
+            elif error is None or isinstance(error, TransportError):
+                post.fail()
+            else:
+                raise error
             return
         self.on_event("fallback", "the server speaks HTTP+SSE of 2024-11-05")
         self.forget(post)
@@ -312,7 +342,8 @@ class HttpTransport:
     async def _delete_session(self) -> None:
         try:
             async with asyncio.timeout(_CLOSE_TIMEOUT_S):
-                await PlainRequest(self, b"DELETE").run()
+                # Without an authorization, which may take a user to log in.
+                await PlainRequest(self, b"DELETE").run(may_authorize=False)
         except (TimeoutError, TransportError):
             pass  # the server ends it when it expires
 
@@ -361,6 +392,14 @@ class HttpTransport:
 
     def _head_of(self, method: bytes, path: bytes) -> bytes:
         return b"%b %b HTTP/1.1\r\n%b" % (method, path, self._head)
+
+    def url_of(self, path: bytes | None) -> str:
+        """Return the URL of the endpoint, or of another path of its origin."""
+        address = self.address
+        default = 443 if address.tls else 80
+        port = "" if address.unix is not None or address.port == default else f":{address.port}"
+        target = (path or self._path).decode("ascii")
+        return f"{'https' if address.tls else 'http'}://{self._host()}{port}{target}"
 
     def path_of(self, location: bytes | None) -> bytes | None:
         """Return path and query of a redirect, or None if it leads to another origin."""

@@ -24,6 +24,7 @@ from tests.http_client.stub_server import (
 )
 from trunkline import Client, HttpOptions
 from trunkline.errors import (
+    AuthorizationFailed,
     ConnectionLost,
     LocalProtocolError,
     PeerError,
@@ -126,7 +127,9 @@ def test_a_body_in_chunks_or_without_a_length_is_read(revision: str) -> None:
     [
         (lambda asked: asked.status(202), ConnectionLost, "without an answer"),
         (lambda asked: asked.status(500, body=CANARY), RemoteProtocolError, "status 500"),
-        (lambda asked: asked.status(403, body=CANARY), RemoteProtocolError, "status 403"),
+        (lambda asked: asked.status(403, body=CANARY), AuthorizationFailed, "status 403"),
+        (lambda asked: asked.status(401, body=CANARY), AuthorizationFailed, "status 401"),
+        (lambda asked: asked.error(-32000, CANARY, 401), AuthorizationFailed, "status 401"),
         (
             lambda asked: asked.status(200, {"Content-Type": "text/html"}, CANARY),
             RemoteProtocolError,
