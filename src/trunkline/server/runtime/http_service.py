@@ -25,6 +25,7 @@ from msgspec import UNSET, Raw
 from msgspec.json import Decoder
 
 from ...concurrency.thread_pool import ThreadShare
+from ...errors import TransportError
 from ...jsonrpc.incoming import IncomingRequest
 from ...jsonrpc.outgoing import UnmatchedReply
 from ...jsonrpc.peer import ProtocolProblem, UnmatchedReplyEvent
@@ -113,6 +114,10 @@ class _WebSocketConnection(_ServiceConnection):
         limits = SocketLimits(keep_alive=None, idle=idle)
         self._keepalive = KeepAlive(self, transport, limits)
         self._keepalive.start()
+
+    def expire(self) -> None:
+        """End the connection, because the credential of its client has ended."""
+        self.end(TransportError("the credential of the client has ended"))
 
     def _has_ended(self) -> None:
         self._keepalive.stop()
@@ -296,6 +301,7 @@ class HttpService:
         """Serve a new WebSocket."""
         connection = _WebSocketConnection(self._core, transport, self, self._limits.session_idle)
         connection.principal = _principal(transport.owner)
+        transport.on_end = connection.expire
         connection.log_limit = self._log_limit
         self._core.connections.add(connection)
 
