@@ -313,10 +313,11 @@ class HttpService:
         self._core.connections.add(connection)
         self._sessions[session] = connection
 
-    def event_log(self, session_id: str) -> EventLog:
+    def event_log(self, session: HttpSession) -> EventLog:
         """Return a log for the events of a session."""
-        name = hashlib.sha256(session_id.encode()).hexdigest()
-        return EventLog(self._event_store(), name, self._limits, self._store_failed)
+        name = hashlib.sha256(session.id.encode()).hexdigest()
+        tenant = (None if session.owner is None else session.owner.tenant) or ""
+        return EventLog(self._event_store(), name, self._limits, self._store_failed, tenant)
 
     def has_session(self, session: HttpSession) -> bool:
         """Return True if `initialize` succeeded."""
