@@ -21,6 +21,7 @@ __all__, __getattr__, __dir__ = lazy_exports(
         "server.dpop": "Dpop",
         "server.introspection": "Introspection",
         "server.jwt_bearer": "JwtBearer",
+        "server.peers": "Fixed PeerCertificate PeerUid",
         "server.settings": "AuthSettings",
     },
 )

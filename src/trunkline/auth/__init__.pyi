@@ -12,6 +12,9 @@ from .server.credential import VerifierUnavailable as VerifierUnavailable
 from .server.dpop import Dpop as Dpop
 from .server.introspection import Introspection as Introspection
 from .server.jwt_bearer import JwtBearer as JwtBearer
+from .server.peers import Fixed as Fixed
+from .server.peers import PeerCertificate as PeerCertificate
+from .server.peers import PeerUid as PeerUid
 from .server.settings import AuthSettings as AuthSettings
 
 
@@ -23,9 +26,12 @@ __all__ = [
     "Chain",
     "Credential",
     "Dpop",
+    "Fixed",
     "Introspection",
     "InvalidCredential",
     "JwtBearer",
+    "PeerCertificate",
+    "PeerUid",
     "Principal",
     "SigningKey",
     "Verifier",

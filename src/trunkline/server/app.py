@@ -874,7 +874,7 @@ class Server:
         from .runtime import run
 
         if address is None or address == "stdio":
-            run.run_stdio(self)
+            run.run_stdio(self, auth)
         elif isinstance(address, str) and address in RUN_TRANSPORTS:
             raise ValueError(f"cannot run on {address!r}: {RUN_TRANSPORTS[address]}")
         else:
@@ -968,13 +968,17 @@ class Server:
 
         return asgi(self._core, path, hosts, http, limits, auth)
 
-    async def serve(self, transport: Transport) -> None:
+    async def serve(self, transport: Transport, *, auth: Auth | None = None) -> None:
         """Serve one connection until it ends; return after open requests were answered.
+
+        `auth` is as for `run`: on a single connection it is `Fixed(...)`.
 
         Raises:
             TransportError: the transport could not connect.
+            ValueError: `auth` cannot recognise the client of such a connection.
+            PermissionError: it does not know the client.
         """
-        await self._core.serve(transport)
+        await self._core.serve(transport, auth)
 
     def stop(self, *, at_once: bool = False) -> None:
         """Begin to end every connection: new requests are refused, running handlers may finish.

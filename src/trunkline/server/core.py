@@ -39,6 +39,7 @@ from .stats import Counters
 from .subscriptions.registry import SubscriptionRegistry
 
 if TYPE_CHECKING:
+    from ..auth.principal import Principal
     from ..auth.scopes import ImpliedScopes
     from ..jsonrpc.incoming import IncomingRequest
     from ..store.base import Store
@@ -365,14 +366,29 @@ class ServerCore:
 
     # -- running -----------------------------------------------------------------------------
 
-    async def serve(self, transport: Transport) -> None:
+    async def serve(self, transport: Transport, auth: Any = None) -> None:
         """Serve one connection until it ends; return after open requests were answered.
 
         Raises:
             TransportError: the transport could not connect.
+            ValueError: `auth` cannot recognise the client of such a connection.
+            PermissionError: it does not know the client.
         """
+        principal = None
+        auth = self.auth if auth is None else auth
+        if auth is not None:
+            # Imported here: most connections have no principal.
+            from ..auth.server.peers import peer_rules_of
+
+            principal = peer_rules_of(auth, transport.name).principal_of(transport)
+        await self._serve(transport, principal)
+
+    async def _serve(self, transport: Transport, principal: Principal | None) -> None:
         async with self.opened():
-            await self.serve_connection(Connection(self, transport))
+            connection = Connection(self, transport)
+            if principal is not None:
+                connection.use_principal(principal)
+            await self.serve_connection(connection)
 
     async def serve_connection(self, connection: Connection) -> None:
         """Serve one connection, with the lifespan entered, until it ends."""
@@ -403,7 +419,8 @@ class ServerCore:
 
     async def _serve_here(self, transport: MemoryTransport) -> None:
         try:
-            await self.serve(transport)
+            # The program itself is the client: without a rule for it, it is anonymous.
+            await self._serve(transport, self._own_principal())
         except Exception as error:  # noqa: BLE001  # the lifespan's; the client is told
             from .errors import as_redacted, one_line
 
@@ -413,6 +430,16 @@ class ServerCore:
             )
             failure.__cause__ = error
             await transport.fail(failure)
+
+    def _own_principal(self) -> Principal | None:
+        if self.auth is None:
+            return None
+        # Imported here, as above.
+        from ..auth.server.peers import Fixed
+        from ..auth.server.settings import settings_of
+
+        rules = settings_of(self.auth).verifiers
+        return next((each.principal for each in rules if isinstance(each, Fixed)), None)
 
     @property
     def is_open(self) -> bool:

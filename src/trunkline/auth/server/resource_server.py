@@ -51,6 +51,9 @@ _log: Final = logging.getLogger("trunkline.auth")
 # Seconds between two log lines about a verifier that cannot decide.
 _WARNING_INTERVAL_S: Final = 10.0
 
+# Of UTF-8 each has 4 bytes at most, and a key of a store takes 512.
+_MAX_TENANT_CHARS: Final = 128
+
 _SCHEMES: Final = {"bearer": "Bearer", "dpop": "DPoP"}
 _NO_STORE: Final = (b"cache-control", b"no-store")
 _WELL_KNOWN: Final = "/.well-known/oauth-protected-resource"
@@ -129,7 +132,7 @@ class ResourceServer:
                 return self._failed(error, credential)
             if found is not None:
                 if isinstance(found, Principal):
-                    return found
+                    return self._checked(found, credential)
                 return self._decide(found, place, request, credential)
         return self._unrecognised(credential)
 
@@ -147,7 +150,18 @@ class ResourceServer:
                 found = answer if is_decided else _principal(await answer)
         except Exception as error:  # noqa: BLE001  # as above
             return self._failed(error, credential)
-        return self._unrecognised(credential) if found is None else found
+        if found is None:
+            return self._unrecognised(credential)
+        return self._checked(found, credential)
+
+    def _checked(self, principal: Principal, credential: Any) -> Principal | Refusal:
+        # A tenant is part of the keys of a store, which are bounded.
+        tenant = principal.tenant
+        if tenant is None or len(tenant) <= _MAX_TENANT_CHARS:
+            return principal
+        text = "The tenant of the access token is too long"
+        scheme = credential.scheme if isinstance(credential, Credential) else None
+        return self._refusal(401, _UNAUTHORIZED, "invalid_token", text, scheme)
 
     def _read(self, request: HttpRequest) -> Credential | Refusal | None:
         """Return the credential of a request; None if it has none of a scheme that is known."""

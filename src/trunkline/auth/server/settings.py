@@ -31,6 +31,7 @@ if TYPE_CHECKING:
     from ..principal import Principal
     from .audit import AuditEvent
     from .credential import Verifier
+    from .peers import PeerRule
     from .tenants import Tenants
 
 __all__ = ["Auth", "AuthFunction", "AuthSettings", "settings_of"]
@@ -42,7 +43,8 @@ AuthFunction: TypeAlias = (
 )
 
 # What `auth=` may be.
-Auth: TypeAlias = "AuthSettings | Verifier | AuthFunction | Sequence[Verifier | AuthFunction]"
+_Rule: TypeAlias = "Verifier | AuthFunction | PeerRule"
+Auth: TypeAlias = "AuthSettings | _Rule | Sequence[_Rule]"
 
 _NOT_ASKED: Final = "offline_access"
 _is_scope: Final = re.compile(r"[!#-\[\]-~]+").fullmatch
@@ -55,7 +57,7 @@ class AuthSettings(Struct, frozen=True, kw_only=True):
     """
 
     # Verifiers and functions, in the order in which they are asked.
-    verifiers: Sequence[Verifier | AuthFunction | Any] = ()
+    verifiers: Sequence[Any] = ()
     # Refuse requests without a credential. Without, they are anonymous: `ctx.principal` is None.
     required: bool = True
     # The scopes that every client needs; the first challenge asks for them.

@@ -25,6 +25,7 @@ from msgspec import UNSET, Raw
 from msgspec.json import Decoder
 
 from ...concurrency.thread_pool import ThreadShare
+from ...errors import TransportError
 from ...jsonrpc.incoming import IncomingRequest
 from ...jsonrpc.outgoing import UnmatchedReply
 from ...jsonrpc.peer import ProtocolProblem, UnmatchedReplyEvent
@@ -113,6 +114,10 @@ class _WebSocketConnection(_ServiceConnection):
         limits = SocketLimits(keep_alive=None, idle=idle)
         self._keepalive = KeepAlive(self, transport, limits)
         self._keepalive.start()
+
+    def expire(self) -> None:
+        """End the connection, because the credential of its client has ended."""
+        self.end(TransportError("the credential of the client has ended"))
 
     def _has_ended(self) -> None:
         self._keepalive.stop()
@@ -287,6 +292,7 @@ class HttpService:
         """Serve a new WebSocket."""
         connection = _WebSocketConnection(self._core, transport, self, self._limits.session_idle)
         connection.principal = _principal(transport.owner)
+        transport.on_end = connection.expire
         connection.log_limit = self._log_limit
         self._core.connections.add(connection)
 
@@ -298,10 +304,11 @@ class HttpService:
         self._core.connections.add(connection)
         self._sessions[session] = connection
 
-    def event_log(self, session_id: str) -> EventLog:
+    def event_log(self, session: HttpSession) -> EventLog:
         """Return a log for the events of a session."""
-        name = hashlib.sha256(session_id.encode()).hexdigest()
-        return EventLog(self._event_store(), name, self._limits, self._store_failed)
+        name = hashlib.sha256(session.id.encode()).hexdigest()
+        tenant = (None if session.owner is None else session.owner.tenant) or ""
+        return EventLog(self._event_store(), name, self._limits, self._store_failed, tenant)
 
     def has_session(self, session: HttpSession) -> bool:
         """Return True if `initialize` succeeded."""

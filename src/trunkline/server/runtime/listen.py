@@ -81,7 +81,14 @@ def listen(
         raise TypeError(f"HttpSettings are for http:// addresses, not for {address}")
     from .listener import ServerListener
 
-    return ServerListener(core, address, limits or SocketLimits(), sock)
+    peers = None
+    if auth is not None:
+        # Imported here: most sockets are protected by the system alone.
+        from ...auth.server.peers import peer_rules_of
+
+        kind = "unix" if isinstance(address, Unix) else "tls" if address.tls else "tcp"
+        peers = peer_rules_of(auth, kind, address)
+    return ServerListener(core, address, limits or SocketLimits(), sock, peers)
 
 
 def _check_websockets() -> None:

@@ -99,7 +99,7 @@ class Service(Protocol):
         """Return a transport for one request, or None if the client has too many."""
         ...
 
-    def event_log(self, session_id: str) -> EventLog:
+    def event_log(self, session: HttpSession) -> EventLog:
         """Return a log for the events of a session."""
         ...
 
