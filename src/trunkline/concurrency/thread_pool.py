@@ -288,8 +288,10 @@ class ThreadPool:
     def _next_of(self, turns: deque[Any]) -> _Job | None:
         for _ in range(len(turns)):
             turn: ThreadShare | ThreadGroup = turns[0]
-            job = self._next_of(turn.turns) if type(turn) is ThreadGroup else self._take(turn)
-            has_more = turn.turns if type(turn) is ThreadGroup else turn.jobs
+            if isinstance(turn, ThreadGroup):
+                job, has_more = self._next_of(turn.turns), bool(turn.turns)
+            else:
+                job, has_more = self._take(turn), bool(turn.jobs)
             if job is None and not has_more:
                 turns.popleft()
             else:
@@ -298,7 +300,7 @@ class ThreadPool:
                     return job
         return None
 
-    def _take(self, share: Any) -> _Job | None:
+    def _take(self, share: ThreadShare) -> _Job | None:
         """Return the next job of a share, unless it has none, or threads enough."""
         while share.jobs and share.jobs[0].future.cancelled():
             share.jobs.popleft()
@@ -306,8 +308,7 @@ class ThreadPool:
         if not share.jobs or self._has_enough(share):
             return None
         self._waiting -= 1
-        job: _Job = share.jobs.popleft()
-        return job
+        return share.jobs.popleft()
 
     def _start_waiting(self) -> None:
         """Start waiting jobs for as long as there are threads for them."""

@@ -305,8 +305,8 @@ class Server:
             scopes: the scopes that a caller needs; anonymous callers have none.
             allow: a function of the context and of arguments, by name, that decides on each call;
                 a coroutine function if it has to wait. False and PermissionError refuse.
-            visible: a function of the context that decides whether the caller is shown the tool;
-                for others it does not exist.
+            visible: a function of the context that decides whether the tool exists for the
+                caller.
 
         Raises:
             TypeError: the signature cannot be a tool's, or an option has the wrong type.
@@ -437,8 +437,8 @@ class Server:
             scopes: the scopes that a caller needs; anonymous callers have none.
             allow: a function of the context and of arguments, by name, that decides on each call;
                 a coroutine function if it has to wait. False and PermissionError refuse.
-            visible: a function of the context that decides whether the caller is shown the resource;
-                for others it does not exist.
+            visible: a function of the context that decides whether the resource exists for the
+                caller.
 
         Raises:
             TypeError: the parameters are not the variables of the template.
@@ -574,8 +574,8 @@ class Server:
             scopes: the scopes that a caller needs; anonymous callers have none.
             allow: a function of the context and of arguments, by name, that decides on each call;
                 a coroutine function if it has to wait. False and PermissionError refuse.
-            visible: a function of the context that decides whether the caller is shown the prompt;
-                for others it does not exist.
+            visible: a function of the context that decides whether the prompt exists for the
+                caller.
 
         Raises:
             TypeError: the signature cannot be a prompt's.

@@ -234,10 +234,7 @@ class ServerCore:
     def completed_entries(self, kind: str, name: str) -> Iterator[Entry]:
         """Yield the prompt, or the resources and templates, that a completion may refer to."""
         entry: Entry | None
-        if kind == "prompt":
-            entry = self.prompts.get(name)
-        else:
-            entry = self.templates.get(name)
+        entry = self.prompts.get(name) if kind == "prompt" else self.templates.get(name)
         if entry is not None:
             yield entry
         elif kind != "prompt":
@@ -338,13 +335,17 @@ class ServerCore:
 
     def notify_list_changed(self, what: str) -> None:
         """Notify clients, soon and once, that a list has changed. May be called from any thread."""
-        self._cache_hints.clear()
-        self._varying.clear()
-        self._guarded.clear()
+        self.forget_lists()
         for follow in self.mount_updates:
             follow(what)
         if self.list_changed and self.offers(what):
             self.streams.list_changed(what)
+
+    def forget_lists(self) -> None:
+        """Drop what is cached about lists."""
+        self._cache_hints.clear()
+        self._varying.clear()
+        self._guarded.clear()
 
     def new_task(self, loop: asyncio.AbstractEventLoop) -> Callable[[Any], asyncio.Task[Any]]:
         """Return what makes tasks of a loop, one object for all connections."""
@@ -379,7 +380,9 @@ class ServerCore:
         if auth is not None:
             # Imported here: most connections have no principal.
             from ..auth.server.peers import peer_rules_of
+            from .runtime.auth_setup import use_auth
 
+            use_auth(self, auth)
             principal = peer_rules_of(auth, transport.name).principal_of(transport)
         await self._serve(transport, principal)
 

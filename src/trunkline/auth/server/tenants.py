@@ -43,10 +43,11 @@ _VARIABLE: Final = "{tenant}"
 class TenantRefused(TrunklineError):
     """A request whose tenant is missing, malformed, unknown, or not one of its principal."""
 
-    def __init__(self, reason: str, *, status: int = 403) -> None:
+    def __init__(self, reason: str, *, status: int = 403, is_missing: bool = False) -> None:
         super().__init__(reason)
         self.reason = reason
         self.status = status
+        self.is_missing = is_missing
 
 
 class TenantLimits(Struct, frozen=True, kw_only=True):
@@ -223,7 +224,7 @@ class Tenants(Struct, frozen=True, kw_only=True):
     def _placed(self, principal: Principal, named: Any) -> Principal:
         if named is None:
             if self.required:
-                raise TenantRefused("the request names no tenant")
+                raise TenantRefused("the request names no tenant", is_missing=True)
             return principal if principal.tenant is None else principal.with_tenant(None)
         if not isinstance(named, str) or _is_name(named) is None:
             raise TenantRefused("the name of the tenant is malformed", status=400)

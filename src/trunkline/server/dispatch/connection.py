@@ -207,6 +207,8 @@ class Connection:
     def use_principal(self, principal: Principal) -> None:
         """Serve a principal, until its credential ends."""
         self.principal = principal
+        if self.core.tenancy is not None:
+            self.core.tenancy.attach(self)
         if principal.expires_at is not None:
             seconds = max(0.0, principal.expires_at - time.time())
             error = TransportError("the credential of the client has ended")
