@@ -214,7 +214,8 @@ def _ended(*, seconds: float = 0.5, tool: str | None = None) -> Any:
         prompt=None,
         error_type=None,
         revision=None,
-        network_transport=None, tenant_label="",
+        network_transport=None,
+        tenant_label="",
         seconds=seconds,
     )
 
