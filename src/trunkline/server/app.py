@@ -305,8 +305,8 @@ class Server:
             scopes: the scopes that a caller needs; anonymous callers have none.
             allow: a function of the context and of arguments, by name, that decides on each call;
                 a coroutine function if it has to wait. False and PermissionError refuse.
-            visible: a function of the context that decides whether the caller is shown the tool;
-                for others it does not exist.
+            visible: a function of the context that decides whether the tool exists for the
+                caller.
 
         Raises:
             TypeError: the signature cannot be a tool's, or an option has the wrong type.
@@ -437,8 +437,8 @@ class Server:
             scopes: the scopes that a caller needs; anonymous callers have none.
             allow: a function of the context and of arguments, by name, that decides on each call;
                 a coroutine function if it has to wait. False and PermissionError refuse.
-            visible: a function of the context that decides whether the caller is shown the resource;
-                for others it does not exist.
+            visible: a function of the context that decides whether the resource exists for the
+                caller.
 
         Raises:
             TypeError: the parameters are not the variables of the template.
@@ -574,8 +574,8 @@ class Server:
             scopes: the scopes that a caller needs; anonymous callers have none.
             allow: a function of the context and of arguments, by name, that decides on each call;
                 a coroutine function if it has to wait. False and PermissionError refuse.
-            visible: a function of the context that decides whether the caller is shown the prompt;
-                for others it does not exist.
+            visible: a function of the context that decides whether the prompt exists for the
+                caller.
 
         Raises:
             TypeError: the signature cannot be a prompt's.
@@ -874,7 +874,7 @@ class Server:
         from .runtime import run
 
         if address is None or address == "stdio":
-            run.run_stdio(self)
+            run.run_stdio(self, auth)
         elif isinstance(address, str) and address in RUN_TRANSPORTS:
             raise ValueError(f"cannot run on {address!r}: {RUN_TRANSPORTS[address]}")
         else:
@@ -968,13 +968,17 @@ class Server:
 
         return asgi(self._core, path, hosts, http, limits, auth)
 
-    async def serve(self, transport: Transport) -> None:
+    async def serve(self, transport: Transport, *, auth: Auth | None = None) -> None:
         """Serve one connection until it ends; return after open requests were answered.
+
+        `auth` is as for `run`: on a single connection it is `Fixed(...)`.
 
         Raises:
             TransportError: the transport could not connect.
+            ValueError: `auth` cannot recognise the client of such a connection.
+            PermissionError: it does not know the client.
         """
-        await self._core.serve(transport)
+        await self._core.serve(transport, auth)
 
     def stop(self, *, at_once: bool = False) -> None:
         """Begin to end every connection: new requests are refused, running handlers may finish.

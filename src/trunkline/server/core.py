@@ -39,6 +39,7 @@ from .stats import Counters
 from .subscriptions.registry import SubscriptionRegistry
 
 if TYPE_CHECKING:
+    from ..auth.principal import Principal
     from ..auth.scopes import ImpliedScopes
     from ..jsonrpc.incoming import IncomingRequest
     from ..store.base import Store
@@ -233,10 +234,7 @@ class ServerCore:
     def completed_entries(self, kind: str, name: str) -> Iterator[Entry]:
         """Yield the prompt, or the resources and templates, that a completion may refer to."""
         entry: Entry | None
-        if kind == "prompt":
-            entry = self.prompts.get(name)
-        else:
-            entry = self.templates.get(name)
+        entry = self.prompts.get(name) if kind == "prompt" else self.templates.get(name)
         if entry is not None:
             yield entry
         elif kind != "prompt":
@@ -337,13 +335,17 @@ class ServerCore:
 
     def notify_list_changed(self, what: str) -> None:
         """Notify clients, soon and once, that a list has changed. May be called from any thread."""
-        self._cache_hints.clear()
-        self._varying.clear()
-        self._guarded.clear()
+        self.forget_lists()
         for follow in self.mount_updates:
             follow(what)
         if self.list_changed and self.offers(what):
             self.streams.list_changed(what)
+
+    def forget_lists(self) -> None:
+        """Drop what is cached about lists."""
+        self._cache_hints.clear()
+        self._varying.clear()
+        self._guarded.clear()
 
     def new_task(self, loop: asyncio.AbstractEventLoop) -> Callable[[Any], asyncio.Task[Any]]:
         """Return what makes tasks of a loop, one object for all connections."""
@@ -365,14 +367,31 @@ class ServerCore:
 
     # -- running -----------------------------------------------------------------------------
 
-    async def serve(self, transport: Transport) -> None:
+    async def serve(self, transport: Transport, auth: Any = None) -> None:
         """Serve one connection until it ends; return after open requests were answered.
 
         Raises:
             TransportError: the transport could not connect.
+            ValueError: `auth` cannot recognise the client of such a connection.
+            PermissionError: it does not know the client.
         """
+        principal = None
+        auth = self.auth if auth is None else auth
+        if auth is not None:
+            # Imported here: most connections have no principal.
+            from ..auth.server.peers import peer_rules_of
+            from .runtime.auth_setup import use_auth
+
+            use_auth(self, auth)
+            principal = peer_rules_of(auth, transport.name).principal_of(transport)
+        await self._serve(transport, principal)
+
+    async def _serve(self, transport: Transport, principal: Principal | None) -> None:
         async with self.opened():
-            await self.serve_connection(Connection(self, transport))
+            connection = Connection(self, transport)
+            if principal is not None:
+                connection.use_principal(principal)
+            await self.serve_connection(connection)
 
     async def serve_connection(self, connection: Connection) -> None:
         """Serve one connection, with the lifespan entered, until it ends."""
@@ -403,7 +422,8 @@ class ServerCore:
 
     async def _serve_here(self, transport: MemoryTransport) -> None:
         try:
-            await self.serve(transport)
+            # The program itself is the client: without a rule for it, it is anonymous.
+            await self._serve(transport, self._own_principal())
         except Exception as error:  # noqa: BLE001  # the lifespan's; the client is told
             from .errors import as_redacted, one_line
 
@@ -413,6 +433,16 @@ class ServerCore:
             )
             failure.__cause__ = error
             await transport.fail(failure)
+
+    def _own_principal(self) -> Principal | None:
+        if self.auth is None:
+            return None
+        # Imported here, as above.
+        from ..auth.server.peers import Fixed
+        from ..auth.server.settings import settings_of
+
+        rules = settings_of(self.auth).verifiers
+        return next((each.principal for each in rules if isinstance(each, Fixed)), None)
 
     @property
     def is_open(self) -> bool:

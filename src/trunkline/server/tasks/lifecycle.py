@@ -209,6 +209,12 @@ class Tasks:
         own = sum(each.requestor == requestor for each in self.running.values())
         if len(self.running) >= self.settings.running or own >= self.settings.running_each:
             raise _unavailable(ErrorKind.OVERLOADED)
+        tenancy = self.app.tenancy
+        if tenancy is not None:
+            tenant = context.tenant
+            theirs = sum(each.tenant == tenant for each in self.running.values())
+            if not tenancy.has_task_room(tenant, theirs, self.settings.running):
+                raise _unavailable(ErrorKind.OVERLOADED)
         record = self._new_record(context, form, ttl)
         running = RunningTask(context, record, requestor)
         self.running[record.id] = running  # counted before the first await

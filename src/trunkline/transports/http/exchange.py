@@ -19,10 +19,13 @@ The rules that live here, and only here:
   the connection and the client may poll.           [MCP 2025-11-25, basic/transports]
 * A stream of a session outlives its connection: a later GET resumes it. Elsewhere the end of the
   connection cancels the request.      [MCP 2026-07-28, basic/transports/streamable-http]
+* The connection of a stream ends with the credential that it was opened or resumed with. A client
+  of a session resumes it with another one.
 """
 
 from __future__ import annotations
 
+import time
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, Final, Protocol, TypeAlias
 
@@ -357,13 +360,22 @@ class Exchange:
         return True
 
     def tick(self, now: float, stream_after: float, keep_alive: float) -> None:
-        """Begin a stream if the answer takes long; keep a stream alive that has nothing to send."""
+        """Begin a stream if the answer takes long; keep a stream alive, or end an expired one."""
         if self._state == _OPEN:
             if now - self.began >= stream_after and self.accepts_events and not self.status:
                 self.start_stream()
                 self._keep_alive(now)
+        elif self.expires_at is not None and time.time() >= self.expires_at:
+            self._expire()
         elif now - self._touched >= keep_alive:
             self._keep_alive(now)
+
+    def _expire(self) -> None:
+        """End the connection of a stream whose credential has ended, as if the client had left."""
+        responder, self.responder = self.responder, None
+        if responder is not None:
+            responder.end()
+        self.carrier.client_gone(self)
 
     def _keep_alive(self, now: float) -> None:
         self._touched = now

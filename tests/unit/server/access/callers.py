@@ -56,7 +56,8 @@ async def connected_as(
     wire.revision = revision
     core = app._core
     wire.connection = Connection(core, wire.far)
-    wire.connection.principal = principal
+    if principal is not None:
+        wire.connection.use_principal(principal)
 
     async def serve() -> None:
         async with core.opened():
