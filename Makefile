@@ -111,11 +111,13 @@ limits: $(READY) ## Print the costs that are limited without a clock: calls, mod
 
 interop: $(INTEROP_READY) ## Talk to the official SDKs and FastMCP, over stdio and HTTP, both directions, both eras
 	@$(INTEROP_VENV)/bin/python -m interop.run
+	@$(INTEROP_VENV)/bin/python -m interop.oauth.run
 
 conformance: $(CONFORMANCE_READY) ## Run the official conformance suites: examples/everything_server.py, and our client
 	@$(CONFORMANCE_VENV)/bin/python -m conformance.run
 	@$(CONFORMANCE_VENV)/bin/python -m conformance.run --asgi
 	@$(CONFORMANCE_VENV)/bin/python -m conformance.run --client
+	@$(CONFORMANCE_VENV)/bin/python -m conformance.authorization_server
 
 docs: $(DOCS_READY) ## Build docs/ into a site that needs no server: site/index.html
 	@rm -rf site
@@ -133,11 +135,11 @@ mutants: $(MUTANTS_READY) ## Put faults into copies of the source: make mutants 
 		$(addprefix --seed ,$(SEED)) $(addprefix --package ,$(PACKAGE))
 
 bench: $(BENCH_READY) ## Compare with others, in interleaved runs, and check the claims
-	@failed=0; for each in codec session stdio sockets http_server http_client command start growth fanout hostile; do \
+	@failed=0; for each in codec session stdio sockets http_server http_client auth command start growth fanout hostile; do \
 		$(BENCH_VENV)/bin/python -m bench.$$each --check || failed=1; done; exit $$failed
 
 bench-quick: $(BENCH_READY) ## The same, short and without the verdict
-	@for each in codec session stdio sockets http_server http_client command start growth fanout hostile; do \
+	@for each in codec session stdio sockets http_server http_client auth command start growth fanout hostile; do \
 		$(BENCH_VENV)/bin/python -m bench.$$each --quick; done
 
 clean: ## Remove what was made here

@@ -17,15 +17,15 @@ __all__ = ["command", "environment"]
 SCRIPTS: Final = Path(__file__).resolve().parent.parent / "typescript"
 
 
-def command(script: str, *arguments: str) -> list[str]:
-    """Return the command that runs a script; the first call installs the packages.
+def command(script: str, *arguments: str, scripts: Path = SCRIPTS) -> list[str]:
+    """Return the command that runs a script of a folder; the first call installs its packages.
 
     Raises:
         NotInstalled: npm or Node is missing.
     """
-    folder = packages(SCRIPTS)
+    folder = packages(scripts)
     # Beside the packages, where Node looks for what it imports.
-    shutil.copy(SCRIPTS / script, folder / script)
+    shutil.copy(scripts / script, folder / script)
     return [node(), str(folder / script), *arguments]
 
 

@@ -32,9 +32,7 @@ _OLD_SSE = (
 )
 _OLD_SSE_PATHS = "the paths are /sse and /messages, with http=HttpSettings(old_sse=True)"
 _HOSTS = "use http=HttpSettings(hosts=[...], origins=[...]); the check is always on"
-_AUTH = (
-    "authorization is not supported yet; HttpSettings(principal=...) names the caller of a request"
-)
+_AUTH = "use auth=JwtBearer(issuer=..., audience=...), or another verifier of trunkline.auth"
 _AUTH_OF_ONE = "entries are the same for all callers; look at ctx.principal in the handler"
 _STDIO = "run() serves standard streams; in a running event loop, `await app.serve(StdioServer())`"
 _LISTS = "connect a client to look at a server: `Client(app)`"
@@ -93,8 +91,7 @@ SERVER_ATTRIBUTES: Hints = {
 }
 
 SERVER_OPTIONS: Hints = {
-    "auth": ("", _AUTH),
-    "auth_server_provider": ("", _AUTH),
+    "auth_server_provider": ("auth", _AUTH),
     "cache_hints": ("cache", "use cache=CacheHint(seconds, scope)"),
     "cache_scope": ("cache", "use cache=CacheHint(seconds, scope)"),
     "cache_ttl": ("cache", "use cache=CacheHint(seconds, scope)"),
@@ -116,7 +113,7 @@ SERVER_OPTIONS: Hints = {
     "session_state_store": ("store", "values per session are not kept; store= keeps tasks"),
     "strict_input_validation": ("", "arguments are always validated strictly"),
     "subscriptions": ("", "subscriptions work without an option"),
-    "token_verifier": ("", _AUTH),
+    "token_verifier": ("auth", _AUTH),
     "tools": ("", "use @app.tool or add_tool(handler)"),
     "transforms": ("", "use @app.middleware to change results"),
     "warn_on_duplicate_prompts": ("", "a name that is taken raises ValueError"),

@@ -75,6 +75,11 @@ class Principal(Struct, frozen=True, kw_only=True, eq=False):
         """Return the same principal, as a member of a tenant."""
         return replace(self, tenant=tenant)
 
+    def __reduce__(self) -> tuple[Any, ...]:
+        # The view of the claims cannot be pickled.
+        values = {name: getattr(self, name) for name in self.__struct_fields__ if name != "key"}
+        return _restore, ({**values, "claims": dict(self.claims)},)
+
     def __str__(self) -> str:
         return show(self.subject or self.client_id)
 
@@ -86,6 +91,10 @@ class Principal(Struct, frozen=True, kw_only=True, eq=False):
         shown.append(("scopes", show(sorted(self.scopes))))
         shown.append(("tenant", show(self.tenant)))
         return [*shown, ("claims", HIDDEN if self.claims else "{}")]
+
+
+def _restore(values: dict[str, Any]) -> Principal:
+    return Principal(**values)
 
 
 def _scopes(given: object) -> frozenset[str]:

@@ -49,6 +49,8 @@ _CLOSED_BY: Final = {_OBJECT: b"}", ord("["): b"]"}
 
 # For the depth alone: all but brackets and quotes, and a bracket as a step up or down, signed.
 _UNNESTED: Final = bytes(set(range(256)) - set(b'[]{}"'))
+# All but those and escapes, so that no character takes the place of an escaped one.
+_UNESCAPED: Final = bytes(set(_UNNESTED) - set(b"\\/bfnrtu"))
 _STEPS: Final = bytes.maketrans(b"[{]}", b"\x01\x01\xff\xff")
 _STEPS_AT_ONCE: Final = 128
 # `find` looks at 30 bytes in the time in which `count` counts one, and costs a call for each.
@@ -78,8 +80,10 @@ def nests_deeper(text: bytes, limit: int) -> bool:
     if not _has_more_openings(text, limit):
         return False
     if b"\\" in text:
-        # Escapes begin at the first of a run of backslashes, and so does `replace`.
-        text = text.replace(b"\\\\", b"").replace(b'\\"', b"")
+        # Escapes begin at the first of a run of backslashes, and so does `replace`, which is
+        # fastest where the length stays the same.
+        text = text.translate(None, _UNESCAPED)
+        text = text.replace(b"\\\\", b"  ").replace(b'\\"', b"  ")
     # Two quotes in a row begin and end the same string, or end one and begin the next: what is
     # between other quotes stays inside or outside.
     marks = text.translate(None, _UNNESTED).replace(b'""', b"")

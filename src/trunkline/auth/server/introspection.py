@@ -90,8 +90,8 @@ class Introspection:
         ValueError: an argument is missing or malformed.
     """
 
-    schemes: Final = ("bearer",)
-    dpop_algorithms: Final[tuple[str, ...]] = ()
+    schemes: tuple[str, ...] = ("bearer",)
+    dpop_algorithms: tuple[str, ...] = ()
 
     def __init__(
         self,

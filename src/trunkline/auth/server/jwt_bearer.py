@@ -62,8 +62,8 @@ class JwtBearer:
         InvalidKey: a key of `keys` cannot be used.
     """
 
-    schemes: Final = ("bearer",)
-    dpop_algorithms: Final[tuple[str, ...]] = ()
+    schemes: tuple[str, ...] = ("bearer",)
+    dpop_algorithms: tuple[str, ...] = ()
 
     def __init__(
         self,
@@ -146,7 +146,10 @@ class JwtBearer:
     def _checked(
         self, credential: Credential, token: SignedToken, keys: tuple[PublicKey, ...]
     ) -> Principal:
-        if not any(token.is_signed_by(key) for key in keys):
+        for key in keys:
+            if token.is_signed_by(key):
+                break
+        else:
             raise InvalidCredential(_BAD_SIGNATURE)
         claims = token.claims
         kind = token.header.get("typ", "")

@@ -2,8 +2,8 @@
 
 The rules that live here, and only here:
 
-* A proof is a JWT of the type dpop+jwt with the public key that signed it, for one method and
-  one URL, issued within a minute, and used once.                  [RFC 9449, section 4.3]
+* A proof is for the token endpoint, issued within a minute, and used once.
+                                                                   [RFC 9449, section 4.3]
 * Where nonces are required, a proof has the current one or the one before.  [RFC 9449, section 8]
 """
 
@@ -13,7 +13,7 @@ import secrets
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Final
 
-from ...auth.jose import InvalidKey, InvalidSignature, PublicKey, parse_token
+from ...auth.dpop import InvalidProof, parse_proof
 from .messages import OAuthError
 
 if TYPE_CHECKING:
@@ -51,29 +51,22 @@ class DpopProofs:
             OAuthError: the proof is not valid here and now, or its nonce is not.
         """
         try:
-            token = parse_token(proof)
-            jwk = token.header.get("jwk")
-            key = PublicKey(jwk if isinstance(jwk, dict) else {})
-        except (InvalidSignature, InvalidKey):
-            raise _invalid("it is malformed, or its key cannot be used") from None
-        claims = token.claims
-        if token.header.get("typ") != "dpop+jwt" or not token.is_signed_by(key):
-            raise _invalid("its type or its signature is wrong")
-        if claims.get("htm") != method or claims.get("htu") != url:
+            found = parse_proof(proof)
+        except InvalidProof as error:
+            raise _invalid(str(error)) from None
+        if found.method != method or found.target != url:
             raise _invalid("it is for another request")
-        now, issued, name = self._clock(), claims.get("iat"), claims.get("jti")
-        if not isinstance(issued, int | float) or abs(now - issued) > _WINDOW_S:
+        now = self._clock()
+        if abs(now - found.issued_at) > _WINDOW_S:
             raise _invalid("it is too old, or of the future")
-        if not isinstance(name, str) or not name:
-            raise _invalid("it has no jti")
-        if self.uses_nonces and claims.get("nonce") not in self._nonces:
+        if self.uses_nonces and found.nonce not in self._nonces:
             raise OAuthError(
                 "use_dpop_nonce",
                 "a DPoP proof needs the nonce of this server",
                 headers=self.headers,
             )
-        self._remember((key.thumbprint, name), now)
-        return key.thumbprint
+        self._remember((found.key_thumbprint, found.id), now)
+        return found.key_thumbprint
 
     def _remember(self, proof: tuple[str, str], now: float) -> None:
         if proof in self._seen:
