@@ -12,6 +12,8 @@ from .jose import SigningKey as SigningKey
 from .principal import Principal as Principal
 from .server.api_keys import ApiKey as ApiKey
 from .server.api_keys import ApiKeys as ApiKeys
+from .server.audit import AuditEvent as AuditEvent
+from .server.audit import JsonLinesAudit as JsonLinesAudit
 from .server.chain import Chain as Chain
 from .server.credential import Credential as Credential
 from .server.credential import InvalidCredential as InvalidCredential
@@ -20,12 +22,18 @@ from .server.credential import VerifierUnavailable as VerifierUnavailable
 from .server.dpop import Dpop as Dpop
 from .server.introspection import Introspection as Introspection
 from .server.jwt_bearer import JwtBearer as JwtBearer
+from .server.peers import Fixed as Fixed
+from .server.peers import PeerCertificate as PeerCertificate
+from .server.peers import PeerUid as PeerUid
 from .server.settings import AuthSettings as AuthSettings
+from .server.tenants import TenantLimits as TenantLimits
+from .server.tenants import Tenants as Tenants
 
 
 __all__ = [
     "ApiKey",
     "ApiKeys",
+    "AuditEvent",
     "AuthSettings",
     "Bearer",
     "Chain",
@@ -33,14 +41,20 @@ __all__ = [
     "Credential",
     "Dpop",
     "FileTokens",
+    "Fixed",
     "Introspection",
     "InvalidCredential",
+    "JsonLinesAudit",
     "JwtBearer",
     "KeyringTokens",
     "MemoryTokens",
     "OAuth",
+    "PeerCertificate",
+    "PeerUid",
     "Principal",
     "SigningKey",
+    "TenantLimits",
+    "Tenants",
     "TokenExchange",
     "TokenStorage",
     "Verifier",

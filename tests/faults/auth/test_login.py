@@ -284,6 +284,7 @@ BAD_URLS = [
         "//a.example/b",
     ),
     *("HTTPS", "mailto:a@example.org", "smb://127.0.0.1/a", "https://login.example.org/ü"),
+    *("https://login.example.org:port/a", "https://login.example.org:99999/a", "https://[::1/a"),
     "https://login.example.org/" + "a" * 5000,
 ]
 
@@ -330,10 +331,15 @@ def test_the_browser_gets_the_url_as_one_argument(monkeypatch: pytest.MonkeyPatc
     assert opened == [(url,)]
 
 
-@for_each("issuer", ["http://login.example.org", "ldap://127.0.0.1", "not a url", "https://"])
-def test_an_issuer_of_a_bad_url_is_not_asked(issuer: str) -> None:
+@for_each("url", BAD_URLS)
+@for_each("is_issuer", [True, False])
+def test_metadata_at_a_bad_url_is_not_asked_for(url: str, is_issuer: bool) -> None:
     async def work(stub: ProtectedStub, login: AuthorizationServer, browser: Browser) -> None:
-        stub.issuers = [issuer]
+        if is_issuer:
+            stub.issuers = [url]
+        else:
+            text = url.replace("\r\n", "").encode("ascii", "replace").decode()
+            stub.challenge = f'Bearer resource_metadata="{text}"'
         assert (await refuses(client_of(stub, browser))).step == "discovery"
 
     run(work)

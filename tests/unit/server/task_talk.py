@@ -82,9 +82,11 @@ class Talk:
 
 
 @asynccontextmanager
-async def talking(app: Server, revision: str, *, declares: bool = True) -> AsyncIterator[Talk]:
-    """A client of a server."""
-    async with connected(app, revision, CAPABILITIES) as wire:
+async def talking(
+    app: Server, revision: str, *, declares: bool = True, auth: Any = None
+) -> AsyncIterator[Talk]:
+    """A client of a server; with `auth` it has a principal."""
+    async with connected(app, revision, CAPABILITIES, auth) as wire:
         yield Talk(wire, revision, declares=declares)
 
 

@@ -68,11 +68,14 @@ class Wire:
 
 @asynccontextmanager
 async def connected(
-    app: Server, revision: str = "2025-11-25", capabilities: dict[str, Any] | None = None
+    app: Server,
+    revision: str = "2025-11-25",
+    capabilities: dict[str, Any] | None = None,
+    auth: Any = None,
 ) -> AsyncIterator[Wire]:
     """A connection; with a handshake unless the revision has none."""
     wire = Wire()
-    serving = asyncio.create_task(app.serve(wire.far))
+    serving = asyncio.create_task(app.serve(wire.far, auth=auth))
     await wire.near.connect()
     try:
         if revision != PER_REQUEST:

@@ -182,6 +182,7 @@ class MetadataDiscovery:
         """Return the first document that is there."""
         for url in urls:
             try:
+                check_url(url)
                 response = await fetch(
                     url,
                     headers={"accept": "application/json", **(headers or {})},

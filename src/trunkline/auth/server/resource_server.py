@@ -37,6 +37,7 @@ from ..metadata import ProtectedResourceMetadata, resource_urls
 from ..principal import Principal
 from .credential import Credential, InvalidCredential, VerifierUnavailable
 from .settings import AuthSettings, is_peer_rule, settings_of
+from .tenants import TenantRefused
 
 if TYPE_CHECKING:
     from ...transports.http.exchange import Headers
@@ -51,6 +52,9 @@ _log: Final = logging.getLogger("trunkline.auth")
 # Seconds between two log lines about a verifier that cannot decide.
 _WARNING_INTERVAL_S: Final = 10.0
 
+# Of UTF-8 each has 4 bytes at most, and a key of a store takes 512.
+_MAX_TENANT_CHARS: Final = 128
+
 _SCHEMES: Final = {"bearer": "Bearer", "dpop": "DPoP"}
 _NO_STORE: Final = (b"cache-control", b"no-store")
 _WELL_KNOWN: Final = "/.well-known/oauth-protected-resource"
@@ -61,6 +65,7 @@ _token68: Final = re.compile(rb"[A-Za-z0-9._~+/-]+=*").fullmatch
 
 _MALFORMED: Final = "The Authorization header is malformed"
 _UNAUTHORIZED: Final = "Unauthorized"
+_NO_TENANT: Final = "The tenant of the request cannot be used"
 
 
 class ResourceServer:
@@ -75,8 +80,12 @@ class ResourceServer:
         settings: AuthSettings,
         resource: str | None = None,
         url_of: Callable[[HttpRequest], str] | None = None,
+        is_from_proxy: Callable[[HttpRequest], bool] | None = None,
     ) -> None:
         self.settings = settings
+        self._is_from_proxy = is_from_proxy or (lambda request: False)
+        # Whether a missing tenant is refused where a tool needs it, and not here.
+        self.defers_tenants = False
         self.resource = settings.resource or resource
         recognisers: list[Any] = [each for each in settings.verifiers if not is_peer_rule(each)]
         self._steps = tuple(
@@ -129,7 +138,7 @@ class ResourceServer:
                 return self._failed(error, credential)
             if found is not None:
                 if isinstance(found, Principal):
-                    return found
+                    return self._checked(found, request, credential)
                 return self._decide(found, place, request, credential)
         return self._unrecognised(credential)
 
@@ -147,7 +156,32 @@ class ResourceServer:
                 found = answer if is_decided else _principal(await answer)
         except Exception as error:  # noqa: BLE001  # as above
             return self._failed(error, credential)
-        return self._unrecognised(credential) if found is None else found
+        if found is None:
+            return self._unrecognised(credential)
+        return self._checked(found, request, credential)
+
+    def serves_path(self, path: str) -> bool:
+        """Return True if a path is one of a tenant."""
+        return self.settings.tenants is not None and self.settings.tenants.matches(path)
+
+    def _checked(
+        self, principal: Principal, request: HttpRequest, credential: Any
+    ) -> Principal | Refusal:
+        tenants = self.settings.tenants
+        if tenants is not None:
+            try:
+                return tenants.of_request(principal, request, lambda: self._is_from_proxy(request))
+            except TenantRefused as error:
+                if self.defers_tenants and error.is_missing:
+                    return principal.with_tenant(None)
+                return Refusal(error.status, _NO_TENANT, (_NO_STORE,))
+        # A tenant is part of the keys of a store, which are bounded.
+        tenant = principal.tenant
+        if tenant is None or len(tenant) <= _MAX_TENANT_CHARS:
+            return principal
+        text = "The tenant of the access token is too long"
+        scheme = credential.scheme if isinstance(credential, Credential) else None
+        return self._refusal(401, _UNAUTHORIZED, "invalid_token", text, scheme)
 
     def _read(self, request: HttpRequest) -> Credential | Refusal | None:
         """Return the credential of a request; None if it has none of a scheme that is known."""
@@ -284,6 +318,7 @@ def resource_server_of(
     public_url: str | None = None,
     address: str | None = None,
     scheme_of: Callable[[HttpRequest], str] | None = None,
+    is_from_proxy: Callable[[HttpRequest], bool] | None = None,
 ) -> ResourceServer:
     """Return the resource server for `auth=` of an HTTP listener.
 
@@ -297,7 +332,8 @@ def resource_server_of(
     if all(map(is_peer_rule, settings.verifiers)):
         kinds = ", ".join(type(each).__name__ for each in settings.verifiers)
         raise TypeError(f"{kinds} is for standard streams and sockets, not for HTTP")
-    made = ResourceServer(settings, public_url or address, _UrlOf(path, public_url, scheme_of))
+    url_of = _UrlOf(path, public_url, scheme_of)
+    made = ResourceServer(settings, public_url or address, url_of, is_from_proxy)
     if made._issuers and made.resource is None:
         raise ValueError(
             "the URL of this server is not known, and tokens are issued for it: give it with "

@@ -575,13 +575,13 @@ class HttpSource:
     def _forget_shared(self) -> None:
         self._shared = None
 
-    def event_log(self, session_id: str) -> EventLog:
+    def event_log(self, session: HttpSession) -> EventLog:
         """Return a log for the events of a session."""
         if self._store is None:
             from ...store.memory import MemoryStore
 
             self._store = MemoryStore()
-        name = hashlib.sha256(session_id.encode()).hexdigest()
+        name = hashlib.sha256(session.id.encode()).hexdigest()
         return EventLog(self._store, name, self._limits, ignore)
 
     def handshake_status(self, error: ErrorObject | InvalidMessage) -> int:

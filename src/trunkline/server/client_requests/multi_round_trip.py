@@ -108,8 +108,6 @@ class _State(Shown, Struct, frozen=True, array_like=True):
     """The content of a `requestState`."""
 
     expires: int
-    # The key of the principal, which includes the tenant.
-    principal: str
     # A digest of the method and the params.
     request: str
     # Of round trips so far.
@@ -209,7 +207,7 @@ class RoundTrips:
         if len(text) > self.limits.state_size:
             raise InvalidRequestState("it is longer than any this server issues")
         try:
-            found: _State = _read_state(self.seal.open(text, self._use))
+            found: _State = _read_state(self.seal.open(text, self._bound_to(context)))
         except InvalidSeal as error:
             raise InvalidRequestState(str(error)) from None
         except (ValidationError, DecodeError):
@@ -217,19 +215,21 @@ class RoundTrips:
             raise InvalidRequestState("it was made by another version of this server") from None
         if found.expires < self._now():
             raise InvalidRequestState("it has expired; begin again")
-        if found.principal != (context._principal_key or ""):
-            raise InvalidRequestState("it was issued to another client")
         if found.request != request_digest(context):
             raise InvalidRequestState("it belongs to another request")
         return found
 
-    def sealed(self, state: _State) -> str:
-        """Return the `requestState`.
+    def _bound_to(self, context: Context) -> bytes:
+        # To another principal, or another tenant, the state of one is as a forged one.
+        return b"%b\0%b" % (self._use, (context._principal_key or "").encode())
+
+    def sealed(self, context: Context, state: _State) -> str:
+        """Return the `requestState`, for the principal of a call.
 
         Raises:
             RequestStateTooLarge: it exceeds `limits.state_size`.
         """
-        text = self.seal.seal(_encode(state), self._use)
+        text = self.seal.seal(_encode(state), self._bound_to(context))
         limit = self.limits.state_size
         if len(text) > limit:
             text = f"The request state has {len(text)} characters; the limit is {limit}"
@@ -394,7 +394,6 @@ class RoundTrip:
         context, rounds = self._context, self._rounds
         state = _State(
             rounds.expiry(),
-            context._principal_key or "",
             request_digest(context),
             self._number + 1,
             context._said,
@@ -403,7 +402,7 @@ class RoundTrip:
             {key: (each.digest(), each.method) for key, each in self._open.items()},
         )
         try:
-            sealed = rounds.sealed(state)
+            sealed = rounds.sealed(context, state)
         except RequestStateTooLarge as error:
             _log.error("%s %s: %s", context.method, show(context.name), error)
             return errors.refusal(error, context._rev.policy)

@@ -23,6 +23,7 @@ from __future__ import annotations
 import asyncio
 import logging
 import threading
+import time
 from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Any, Final
 
@@ -126,6 +127,7 @@ class Connection:
 
     __slots__ = (
         "_ending",
+        "_expiry",
         "_frame_bytes",
         "_hears",
         "_is_ended",
@@ -153,6 +155,8 @@ class Connection:
         self.session: HandshakeSession | None = None
         # The authenticated client, where the transport knows it.
         self.principal: Principal | None = None
+        # When the credential of that ends, where the transport does not watch it.
+        self._expiry: asyncio.TimerHandle | None = None
         self._rev: ServerRevision | None = None
         # For errors before the revision of a message is known.
         self._policy: Policy = core.newest_revision.policy
@@ -200,11 +204,15 @@ class Connection:
         """Return the authenticated client that sent a request."""
         return self.principal
 
-    def challenge(self, asked: IncomingRequest, scopes: frozenset[str]) -> None:
-        """Let the response to a request name the scopes that it needs, where a transport can.
-
-        Over HTTP that is the status and a header. Elsewhere the error that follows is all.
-        """
+    def use_principal(self, principal: Principal) -> None:
+        """Serve a principal, until its credential ends."""
+        self.principal = principal
+        if self.core.tenancy is not None:
+            self.core.tenancy.attach(self)
+        if principal.expires_at is not None:
+            seconds = max(0.0, principal.expires_at - time.time())
+            error = TransportError("the credential of the client has ended")
+            self._expiry = self.loop.call_later(seconds, self.end, error)
 
     # -- opening and closing -----------------------------------------------------------------
 
@@ -254,6 +262,8 @@ class Connection:
         return self.transport.is_connected
 
     async def _finish(self, grace: float) -> None:
+        if self._expiry is not None:
+            self._expiry.cancel()
         streams = self.core.streams
         try:
             if self.runner.is_stopping:
@@ -352,6 +362,9 @@ class Connection:
 
     def _on_request(self, asked: IncomingRequest) -> None:
         size = self._frame_bytes
+        tenancy = self.core.tenancy
+        if tenancy is not None and not tenancy.admits(self, asked):
+            return
         if size < SMALL_BYTES and asked.slot is None and self.transport.backlog <= HIGH_WATER:
             self._serve(asked)  # as `take` would
         else:

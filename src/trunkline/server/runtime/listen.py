@@ -57,6 +57,11 @@ def listen(
     """
     address = address_of(given)
     auth = core.auth if auth is None else auth
+    if auth is not None:
+        # Imported here: a server on a machine of its own may have none.
+        from .auth_setup import use_auth
+
+        use_auth(core, auth)
     if isinstance(address, Http):
         # Imported here, as below: a server has one of the two.
         from ...transports.http.settings import HttpLimits, HttpSettings
@@ -81,7 +86,14 @@ def listen(
         raise TypeError(f"HttpSettings are for http:// addresses, not for {address}")
     from .listener import ServerListener
 
-    return ServerListener(core, address, limits or SocketLimits(), sock)
+    peers = None
+    if auth is not None:
+        # Imported here: most sockets are protected by the system alone.
+        from ...auth.server.peers import peer_rules_of
+
+        kind = "unix" if isinstance(address, Unix) else "tls" if address.tls else "tcp"
+        peers = peer_rules_of(auth, kind, address)
+    return ServerListener(core, address, limits or SocketLimits(), sock, peers)
 
 
 def _check_websockets() -> None:

@@ -17,6 +17,8 @@ The rules that live here, and only here:
   of that text could be a request.
 * Listening beyond this machine without client certificates logs a warning: sockets have no other
   authentication.
+* With `auth=`, a connection whose peer is not known gets an error and is closed before anything of
+  it is read. It ends when the credential of its principal does.
 """
 
 from __future__ import annotations
@@ -47,6 +49,8 @@ from ..settings import SocketLimits
 from .keepalive import KeepAlive
 
 if TYPE_CHECKING:
+    from ...auth.principal import Principal
+    from ...auth.server.peers import PeerAuthenticator
     from ...transports.sockets.connection import AcceptedSocket
     from ..core import ServerCore
 
@@ -103,8 +107,11 @@ class ServerListener:
         address: Tcp | Unix,
         limits: SocketLimits,
         sock: socket.socket | Sequence[socket.socket] | None = None,
+        peers: PeerAuthenticator | None = None,
     ) -> None:
         self._app = app
+        # Recognises those that connect; None if they are anonymous.
+        self._peers = peers
         self._limits = limits
         self._listener = Listener(
             address,
@@ -130,6 +137,8 @@ class ServerListener:
         # Those that are sent an error and closed.
         self._refusing: set[AcceptedSocket] = set()
         self._connections: set[Connection] = set()
+        # Of connections, with `auth=`.
+        self._principals: dict[AcceptedSocket, Principal | None] = {}
 
     def __repr__(self) -> str:
         return f"<ServerListener on {self.address}, {self.connections} connections>"
@@ -165,7 +174,7 @@ class ServerListener:
             opening.callback(self._app.listeners.discard, self)
             self._open = opening.pop_all()
         _log.info("listening on %s", self.address)
-        if is_exposed(self.address):
+        if self._peers is None and is_exposed(self.address):
             _log.warning(
                 "%s accepts connections from other machines without authentication: "
                 "Tls(ca=...) accepts only clients with a certificate",
@@ -235,13 +244,34 @@ class ServerListener:
                 self._drop(oldest, "TLS handshake was the oldest of too many")
             self._handshaking[transport] = None
             self._start(transport, self._serve(transport))
+        elif not self._recognise(transport):
+            self._refuse(transport, self._unknown())
         elif self._admit(transport):
             self._start(transport, self._serve(transport))
-        elif len(self._refusing) < _MAX_REFUSALS:
+        else:
+            self._refuse(transport, self._full())
+
+    def _refuse(self, transport: AcceptedSocket, error: bytes) -> None:
+        """Send an error to a connection that is not served, unless too many get one."""
+        if len(self._refusing) < _MAX_REFUSALS:
             self._refusing.add(transport)
-            self._start(transport, transport.refuse(self._full()))
+            self._start(transport, transport.refuse(error))
         else:
             transport.discard()
+
+    def _recognise(self, transport: AcceptedSocket) -> bool:
+        """Find the principal of a connection; return False if it is not admitted."""
+        if self._peers is None:
+            return True
+        try:
+            self._principals[transport] = self._peers.principal_of(transport)
+        except PermissionError:
+            self._app.counters.refused_connections += 1
+            if self._log_limit is not None:
+                text = "connection from %s refused: its client is not known"
+                self._log_limit.warning(text, transport.peer or "a client")
+            return False
+        return True
 
     def _admit(self, transport: AcceptedSocket) -> bool:
         """Admit a connection, perhaps in place of a silent one; return False if that fails."""
@@ -283,15 +313,23 @@ class ServerListener:
 
     def _handshake_done(self, transport: AcceptedSocket, connection: Connection) -> None:
         self._handshaking.pop(transport, None)
-        if self._admit(transport):
+        is_known = self._recognise(transport)
+        if is_known and self._admit(transport):
+            self._use_principal(transport, connection)
             return
         transport.on_message = ignore
         if len(self._refusing) < _MAX_REFUSALS:
             self._refusing.add(transport)
-            transport.send(self._full())
+            transport.send(self._full() if is_known else self._unknown())
             connection.end()
         else:
             self._drop(transport, f"limit of {self._limits.connections} connections reached")
+
+    def _use_principal(self, transport: AcceptedSocket, connection: Connection) -> None:
+        """Serve a connection for its principal, until the credential of that ends."""
+        principal = self._principals.get(transport)
+        if principal is not None:
+            connection.use_principal(principal)
 
     def _start(self, transport: AcceptedSocket, work: Coroutine[Any, Any, None]) -> None:
         task = cast(asyncio.AbstractEventLoop, self._loop).create_task(work)
@@ -304,6 +342,11 @@ class ServerListener:
         self._silent.pop(transport, None)
         self._handshaking.pop(transport, None)
         self._refusing.discard(transport)
+        self._principals.pop(transport, None)
+
+    def _unknown(self) -> bytes:
+        error = named_error(ErrorKind.UNAUTHORIZED, policy=self._app.policy)
+        return encode(Failure(None, error))
 
     def _full(self) -> bytes:
         error = named_error(
@@ -334,7 +377,10 @@ class ServerListener:
 
     async def _converse(self, transport: AcceptedSocket, log_limit: LogLimit) -> None:
         connection = _UnverifiedConnection(self._app, transport, log_limit, self._first_message)
-        transport.on_handshake = partial(self._handshake_done, transport, connection)
+        if transport.has_handshake:
+            transport.on_handshake = partial(self._handshake_done, transport, connection)
+        else:
+            self._use_principal(transport, connection)
         keepalive = KeepAlive(connection, transport, self._limits)
         self._connections.add(connection)
         keepalive.start()

@@ -39,18 +39,25 @@ _SIGNALS: Final = (signal.SIGTERM, signal.SIGINT)
 _LEFTOVERS_TIMEOUT_S: Final = 1.0
 
 
-def run_stdio(app: Server) -> None:
+def run_stdio(app: Server, auth: Any = None) -> None:
     """Serve stdin and stdout; return when all requests are answered.
 
     Raises:
         RuntimeError: an event loop is running; `await app.serve(...)` there.
+        ValueError: `auth` cannot recognise the client on standard streams.
         SystemExit: the process has no standard streams, or stdout cannot be written: the disk is
             full, for example. A client that has closed its end is not an error.
     """
+    auth = app._core.auth if auth is None else auth
+    if auth is not None:
+        # Imported here: most servers on standard streams have none. It raises before a loop runs.
+        from ...auth.server.peers import peer_rules_of
+
+        peer_rules_of(auth, "stdio")
 
     async def serve() -> None:
         transport = StdioServer(app._core.policy)
-        await app.serve(transport)
+        await app.serve(transport, auth=auth)
         if transport.write_error is not None:
             raise transport.write_error
 

@@ -54,10 +54,11 @@ class EventLog:
         name: str,
         limits: HttpLimits,
         on_error: Callable[[str, StoreError], object],
+        tenant: str = "",
     ) -> None:
         self._store = store
         self._on_error = on_error
-        self._key = Key("", "http-events", name)
+        self._key = Key(tenant, "http-events", name)
         self._limits = limits
         # Sizes of the events that are kept, and their sum.
         self._sizes: deque[int] = deque()

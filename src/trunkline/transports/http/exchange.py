@@ -9,6 +9,9 @@ The rules that live here, and only here:
 
 * A request is answered with one JSON object, unless another message precedes the answer, the
   answer takes longer than `HttpLimits.stream_after`, or the client accepts event streams only.
+* An error that names the scopes of an operation has the status 403 and a challenge with these
+  scopes, or 401 for an anonymous caller. In a batch, and in a stream that was begun, it is an
+  error like any other.     [MCP 2026-07-28, basic/authorization#scope-challenge-handling]
 * What carries no request is answered with 202 and no body.
                                           [MCP 2025-11-25, basic/transports#sending-messages]
 * Where streams can be resumed, each event has an id that names its stream. Since 2025-11-25 a
@@ -16,10 +19,13 @@ The rules that live here, and only here:
   the connection and the client may poll.           [MCP 2025-11-25, basic/transports]
 * A stream of a session outlives its connection: a later GET resumes it. Elsewhere the end of the
   connection cancels the request.      [MCP 2026-07-28, basic/transports/streamable-http]
+* The connection of a stream ends with the credential that it was opened or resumed with. A client
+  of a session resumes it with another one.
 """
 
 from __future__ import annotations
 
+import time
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, Final, Protocol, TypeAlias
 
@@ -28,7 +34,7 @@ from ...jsonrpc.sse import encode_event
 if TYPE_CHECKING:
     from ...errors import InvalidMessage
     from ...jsonrpc.messages import ErrorObject
-    from .gate.authentication import Owner
+    from .gate.authentication import Authenticator, Owner
     from .request import HttpRequest
 
 __all__ = ["EVENT_STREAM", "JSON", "Carrier", "Exchange", "Headers", "Responder", "accepted_types"]
@@ -174,6 +180,7 @@ class Exchange:
         "_touched",
         "accepts_events",
         "accepts_json",
+        "authenticator",
         "began",
         "carrier",
         "expires_at",
@@ -207,6 +214,8 @@ class Exchange:
         found = _ACCEPTED.get(accept) if accept is not None else None
         self.accepts_json, self.accepts_events = found or accepted_types(accept)
         self.began = now
+        # Makes the challenges of refusals; None without authentication.
+        self.authenticator: Authenticator | None = None
         # The authenticated client that sent the request.
         self.owner: Owner | None = None
         # When the credential ends that the stream was opened or resumed with, as Unix time.
@@ -267,12 +276,15 @@ class Exchange:
                 self.responder.end()
         elif self._state == _OPEN:
             status = self.status or (200 if error is None else self.status_of(error))
+            challenge: Headers = ()
+            if self.authenticator is not None and error is not None:
+                status, challenge = self._refused(self.authenticator, status, error)
             if self.responder is None:
                 pass
             elif self.accepts_json or status != 200:
                 headers = JSON_HEADERS
-                if self.extra_headers:
-                    headers += self.extra_headers
+                if self.extra_headers or challenge:
+                    headers += self.extra_headers + challenge
                 if self.session_id is not None and error is None:
                     headers += ((b"mcp-session-id", self.session_id),)
                 if status in (429, 503):
@@ -285,6 +297,19 @@ class Exchange:
                     headers += ((b"mcp-session-id", self.session_id),)
                 self.responder.respond(200, event_of(frame), headers)
         self._end()
+
+    def _refused(
+        self, authenticator: Authenticator, status: int, error: ErrorObject | InvalidMessage
+    ) -> tuple[int, Headers]:
+        """Return the status of an error, and its challenge if it is a refusal of access."""
+        owner, data = self.owner, getattr(error, "data", None)
+        scopes = data.get("requiredScopes") if isinstance(data, dict) else None
+        if isinstance(scopes, list) and scopes:
+            named = frozenset(each for each in scopes if isinstance(each, str))
+            return 401 if owner is None else 403, authenticator.insufficient(named, owner)
+        if status == 401 and owner is None:
+            return status, authenticator.insufficient(frozenset(), None)
+        return status, ()
 
     def settle(self) -> None:
         """End an exchange without an answer: it carried no request, or they were cancelled."""
@@ -335,13 +360,22 @@ class Exchange:
         return True
 
     def tick(self, now: float, stream_after: float, keep_alive: float) -> None:
-        """Begin a stream if the answer takes long; keep a stream alive that has nothing to send."""
+        """Begin a stream if the answer takes long; keep a stream alive, or end an expired one."""
         if self._state == _OPEN:
             if now - self.began >= stream_after and self.accepts_events and not self.status:
                 self.start_stream()
                 self._keep_alive(now)
+        elif self.expires_at is not None and time.time() >= self.expires_at:
+            self._expire()
         elif now - self._touched >= keep_alive:
             self._keep_alive(now)
+
+    def _expire(self) -> None:
+        """End the connection of a stream whose credential has ended, as if the client had left."""
+        responder, self.responder = self.responder, None
+        if responder is not None:
+            responder.end()
+        self.carrier.client_gone(self)
 
     def _keep_alive(self, now: float) -> None:
         self._touched = now

@@ -91,7 +91,7 @@ class HttpSession:
         self.primes = False
         # Made for the first stream.
         self.log: EventLog | None = None
-        self.make_log: Callable[[str], EventLog] | None = None
+        self.make_log: Callable[[HttpSession], EventLog] | None = None
         self.is_connected = False
         # Messages for which there was no stream.
         self.dropped = 0
@@ -207,7 +207,7 @@ class HttpSession:
         if not self.is_resumable or self.make_log is None:
             return b""
         if self.log is None:
-            self.log = self.make_log(self.id)
+            self.log = self.make_log(self)
         exchange.stream, self._next_stream = self._next_stream, self._next_stream + 1
         if not self.primes:
             return b""

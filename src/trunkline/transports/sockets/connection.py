@@ -17,6 +17,7 @@ from __future__ import annotations
 import asyncio
 import os
 import socket
+import struct
 import threading
 from typing import TYPE_CHECKING, Any, Final
 
@@ -47,6 +48,10 @@ _CONNECT_TIMEOUT_S: Final = 10.0
 # Backoff between attempts to connect to a path whose queue is full.
 _FIRST_DELAY_S: Final = 0.001
 _LONGEST_DELAY_S: Final = 0.1
+
+
+# A process id, a user id and a group id.                                [unix(7)]
+_PEERCRED: Final = struct.Struct("iII")
 
 
 class SocketTransport(FramedTransport):
@@ -269,6 +274,23 @@ class AcceptedSocket(SocketTransport):
         self._socket = self._accepted = sock
         self._context = context
         self._handshake = handshake
+
+    def peer_uid(self) -> int | None:
+        """Return the user of the process that has connected to a Unix socket, or None."""
+        option = getattr(socket, "SO_PEERCRED", None)
+        if self.name != "unix" or option is None:
+            return None
+        try:
+            found = self._accepted.getsockopt(socket.SOL_SOCKET, option, _PEERCRED.size)
+        except OSError:
+            return None  # it is gone
+        uid: int = _PEERCRED.unpack(found)[1]
+        return uid
+
+    def peer_certificate(self) -> dict[str, Any] | None:
+        """Return the verified certificate of a TLS client, after the handshake, or None."""
+        found = getattr(self._writer, "peer_certificate", None)
+        return None if found is None else found()
 
     def _handshake_done(self) -> None:
         self.on_handshake()

@@ -7,7 +7,7 @@ buffers, turns and backlogs hold here too.
 from __future__ import annotations
 
 import ssl
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Any, Final
 
 from ...errors import TransportError
 from ..addresses import Tls
@@ -134,6 +134,13 @@ class TlsChannel:
     def written(self) -> int:
         """The number of encrypted bytes written in total."""
         return 0 if self._writer is None else self._writer.written
+
+    def peer_certificate(self) -> dict[str, Any] | None:
+        """Return the certificate of the other side, if it was verified."""
+        if self._tls.context.verify_mode != ssl.CERT_REQUIRED:
+            return None
+        found: dict[str, Any] | None = self._tls.getpeercert()
+        return found
 
     async def handshake(self, writer: FdWriter, loop: asyncio.AbstractEventLoop) -> None:
         """Run the TLS handshake.

@@ -12,6 +12,7 @@ The rules that live here, and only here:
                                                                 [RFC 6455, section 4.4]
 * Each message counts for the rate of the client. Beyond it, nothing is read from the connection
   until the next message is due.
+* A connection ends with status 3000 when the credential of its handshake does.
 * A server that stops closes with 1001, after the requests that were begun are answered.
                                                                 [RFC 6455, section 7.4.1]
 """
@@ -19,6 +20,7 @@ The rules that live here, and only here:
 from __future__ import annotations
 
 import asyncio
+import time
 from collections import deque
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, Final
@@ -46,6 +48,8 @@ if TYPE_CHECKING:
 __all__ = ["AcceptedWebSocket", "WebSocketRoute"]
 
 _VERSION: Final = b"13"
+# The status of a connection whose credential has ended: "unauthorized" in IANA's registry.
+_UNAUTHORIZED: Final = 3000
 _WRONG_VERSION: Final = Refusal(
     426,
     "The version of WebSocket is not 13",
@@ -76,8 +80,9 @@ class AcceptedWebSocket(WebSocketTransport):
         self.owner = owner
         self.peer = request.client
         self.exchange: Exchange | None = None
-        # Called to end the connection.
+        # Called to end the connection when the credential of its owner has ended.
         self.on_end: Callable[[], object] = ignore
+        self._is_expired = False
         self._server = server
         # Returns the seconds until the next message is admitted, or None if it is.
         self._wait = wait
@@ -122,6 +127,8 @@ class AcceptedWebSocket(WebSocketTransport):
         self.resume()
 
     def _close_code(self) -> int:
+        if self._is_expired:
+            return _UNAUTHORIZED
         return CloseCode.GOING_AWAY if self._server.is_stopping else CloseCode.NORMAL_CLOSURE
 
     def _stop(self) -> None:
@@ -134,7 +141,12 @@ class AcceptedWebSocket(WebSocketTransport):
     # -- as a connection of the HTTP server --------------------------------------------------
 
     def tick(self, now: float) -> None:
-        """Apply the timeouts; called every second."""
+        """Apply the timeouts, and end with the credential; called every second."""
+        expires_at = None if self.owner is None else self.owner.expires_at
+        if expires_at is not None and time.time() >= expires_at and not self._is_expired:
+            self._is_expired = True
+            self.on_end()
+            return
         self.check(now, self._server.limits.keep_alive)
 
     def drop(self) -> None:
@@ -192,6 +204,10 @@ class WebSocketRoute:
         endpoint, server = self._endpoint, self._server
         if not endpoint.service.is_ready or server.is_stopping:
             endpoint.refuse(responder, _STOPPING, request)
+            return
+        if not endpoint.has_session_room(owner):
+            headers = ((b"retry-after", b"10"),)
+            endpoint.refuse(responder, Refusal(503, "Too many sessions", headers), request)
             return
         wait: Callable[[], float | None] | None = None
         if endpoint.settings.rate is not None:

@@ -18,7 +18,7 @@ from msgspec.structs import replace
 from tests.unit.server.rounds_wire import EVERYTHING, accepted, attempt, meta
 from tests.unit.server.wire import PER_REQUEST, Wire, connected
 from trunkline import Client, Context, Server, ToolError
-from trunkline.auth import Principal
+from trunkline.auth import Fixed, Principal
 from trunkline.errors import RequestAborted, RequestError
 from trunkline.jsonrpc import Policy
 from trunkline.server import ServerLimits
@@ -386,19 +386,26 @@ def test_a_state_that_is_too_old_is_refused() -> None:
 
 
 @pytest.mark.parametrize("which", ["issuer", "subject", "client_id", "tenant"])
-def test_the_state_of_somebody_else_is_refused(which: str, monkeypatch: Any) -> None:
-    who = [Principal(subject="ada", tenant="acme")]
-    monkeypatch.setattr(Context, "principal", property(lambda _: who[0]))
+def test_the_state_of_another_principal_is_as_a_forged_one(which: str) -> None:
+    app, ada = greeter(), Principal(subject="ada", tenant="acme")
+    eve = replace(ada, **{which: "another"})
 
-    async def work(wire: Wire) -> None:
-        first = (await attempt(wire, 1, CALL))["result"]
-        who[0] = replace(who[0], **{which: "another"})
-        reply = await attempt(
-            wire, 2, CALL, state=first["requestState"], responses={"who": accepted(name="Ada")}
-        )
-        assert "issued to another client" in reply["error"]["message"]
+    async def main() -> None:
+        async with connected(app, PER_REQUEST, auth=Fixed(ada)) as wire:
+            state = (await attempt(wire, 1, CALL))["result"]["requestState"]
+        given = {"responses": {"who": accepted(name="Ada")}}
+        async with connected(app, PER_REQUEST, auth=Fixed(eve)) as wire:
+            runs = app.runs  # type: ignore[attr-defined]  # see above
+            stolen = await attempt(wire, 2, CALL, state=state, **given)
+            forged = await attempt(wire, 3, CALL, state=_changed(state), **given)
+            assert stolen["error"] == forged["error"]
+            assert app.runs == runs  # type: ignore[attr-defined]  # as above
+        # The same principal, on another connection and with another token.
+        async with connected(app, PER_REQUEST, auth=Fixed(replace(ada, scopes={"x"}))) as wire:
+            reply = await attempt(wire, 4, CALL, state=state, **given)
+            assert reply["result"]["content"][0]["text"] == "Hello Ada"
 
-    run(work, greeter())
+    asyncio.run(main())
 
 
 def test_a_handler_that_asks_something_else_under_a_key_is_refused(caplog: Any) -> None:

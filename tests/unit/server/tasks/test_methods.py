@@ -7,12 +7,12 @@ from typing import Annotated, Any
 
 import pytest
 from msgspec import Meta, to_builtins
+from msgspec.structs import replace
 
 from tests.unit.server.task_talk import CORE, EXTENSION, RELATED, Talk, accept, talking, until
 from tests.unit.server.wire import PER_REQUEST
 from trunkline import Context, ErrorKind, RequestError, Server, TaskSettings, ToolError
-from trunkline.auth import Principal
-from trunkline.server import context as context_module
+from trunkline.auth import Fixed, Principal
 from trunkline.server.tasks import runner
 from trunkline.server.tasks.methods import tasks_extension
 from trunkline.store import MemoryStore
@@ -593,69 +593,60 @@ def test_two_updates_at_once_are_both_taken() -> None:
 # -- whose task it is ------------------------------------------------------------------------
 
 
-@pytest.fixture
-def named(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Requests that say in `_meta` who sends them, and are believed."""
-
-    def told(context: Context) -> Principal | None:
-        names = [context.meta.get(f"com.example/{key}") for key in ("principal", "tenant")]
-        return None if names[0] is None else Principal(subject=names[0], tenant=names[1])
-
-    monkeypatch.setattr(context_module.Context, "principal", property(told))
+ADA = Principal(subject="ada", tenant="acme")
+OTHERS = [
+    *(replace(ADA, **{name: "x"}) for name in ("issuer", "subject", "client_id", "tenant")),
+    ADA.with_tenant(None),
+    None,
+]
 
 
-def who(principal: str | None, tenant: str | None = None) -> dict[str, Any]:
-    told = {"com.example/principal": principal, "com.example/tenant": tenant}
-    return {key: value for key, value in told.items() if value is not None}
+def talking_as(app: Server, revision: str, principal: Principal | None) -> Any:
+    return talking(app, revision, auth=None if principal is None else Fixed(principal))
 
 
-@pytest.mark.usefixtures("named")
-def test_a_task_exists_for_its_owner_alone() -> None:
+@pytest.mark.parametrize("other", OTHERS)
+def test_a_task_exists_for_its_owner_alone(other: Principal | None) -> None:
     async def main() -> None:
         app = make()
-        async with talking(app, PER_REQUEST) as talk:
-            call = {"name": "compute", "arguments": {"label": "x"}}
-            task = await talk.ask("tools/call", **call, meta=who("ada", "acme"))
-            id = task["taskId"]
-            unknown = await talk.refused("tasks/get", taskId=NOWHERE, meta=who("ada", "acme"))
+        async with (
+            talking_as(app, PER_REQUEST, ADA) as ada,
+            talking_as(app, PER_REQUEST, other) as thief,
+        ):
+            id = (await ada.begin("compute", label="x"))["taskId"]
+            unknown = await thief.refused("tasks/get", taskId=NOWHERE)
             assert unknown == {"code": -32602, "message": "Task not found"}
-            others = [
-                who("bob", "acme"),
-                who("ada"),
-                who("ada", "other"),
-                who(None),
-            ]
-            for other in others:
-                for method in ("tasks/get", "tasks/cancel", "tasks/update"):
-                    error = await talk.refused(method, taskId=id, inputResponses={}, meta=other)
-                    assert error == unknown
-            found = await talk.ask("tasks/get", taskId=id, meta=who("ada", "acme"))
-            assert found["status"] == "working"
+            for method in ("tasks/get", "tasks/cancel", "tasks/update"):
+                error = await thief.refused(method, taskId=id, inputResponses={})
+                assert error == unknown
+            assert (await ada.ask("tasks/get", taskId=id))["status"] == "working"
             app.gate.set()
 
     asyncio.run(main())
 
 
-@pytest.mark.usefixtures("named")
 def test_a_list_has_what_is_the_requestors_own() -> None:
     async def main() -> None:
         app = make()
         app.gate.set()
+        bob = Principal(subject="bob")
+        call = {"name": "compute", "arguments": {"label": "x"}, "task": {}}
+        made: dict[Principal | None, list[str]] = {ADA: [], bob: [], None: []}
+        for principal in (ADA, bob, None, ADA):
+            async with talking_as(app, CORE, principal) as talk:
+                result = await talk.ask("tools/call", **call)
+                made[principal].append(result["task"]["taskId"])
+                if principal is None:
+                    tasks = (await talk.ask("tasks/list"))["tasks"]
+                    assert [each["taskId"] for each in tasks] == made[None]
+        # A principal is the same on another connection; a client without one is not.
+        for principal in (ADA, bob):
+            async with talking_as(app, CORE, principal) as talk:
+                tasks = (await talk.ask("tasks/list"))["tasks"]
+                assert sorted(each["taskId"] for each in tasks) == sorted(made[principal])
         async with talking(app, CORE) as talk:
-            call = {"name": "compute", "arguments": {"label": "x"}, "task": {}}
-            made: dict[str | None, list[str]] = {"ada": [], "bob": [], None: []}
-            for name in ("ada", "bob", None, "ada"):
-                result = await talk.ask("tools/call", **call, meta=who(name))
-                made[name].append(result["task"]["taskId"])
-            for name, ids in made.items():
-                tasks = (await talk.ask("tasks/list", meta=who(name)))["tasks"]
-                assert sorted(each["taskId"] for each in tasks) == sorted(ids)
-        async with talking(app, CORE) as talk:
-            # A principal is the same on another connection; who has no name is not.
-            tasks = (await talk.ask("tasks/list", meta=who("ada")))["tasks"]
-            assert sorted(each["taskId"] for each in tasks) == sorted(made["ada"])
             assert (await talk.ask("tasks/list"))["tasks"] == []
-            # Yet who knows the id of a task that is nobody's may look at it.
+            # Yet a task without an owner may be looked at by its id.
             found = await talk.ask("tasks/get", taskId=made[None][0])
             assert found["taskId"] == made[None][0]
 
@@ -779,20 +770,19 @@ def test_a_stream_of_tasks_needs_the_extension() -> None:
     asyncio.run(main())
 
 
-@pytest.mark.usefixtures("named")
-def test_nobody_listens_to_the_task_of_another() -> None:
+@pytest.mark.parametrize("other", OTHERS)
+def test_a_client_does_not_listen_to_the_task_of_another(other: Principal | None) -> None:
     async def main() -> None:
         app = make()
-        async with talking(app, PER_REQUEST) as talk:
-            call = {"name": "compute", "arguments": {"label": "x"}}
-            task = await talk.ask("tools/call", **call, meta=who("ada"))
-            wanted = {"taskIds": [task["taskId"]]}
-            talk.send("subscriptions/listen", notifications=wanted, meta=who("bob"))
-            told = (await talk.heard("notifications/subscriptions/acknowledged"))[0]["params"]
-            assert told["notifications"] == {}
-            talk.send("subscriptions/listen", notifications=wanted, meta=who("ada"))
-            told = (await talk.heard("notifications/subscriptions/acknowledged", 2))[1]["params"]
-            assert told["notifications"] == wanted
+        async with (
+            talking_as(app, PER_REQUEST, ADA) as ada,
+            talking_as(app, PER_REQUEST, other) as thief,
+        ):
+            wanted = {"taskIds": [(await ada.begin("compute", label="x"))["taskId"]]}
+            for talk, heard in ((thief, {}), (ada, wanted)):
+                talk.send("subscriptions/listen", notifications=wanted)
+                told = (await talk.heard("notifications/subscriptions/acknowledged"))[0]["params"]
+                assert told["notifications"] == heard
             app.gate.set()
 
     asyncio.run(main())

@@ -25,8 +25,8 @@ class Made:
     def __init__(self, *, is_resumable: bool = True, primes: bool = True) -> None:
         self.session = HttpSession("id", None, 0.0, 1000)
         self.session.is_resumable, self.session.primes = is_resumable, primes
-        self.session.make_log = lambda id: EventLog(
-            MemoryStore(), id, HttpLimits(), lambda *_: None
+        self.session.make_log = lambda _: EventLog(
+            MemoryStore(), "id", HttpLimits(), lambda *_: None
         )
 
     def post(self, accept: str | None = None) -> tuple[PlainResponder, Exchange]:
