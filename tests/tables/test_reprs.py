@@ -122,6 +122,7 @@ TYPED: Final = {
     "auth.client.grants.WorkloadIdentity": "where the assertion is, by its SecretSource",
     "auth.client.login.redirect.LoopbackListener": "the number of its port",
     "auth.client.oauth.OAuth": "the client id, redacted",
+    "auth.principal.Principal": "its names and scopes, redacted",
     "auth.server.resource_server.ResourceServer": "its URL, and the kinds of its verifiers",
     "auth.server.settings.AuthSettings": "the kinds of its verifiers",
     "client.client.Client": "the name of the server, redacted",
@@ -183,6 +184,7 @@ TYPED: Final = {
     "transports.tap.Tapped": "an address, redacted",
     "transports.websocket.client.DialledWebSocket": "its address and a constant",
     "transports.websocket.server.AcceptedWebSocket": "the address of the client and a constant",
+    "transports.http.client.fetch.FetchedResponse": "its status and size",
 }
 # Rows and tables of specifications hold nothing else.
 PACKAGES_OF_ROWS: Final = ("spec.", "compat.erlmcp.spec_records.")
