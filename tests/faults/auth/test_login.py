@@ -11,7 +11,6 @@ import socket
 import subprocess
 import webbrowser
 from collections.abc import Awaitable, Callable
-from dataclasses import replace
 from typing import Any
 from urllib.parse import parse_qs, urlsplit
 
@@ -23,7 +22,7 @@ from tests.cases import for_each
 from tests.http_client.stub_server import PER_REQUEST, Asked, StubServer
 from tests.unit.auth.client.login.protected_stub import WELL_KNOWN, Browser, ProtectedStub, echo
 from tests.unit.cli.proxy.test_http_target import Kept
-from trunkline import Client, HttpOptions
+from trunkline import Client, Http, HttpOptions
 from trunkline.auth import OAuth
 from trunkline.auth.challenge import Challenge
 from trunkline.auth.client.discovery import MetadataDiscovery
@@ -37,7 +36,6 @@ from trunkline.cli.proxy.http_record import HttpRecorder
 from trunkline.cli.proxy.observer import ProxyObserver
 from trunkline.errors import AuthorizationFailed, TransportError
 from trunkline.testing import AuthorizationServer
-from trunkline.transports.addresses import parse_address
 from trunkline.transports.http.client import fetch as fetch_module
 
 WAIT = 60
@@ -318,7 +316,12 @@ def test_a_bad_url_is_not_handed_to_a_browser(url: str, monkeypatch: pytest.Monk
 
 def test_the_browser_gets_the_url_as_one_argument(monkeypatch: pytest.MonkeyPatch) -> None:
     opened: list[tuple[Any, ...]] = []
-    monkeypatch.setattr(webbrowser, "open", lambda *given: opened.append(given) or True)
+
+    def open_url(*given: Any) -> bool:
+        opened.append(given)
+        return True
+
+    monkeypatch.setattr(webbrowser, "open", open_url)
     url = "https://login.example.org/a?b=$(touch%20x);&c=%27|"
     with pytest.raises(AuthorizationFailed):
         asyncio.run(open_browser(url))  # `|` is not a character of a URL
@@ -639,10 +642,8 @@ def test_a_credential_is_in_no_recording_of_the_traffic() -> None:
         stub.challenge = f'DPoP resource_metadata="{{origin}}{{path}}", nonce="{CANARY}"'
         observer = ProxyObserver(print, record=kept)  # type: ignore[arg-type]
         recorder = HttpRecorder(observer.connection(None, "stdio", "http"), records_requests=True)
-        address = replace(
-            parse_address(stub.url),
-            options=HttpOptions(auth=OAuth(on_authorize=browser.paste)),  # type: ignore[call-arg]
-        )
+        options = HttpOptions(auth=OAuth(on_authorize=browser.paste))
+        address = Http("127.0.0.1", stub.port, options=options)
 
         class Recorded:
             outlives_connections = True
