@@ -92,8 +92,8 @@ class _ServiceConnection(Connection):
         A session goes on with another token, and a task outlives its request: the connection may
         serve another client by then.
         """
-        if asked.route is None:
-            return self.principal
+        if asked.route is None or asked.owner is not None:
+            return self.principal if asked.owner is None else asked.owner
         principal: Principal | None = asked.route.owner
         return principal
 
