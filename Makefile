@@ -135,11 +135,11 @@ mutants: $(MUTANTS_READY) ## Put faults into copies of the source: make mutants 
 		$(addprefix --seed ,$(SEED)) $(addprefix --package ,$(PACKAGE))
 
 bench: $(BENCH_READY) ## Compare with others, in interleaved runs, and check the claims
-	@failed=0; for each in codec session stdio sockets http_server http_client command start growth fanout hostile; do \
+	@failed=0; for each in codec session stdio sockets http_server http_client auth command start growth fanout hostile; do \
 		$(BENCH_VENV)/bin/python -m bench.$$each --check || failed=1; done; exit $$failed
 
 bench-quick: $(BENCH_READY) ## The same, short and without the verdict
-	@for each in codec session stdio sockets http_server http_client command start growth fanout hostile; do \
+	@for each in codec session stdio sockets http_server http_client auth command start growth fanout hostile; do \
 		$(BENCH_VENV)/bin/python -m bench.$$each --quick; done
 
 clean: ## Remove what was made here

@@ -459,6 +459,28 @@ def bytes_per_call_of_a_server(count: int = 1000) -> int:
     return _while_tracing(run()) // count
 
 
+def calls_to_verify() -> int:
+    """Return how many Python and C calls verifying a JWT takes beside the check of its signature.
+
+    Its key is at hand.
+    """
+    from trunkline.auth import Credential, JwtBearer, SigningKey
+    from trunkline.auth.jose import PublicKey, parse_token
+
+    signer = SigningKey.generate(key_id="one")
+    name, server = "https://login.example.org", "https://mcp.example.org/mcp"
+    claims = {"iss": name, "aud": server, "sub": "ann", "client_id": "c", "scope": "a b"}
+    text = signer.sign({**claims, "iat": 1, "exp": 250_000_000_000}, {"typ": "at+jwt"})
+    verifier = JwtBearer(issuer=name, audience=server, keys={"keys": [signer.public_jwk]})
+    credential, key, token = (
+        Credential("bearer", text),
+        PublicKey(signer.public_jwk),
+        parse_token(text),
+    )
+    whole = calls(lambda: verifier.verify(credential))
+    return whole - calls(lambda: token.is_signed_by(key))
+
+
 def _traced() -> int:
     return tracemalloc.get_traced_memory()[0]
 
@@ -509,6 +531,7 @@ def limits() -> list[Limit]:
         _http_calls("call a tool over HTTP, 2025-11-25", "2025-11-25", 150),
         _http_calls("call a tool over HTTP, 2026-07-28", "2026-07-28", 210),
         _http_calls("the same with another head", "2025-11-25", 300, is_known=False),
+        Limit("verify a JWT, beside its signature", calls_to_verify, 110, "calls"),
         _system_calls("receives for a request over HTTP", lambda counts: counts.receives, 1),
         _system_calls("sends for a request over HTTP", lambda counts: counts.sends, 1),
         _system_calls("system calls for a request over HTTP", _Counts.total, 5),

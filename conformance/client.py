@@ -10,6 +10,7 @@ The suites start this file once for each scenario, all at the same time, with th
 * MCP_CONFORMANCE_CONTEXT: JSON that some scenarios need.
 
 Prints `DONE` and exits with 0 at the end of the conversation, or prints the error and exits with 1.
+In some scenarios of authorization the client has to refuse: that is the end of the conversation.
 """
 
 from __future__ import annotations
@@ -21,7 +22,7 @@ import sys
 from collections.abc import Awaitable, Callable
 from typing import Any, Final
 
-from trunkline import Client, TrunklineError
+from trunkline import AuthorizationFailed, Client, TrunklineError
 from trunkline.mcp.types import CreateMessageRequestParams, CreateMessageResult, TextContent
 
 # The last line of output. The suites ignore the exit status: `conformance.run` reads this.
@@ -125,7 +126,16 @@ async def read_skill(client: Client) -> None:
             print(f"not used: {error}")
 
 
-# Scenarios that are not listed are those of authorization.
+# -- authorization ---------------------------------------------------------------------------
+
+
+async def use_twice(client: Client) -> None:
+    """Call the first tool twice: the server may ask for another login in between."""
+    for _ in range(2):
+        await list_and_call(client)
+
+
+# Scenarios that are not listed are those of authorization, in which any request will do.
 CONVERSATIONS: Final[dict[str, Conversation]] = {
     "initialize": list_tools,
     "tools_call": add_numbers,
@@ -142,6 +152,7 @@ CONVERSATIONS: Final[dict[str, Conversation]] = {
     "sep-2640-client-verify-digest": read_skill,
     "sep-2640-client-verify-size": read_skill,
     "sep-2640-client-verify-frontmatter": read_skill,
+    "auth/authorization-server-migration": use_twice,
 }
 
 
@@ -159,11 +170,24 @@ def sample(params: CreateMessageRequestParams) -> CreateMessageResult:
     return CreateMessageResult(TextContent("a model's answer"), "a model", "assistant")
 
 
+def auth_of(scenario: str) -> Any:
+    """Return the credentials of a scenario; None of one without authorization."""
+    if not scenario.startswith("auth/"):
+        return None
+    # Imported here: all clients start at the same moment, and most have no credentials.
+    from auth_grants import AUTH
+    from auth_login import login
+
+    context = json.loads(os.environ.get("MCP_CONFORMANCE_CONTEXT", "{}"))
+    return AUTH.get(scenario, login)(context)
+
+
 async def run(url: str, scenario: str, revision: str | None) -> None:
     """Hold the conversation of a scenario."""
     client = Client(
         url,
         revision=revision,
+        auth=auth_of(scenario),
         name="trunkline-conformance",
         roots=["file:///"],
         on_sample=sample,
@@ -174,12 +198,31 @@ async def run(url: str, scenario: str, revision: str | None) -> None:
         await CONVERSATIONS.get(scenario, list_and_call)(client)
 
 
+async def run_guarded(url: str, scenario: str, revision: str | None) -> None:
+    """Hold a conversation, which the client has to refuse in some scenarios."""
+    from auth_login import LOGIN_FAILS
+
+    step = LOGIN_FAILS.get(scenario)
+    try:
+        await run(url, scenario, revision)
+    except AuthorizationFailed as error:
+        if error.step != step:
+            raise
+        print(f"refused: {error}")
+    else:
+        if step is not None:
+            raise TrunklineError(f"the client was to refuse at the step {step!r}")
+
+
 def main() -> int:
     """Run the scenario that the environment names."""
     scenario = os.environ["MCP_CONFORMANCE_SCENARIO"]
     revision = os.environ.get("MCP_CONFORMANCE_PROTOCOL_VERSION")
     try:
-        asyncio.run(run(sys.argv[-1], scenario, revision))
+        if scenario.startswith("auth/"):
+            asyncio.run(run_guarded(sys.argv[-1], scenario, revision))
+        else:
+            asyncio.run(run(sys.argv[-1], scenario, revision))
     except (TrunklineError, TimeoutError) as error:
         print(f"{type(error).__name__}: {error}", file=sys.stderr)
         return 1

@@ -27,6 +27,7 @@ pytestmark = pytest.mark.xdist_group("site")
 
 PACKAGES = [
     "trunkline",
+    "trunkline.auth",
     "trunkline.client",
     "trunkline.compat",
     "trunkline.compat.erlmcp",

@@ -13,6 +13,8 @@ SOURCE: Final = Path(__file__).parents[2] / "src" / "trunkline"
 
 # The modules that use it, and what stands before that.
 CHECKED: Final = {
+    "auth/client/storage/file_lock.py": "an ImportError of fcntl",
+    "auth/client/storage/file_tokens.py": "hasattr",
     "cli/connect/elicitation.py": "an ImportError of termios",
     "cli/proxy/run.py": "hasattr",
     "cli/recording.py": "hasattr",

@@ -24,6 +24,13 @@ CANARY: Final = "CANARYCANARY7"
 
 # What the author of a server or client, the command line or a file of the machine fills.
 OURS: Final = {
+    "auth.jose.SigningKey": "the name of an algorithm",
+    "auth.server.api_keys.ApiKeys": "how many keys there are",
+    "auth.server.dpop.Dpop": "the repr of another verifier",
+    "auth.server.introspection.Introspection": "how many tokens are cached",
+    "auth.server.jwks.KeySet": "how many keys there are",
+    "auth.server.jwks.RemoteKeys": "how many keys there are",
+    "auth.server.jwt_bearer.JwtBearer": "settings of the author",
     "cli.command._Parser": "the command line",
     "cli.commands.completion._CompletionContext": "the command line",
     "cli.commands.proxy._Ends": "the command line",
@@ -109,6 +116,12 @@ OURS: Final = {
 # What a peer fills in part, and whose repr shows the rest alone. A canary of another type than
 # the field has is in the rest, or makes the repr raise.
 TYPED: Final = {
+    "auth.client.bearer.Bearer": "shows where the token is, by its SecretSource",
+    "auth.client.grants.ClientCredentials": "the identifier of the client",
+    "auth.client.grants.TokenExchange": "the identifier of the client",
+    "auth.client.grants.WorkloadIdentity": "where the assertion is, by its SecretSource",
+    "auth.client.login.redirect.LoopbackListener": "the number of its port",
+    "auth.client.oauth.OAuth": "the client id, redacted",
     "auth.server.resource_server.ResourceServer": "its URL, and the kinds of its verifiers",
     "auth.server.settings.AuthSettings": "the kinds of its verifiers",
     "client.client.Client": "the name of the server, redacted",

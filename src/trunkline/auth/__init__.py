@@ -13,6 +13,11 @@ __all__, __getattr__, __dir__ = lazy_exports(
     __name__,
     {
         "client.bearer": "Bearer",
+        "client.storage.file_tokens": "FileTokens",
+        "client.grants": "ClientCredentials TokenExchange WorkloadIdentity",
+        "client.storage.keyring_tokens": "KeyringTokens",
+        "client.oauth": "OAuth",
+        "client.token_store": "MemoryTokens StoredLogin TokenStorage",
         "jose": "SigningKey",
         "principal": "Principal",
         "server.api_keys": "ApiKey ApiKeys",

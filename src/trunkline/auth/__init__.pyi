@@ -1,5 +1,14 @@
 # Generated from __init__.py by tools/generate_exports.py: run `make exports`.
 from .client.bearer import Bearer as Bearer
+from .client.grants import ClientCredentials as ClientCredentials
+from .client.grants import TokenExchange as TokenExchange
+from .client.grants import WorkloadIdentity as WorkloadIdentity
+from .client.oauth import OAuth as OAuth
+from .client.storage.file_tokens import FileTokens as FileTokens
+from .client.storage.keyring_tokens import KeyringTokens as KeyringTokens
+from .client.token_store import MemoryTokens as MemoryTokens
+from .client.token_store import StoredLogin as StoredLogin
+from .client.token_store import TokenStorage as TokenStorage
 from .jose import SigningKey as SigningKey
 from .principal import Principal as Principal
 from .server.api_keys import ApiKey as ApiKey
@@ -29,19 +38,28 @@ __all__ = [
     "AuthSettings",
     "Bearer",
     "Chain",
+    "ClientCredentials",
     "Credential",
     "Dpop",
+    "FileTokens",
     "Fixed",
     "Introspection",
     "InvalidCredential",
     "JsonLinesAudit",
     "JwtBearer",
+    "KeyringTokens",
+    "MemoryTokens",
+    "OAuth",
     "PeerCertificate",
     "PeerUid",
     "Principal",
     "SigningKey",
+    "StoredLogin",
     "TenantLimits",
     "Tenants",
+    "TokenExchange",
+    "TokenStorage",
     "Verifier",
     "VerifierUnavailable",
+    "WorkloadIdentity",
 ]

@@ -25,6 +25,11 @@ _GROUPS = {
         "prompt": "get a prompt",
         "ping": "check that a server answers, and how fast",
     },
+    "log in at a server": {
+        "login": "log in at a server, for all other verbs",
+        "logout": "revoke a login and delete it",
+        "auth": "show the logins that are kept",
+    },
     "write a server": {
         "serve": "run a server from a file, on stdio, over HTTP or on a socket",
         "proxy": "join a client and a server; record and check their messages",

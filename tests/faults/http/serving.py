@@ -297,6 +297,13 @@ class Wire:
                 return json.loads(event["data"])
         return None
 
+    def everything(self) -> bytes:
+        """Return what is left of an event stream, until its end."""
+        found = self._stream
+        while chunk := self._part():
+            found += chunk
+        return found
+
     def rest(self) -> bytes:
         """Return everything until the server closes the connection."""
         while True:

@@ -1,45 +1,66 @@
-"""A bearer token that the caller has already.
+"""A token that the client was given: `Bearer`.
 
 The rules that live here, and only here:
 
-* A token is sent over TLS, or to this machine.                          [RFC 6750, section 5.3]
-* A token that cannot be renewed is refused once: the request is not sent again.
+* The token is read when the first request needs it, and again after status 401: a rotated file,
+  variable or function then has another one, and the request is sent once more. The same token is
+  not sent a second time.
+* The token is a `b64token`: no other text can be sent in the header.        [RFC 6750, 2.1]
 """
 
 from __future__ import annotations
 
+import os
 import re
 import ssl
 from collections.abc import Callable
 from typing import Final
-from urllib.parse import urlsplit
 
-from ...redaction import HIDDEN
-from ...transports.http.client.fetch import is_loopback_host
+from ...errors import AuthorizationFailed
+from ...redaction import show
+from ..challenge import parse_challenges
+from .secret_source import SecretFunction, SecretSource
+from .server_url import check_secure
 
 __all__ = ["Bearer"]
 
-# The characters of a token.                                             [RFC 6750, section 2.1]
 _is_token: Final = re.compile(r"[A-Za-z0-9._~+/-]+=*").fullmatch
 
 
 class Bearer:
-    """A token that is sent with every request: `Client(url, auth=Bearer(token))`.
+    """A token from a text, an environment variable, a file or a function, sync or async.
 
-    Raises:
-        ValueError: the text is not a token.
+        Client(URL, auth=Bearer(env="FILES_TOKEN"))
+        Client(URL, auth=Bearer(file="/run/secrets/files-token"))
+        Client(URL, auth=Bearer(fetch_token))
+
+    A variable, file or function is asked again after the server refused the token. `allow_http`
+    permits plain HTTP to hosts other than this machine.
     """
 
-    __slots__ = ("_token",)
+    __slots__ = ("_allow_http", "_source")
 
-    def __init__(self, token: str) -> None:
-        if not isinstance(token, str) or _is_token(token) is None:
+    def __init__(
+        self,
+        token: str | SecretFunction | None = None,
+        *,
+        env: str | None = None,
+        file: str | os.PathLike[str] | None = None,
+        allow_http: bool = False,
+    ) -> None:
+        """Take one of the four.
+
+        Raises:
+            ValueError: the text is not a token, or none or several are given.
+        """
+        self._source = SecretSource("the bearer token", token, env=env, file=file)
+        self._allow_http = allow_http
+        if isinstance(token, str) and _is_token(token) is None:
             # Without the value: it is a secret.
             raise ValueError("a token has letters, digits and -._~+/ alone")
-        self._token = token
 
     def __repr__(self) -> str:
-        return f"Bearer({HIDDEN})"
+        return f"<Bearer from {self._source.place}>"
 
     def for_server(
         self,
@@ -48,54 +69,70 @@ class Bearer:
         context: ssl.SSLContext | None = None,
         is_private: Callable[[], bool] = bool,
     ) -> BearerAuth:
-        """Return the credentials for the server at a URL.
+        """Return the credentials for one server.
 
         Raises:
-            ValueError: the connection is neither encrypted nor to this machine.
+            ValueError: the connection to it is neither encrypted nor to this machine.
         """
-        check_secure(url)
-        return BearerAuth(self._token)
+        check_secure(url, allow_http=self._allow_http)
+        return BearerAuth(self._source)
 
 
 class BearerAuth:
-    """The token of one transport."""
+    """The `HttpAuth` of a given token."""
 
-    __slots__ = ("_lines",)
+    __slots__ = ("_lines", "_source")
 
-    def __init__(self, token: str) -> None:
-        self._lines = f"authorization: Bearer {token}\r\n".encode("ascii")
+    def __init__(self, source: SecretSource) -> None:
+        self._source = source
+        self._lines: bytes | None = None
 
     def __repr__(self) -> str:
-        return f"BearerAuth({HIDDEN})"
+        return "<Bearer for a server>"
 
     def headers(self, method: str, url: str) -> bytes | None:
-        """Return the header of a request."""
+        """Return the header of a request, or None before the token was read."""
         return self._lines
 
     async def prepare(self, url: str) -> None:
-        """Do nothing: the token is there."""
+        """Read the token."""
+        self._lines = _line(await self._source.read())
 
     async def refused(
         self, method: str, url: str, status: int, headers: list[tuple[bytes, bytes]], sent: bytes
     ) -> bool:
-        """Return False: there is no other token."""
-        return False
+        """Read the token again after status 401; return True if it is another one."""
+        if self._lines is not None and self._lines not in sent:
+            return True  # replaced meanwhile
+        if status == 401 and not self._source.is_fixed:
+            before = self._lines
+            await self.prepare(url)
+            if self._lines != before:
+                return True
+        failure = _refusal(status, headers)
+        if status == 403 and failure.error is None:
+            return False  # not about the token, as far as the server says
+        raise failure
 
-    def responded(self, url: str, headers: list[tuple[bytes, bytes]]) -> None:
+    def responded(self, url: str, status: int, headers: list[tuple[bytes, bytes]]) -> None:
         """Ignore the headers of a response."""
 
 
-def check_secure(url: str) -> None:
-    """Check that a token may be sent to a server.
-
-    Raises:
-        ValueError: the connection is neither encrypted nor to this machine.
-    """
-    parts = urlsplit(url)
-    if parts.scheme in ("https", "http+unix"):
-        return
-    if parts.scheme != "http" or not is_loopback_host(parts.hostname or ""):
-        raise ValueError(
-            "credentials are sent over https, or to this machine; "
-            "headers={'Authorization': ...} sends them over http too"
+def _line(token: str) -> bytes:
+    if _is_token(token) is None:
+        raise AuthorizationFailed(
+            "the bearer token has characters that no token has", step="credential"
         )
+    return f"authorization: Bearer {token}\r\n".encode("ascii")
+
+
+def _refusal(status: int, headers: list[tuple[bytes, bytes]]) -> AuthorizationFailed:
+    values = [value.decode("latin-1") for name, value in headers if name == b"www-authenticate"]
+    found = next((each for each in parse_challenges(values) if each.scheme == "bearer"), None)
+    scopes = sorted(found.scopes) if found is not None else []
+    needs = f"; it asks for the scopes {show(' '.join(scopes))}" if scopes else ""
+    return AuthorizationFailed(
+        f"the server refused the bearer token with status {status}{needs}",
+        step="request",
+        error=None if found is None else found.error,
+    )

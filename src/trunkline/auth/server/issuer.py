@@ -21,9 +21,17 @@ from ..metadata import AuthorizationServerMetadata, issuer_urls
 if TYPE_CHECKING:
     import ssl
 
-__all__ = ["get_json", "read_metadata"]
+__all__ = ["UnexpectedStatus", "get_json", "read_metadata"]
 
 _MAX_METADATA_BYTES: Final = 128 * 1024
+
+
+class UnexpectedStatus(TransportError):
+    """A response whose status is not 200."""
+
+    def __init__(self, url: str, status: int) -> None:
+        super().__init__(f"{url.partition('?')[0]} answered with status {status}")
+        self.status = status
 
 
 async def read_metadata(
@@ -32,9 +40,10 @@ async def read_metadata(
     """Return the metadata of an authorization server.
 
     Raises:
-        TransportError: no place has a document of this issuer; the text is about the last one.
+        TransportError: no place has a document of this issuer; the text is about the place that
+            has something else, if there is one.
     """
-    failure = TransportError(f"{issuer} has no metadata")
+    failure = None
     for url in issuer_urls(issuer):
         try:
             document = await get_json(
@@ -45,15 +54,16 @@ async def read_metadata(
                 max_bytes=_MAX_METADATA_BYTES,
             )
             found = convert(parse_object(document), AuthorizationServerMetadata)
-        except TransportError as error:
-            failure = error
+        except UnexpectedStatus as error:
+            if error.status != 404:
+                failure = error.reason
         except (ValueError, ValidationError):
-            failure = TransportError(f"{url} is not the metadata of an authorization server")
+            failure = f"{url} is not the metadata of an authorization server"
         else:
             if found.issuer == issuer:
                 return found
-            failure = TransportError(f"{url} is the metadata of another issuer")
-    raise failure
+            failure = f"{url} is the metadata of another issuer"
+    raise TransportError(failure or f"{issuer} has no metadata at the places for it")
 
 
 async def get_json(
@@ -67,7 +77,8 @@ async def get_json(
     """Return the body of a JSON document.
 
     Raises:
-        TransportError: it cannot be had, or the status is not 200.
+        UnexpectedStatus: the status is not 200.
+        TransportError: the server cannot be reached, or may not be asked.
     """
     response = await fetch(
         url,
@@ -78,5 +89,5 @@ async def get_json(
         max_bytes=max_bytes,
     )
     if response.status != 200:
-        raise TransportError(f"{url.partition('?')[0]} answered with status {response.status}")
+        raise UnexpectedStatus(url, response.status)
     return response.body

@@ -146,7 +146,10 @@ class JwtBearer:
     def _checked(
         self, credential: Credential, token: SignedToken, keys: tuple[PublicKey, ...]
     ) -> Principal:
-        if not any(token.is_signed_by(key) for key in keys):
+        for key in keys:
+            if token.is_signed_by(key):
+                break
+        else:
             raise InvalidCredential(_BAD_SIGNATURE)
         claims = token.claims
         kind = token.header.get("typ", "")

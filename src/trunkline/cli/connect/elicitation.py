@@ -38,7 +38,7 @@ if TYPE_CHECKING:
     from ...mcp.types import ElicitRequestParams
     from ..output.progress import Console
 
-__all__ = ["ElicitationPrompt"]
+__all__ = ["ElicitationPrompt", "read_line"]
 
 _YES: Final = frozenset(("y", "yes", "true", "1"))
 _NO: Final = frozenset(("n", "no", "false", "0"))
@@ -188,7 +188,7 @@ class ElicitationPrompt:
             # Echo is off before the prompt appears, or the first keys could show.
             with _without_echo() if is_secret else nullcontext():
                 self._console.ask(prompt)
-                text = await _read_line(sys.stdin.fileno())
+                text = await read_line(sys.stdin.fileno())
         if is_secret or text is None:
             self._console.note("")
         if text is None:
@@ -196,7 +196,7 @@ class ElicitationPrompt:
         return text
 
 
-async def _read_line(descriptor: int) -> str | None:
+async def read_line(descriptor: int) -> str | None:
     """Return the line the user types, or None at the end of the input."""
     loop = asyncio.get_running_loop()
     if not can_watch(loop):

@@ -27,6 +27,7 @@ from contextlib import closing, contextmanager
 from typing import TYPE_CHECKING, Any, Final
 
 from ...errors import (
+    AuthorizationFailed,
     ConnectionLost,
     LocalProtocolError,
     PeerError,
@@ -66,6 +67,7 @@ __all__ = [
     "check_options",
     "check_websocket",
     "is_http",
+    "parse_http_address",
     "parse_server_address",
     "parse_target",
     "take_words",
@@ -373,17 +375,56 @@ def parse_server_address(text: str, options: argparse.Namespace) -> Address:
         raise UsageError(f"{error}; or put a command after --") from None
 
 
+def parse_http_address(text: str, options: argparse.Namespace | None = None) -> Any:
+    """Return the address of an HTTP server, without headers and without a login.
+
+    Raises:
+        UsageError: it is not the URL of one.
+    """
+    from ...transports.addresses import Tls, parse_address
+
+    if not text.startswith(("http://", "https://", "ws://", "wss://")):
+        raise UsageError(f"{show(text)} is not the URL of a server, such as https://HOST/PATH")
+    check_http()
+    ca = getattr(options, "tls_ca", None)
+    try:
+        return parse_address(text, tls=Tls(ca=ca) if ca is not None else None)
+    except ValueError as error:
+        raise UsageError(str(error)) from None
+
+
+def _has_logins() -> bool:
+    """Return True if there is a folder of logins.
+
+    As `default_folder` of the files of `auth`, which are not loaded for users without one.
+    """
+    state = os.environ.get("XDG_STATE_HOME", "")
+    if not os.path.isabs(state):
+        state = os.path.join(os.path.expanduser("~"), ".local", "state")
+    return os.path.isdir(os.path.join(state, "trunkline", "tokens"))
+
+
+def _login_for(address: Any, headers: dict[str, str]) -> Any:
+    """Return the login that is kept for a server; None if a header has a credential already."""
+    if "authorization" in map(str.lower, headers) or not _has_logins():
+        return None
+    from .login import kept_login
+
+    return kept_login(address)
+
+
 def _with_headers(address: Any, options: argparse.Namespace) -> Any:
-    """Return an address whose requests have the headers in the options."""
+    """Return an address whose requests have the headers in the options, or a login."""
     headers = _headers_of(options)
-    if not headers:
+    auth = _login_for(address, headers)
+    if not headers and auth is None:
         return address
     from dataclasses import replace
 
     from ...transports.http.client.settings import HttpOptions
 
     try:
-        return replace(address, options=HttpOptions(headers=headers))
+        return replace(address, options=HttpOptions(headers=headers, auth=auth))
     except ValueError as error:
         raise UsageError(str(error).replace("HttpOptions.headers", "--header")) from None
 
@@ -654,6 +695,8 @@ def _transport_name(target: str | None) -> str:
 
 def _sentence(error: TrunklineError, options: argparse.Namespace) -> str:
     """Return what happened, what the server added to it, and what to do."""
+    if isinstance(error, AuthorizationFailed):
+        return _refused_sentence(error, options)
     if isinstance(error, RemoteProtocolError):
         return f"the server broke a rule of the protocol: {error}"
     if isinstance(error, TransportError) and error.exit_status == 0 and not options.verbose:
@@ -671,6 +714,17 @@ def _sentence(error: TrunklineError, options: argparse.Namespace) -> str:
     if error.kind == "MISSING_REQUIRED_CLIENT_CAPABILITY":
         advice = "\n  answer questions at a terminal or by --answer; offer roots by --root"
     return f"the server refused {text}{kind}){data}{advice}"
+
+
+def _refused_sentence(error: AuthorizationFailed, options: argparse.Namespace) -> str:
+    """Return why a server refused, and how to log in unless a header had a credential."""
+    target = visible(options.target or "", kept="")
+    words = (*options.header, *options.header_env)
+    if any(word.lower().startswith("authorization=") for word in words):
+        return f"{target} refused the Authorization header"
+    if error.step == "request" and error.error is None:
+        return f"{target} asks for a login\n  log in: trunkline login {target}"
+    return f"{error}\n  log in: trunkline login {target}"
 
 
 def _status(error: TrunklineError) -> int:

@@ -26,7 +26,7 @@ from typing import TYPE_CHECKING, Any, Final
 from msgspec import UNSET, DecodeError, Raw, Struct, UnsetType, field
 from msgspec.json import Decoder, encode
 
-from ...errors import TransportError
+from ...errors import AuthorizationFailed, TransportError
 from ...jsonrpc.messages import Shown
 from ...mcp.param_headers import InvalidParamHeader, ParamPath, param_headers
 from ...transports.base import HIGH_WATER, LOW_WATER, ignore
@@ -252,6 +252,8 @@ class HttpTarget:
         if self._open.pop(id, None) is None:
             return  # it was cancelled
         reason = error.reason if isinstance(error, TransportError) else str(error)
+        if isinstance(error, AuthorizationFailed):
+            reason = f"the server asks for a login: trunkline login {self._inner.address}"
         self._answer(error_frame(id, f"trunkline proxy: {reason}"))
         if self._gate == (id,):
             self._release()

@@ -283,7 +283,7 @@ class DialledWebSocket(WebSocketTransport):
             given = error.response.headers.raw_items()
             headers = [(name.lower().encode(), value.encode()) for name, value in given]
             if self._auth is not None:
-                self._auth.responded(self._url(), headers)
+                self._auth.responded(self._url(), status, headers)
             if status in (HTTPStatus.UNAUTHORIZED, HTTPStatus.FORBIDDEN):
                 return _Refused(status, headers)
             return TransportError(f"{self._address} refused the WebSocket: {_phrase(status)}")

@@ -66,8 +66,8 @@ class HttpAuth(Protocol):
         """
         ...
 
-    def responded(self, url: str, headers: list[tuple[bytes, bytes]]) -> None:
-        """Take the headers of any response, which may hold a nonce for the next request."""
+    def responded(self, url: str, status: int, headers: list[tuple[bytes, bytes]]) -> None:
+        """Take the head of any response, which may hold a nonce for the next request."""
         ...
 
 
@@ -130,7 +130,7 @@ class RequestAuthorizer:
     max_repeats = MAX_REPEATS
 
     def __init__(self, auth: HttpAuth) -> None:
-        # Header lines for a request, or None; and the headers of a response.
+        # Header lines for a request, or None; and what takes the head of a response.
         self.headers = auth.headers
         self.responded = auth.responded
         # Called with True when the first request waits for an authorization, and with False

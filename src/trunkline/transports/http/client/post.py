@@ -242,7 +242,7 @@ class Post:
         self._status = status
         auth = self._transport.auth
         if auth is not None:
-            auth.responded(self._transport.url_of(self._path), headers)
+            auth.responded(self._transport.url_of(self._path), status, headers)
             self._refusal = headers if status in _REFUSALS else None
         if self._transport.observer is not None:
             self._transport.observer.on_response(self, status, headers)

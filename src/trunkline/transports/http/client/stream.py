@@ -109,7 +109,7 @@ class PlainRequest:
         auth = self._transport.auth
         if auth is not None:
             self._headers = headers
-            auth.responded(self._transport.url_of(self._path), headers)
+            auth.responded(self._transport.url_of(self._path), status, headers)
         if self._transport.observer is not None:
             self._transport.observer.on_response(self, status, headers)
 
@@ -199,7 +199,7 @@ class GetStream:
         auth = self._transport.auth
         if auth is not None:
             self._headers = headers
-            auth.responded(self._transport.url_of(None), headers)
+            auth.responded(self._transport.url_of(None), status, headers)
         if self._transport.observer is not None:
             self._transport.observer.on_response(self, status, headers)
         if self._status == 200:

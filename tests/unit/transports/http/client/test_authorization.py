@@ -78,7 +78,7 @@ class Numbered:
         if self.fails:
             raise AuthorizationFailed("no", step="token", error="invalid_grant")
 
-    def responded(self, url: str, headers: list[tuple[bytes, bytes]]) -> None:
+    def responded(self, url: str, status: int, headers: list[tuple[bytes, bytes]]) -> None:
         self.nonces += [value for name, value in headers if name == b"x-nonce"]
 
 

@@ -1,0 +1,64 @@
+"""Credentials of the scenarios with a user: the authorization code grant.
+
+`LOGIN_FAILS` has the scenarios in which the client must refuse to go on, by the step at which it
+does so. There is no browser: `follow` does what one would.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import urllib.error
+import urllib.request
+from collections.abc import Mapping
+from typing import Any, Final
+
+from trunkline.auth import OAuth
+
+__all__ = ["LOGIN_FAILS", "login"]
+
+# The client id that the suites expect where metadata documents are supported.
+METADATA_URL: Final = "https://conformance-test.local/client-metadata.json"
+
+LOGIN_FAILS: Final = {
+    "auth/scope-retry-limit": "scope",
+    "auth/resource-mismatch": "discovery",
+    "auth/metadata-issuer-mismatch": "discovery",
+    "auth/iss-supported-missing": "authorization",
+    "auth/iss-wrong-issuer": "authorization",
+    "auth/iss-unexpected": "authorization",
+    "auth/iss-normalized": "authorization",
+}
+
+
+class _NoRedirects(urllib.request.HTTPRedirectHandler):
+    def redirect_request(self, *_: Any) -> None:
+        """Follow nothing."""
+
+
+def _location(url: str) -> str:
+    opener = urllib.request.build_opener(urllib.request.ProxyHandler({}), _NoRedirects)
+    try:
+        opener.open(url, timeout=10).close()
+    except urllib.error.HTTPError as answer:
+        return str(answer.headers["Location"])
+    raise ValueError("the authorization server did not redirect")
+
+
+async def follow(url: str) -> str:
+    """Return where the authorization server redirects to, as a user who consents is."""
+    return await asyncio.to_thread(_location, url)
+
+
+def login(context: Mapping[str, str]) -> OAuth:
+    """Return the login of a scenario, whose context may have a client that is registered."""
+    known = {
+        name: context[name]
+        for name in ("client_id", "client_secret", "issuer")
+        if "client_id" in context and name in context
+    }
+    return OAuth(
+        **known,
+        client_metadata_url=METADATA_URL,
+        client_name="trunkline-conformance",
+        on_authorize=follow,
+    )

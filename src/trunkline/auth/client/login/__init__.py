@@ -1,0 +1,1 @@
+"""The login of a user: the authorization code grant, its redirect, registration and renewal."""

@@ -1,0 +1,230 @@
+"""The verb `login`: logs a user in at a server, and keeps the login for all other verbs.
+
+The login is made anew in memory, and replaces the one that is kept only when it has succeeded.
+Secrets come from a variable or a prompt, never from the command line.
+"""
+
+from __future__ import annotations
+
+import argparse
+import os
+import sys
+from typing import TYPE_CHECKING, Any, Final
+
+from ...errors import AuthorizationFailed, TrunklineError, visible
+from ...redaction import show
+from ..command import UsageError
+from ..exit_codes import PROBLEMS_FOUND, SUCCESS, UNREACHABLE
+from ..output.reports import emit
+from ..output.terminal import is_terminal, tell
+
+if TYPE_CHECKING:
+    from ...auth.client.token_store import StoredLogin
+    from ...transports.addresses import Http, Ws
+
+__all__ = ["EXAMPLES", "configure", "run"]
+
+EXAMPLES: Final = """\
+trunkline login https://mcp.example.org/mcp
+trunkline login https://mcp.example.org/mcp --scope files:read --no-browser
+trunkline login https://mcp.example.org/mcp --client-id cli --client-secret-env SECRET
+"""
+_PROG: Final = "trunkline login"
+TIMEOUT_S: Final = 300.0
+
+
+def configure(parser: argparse.ArgumentParser) -> None:
+    """Declare the arguments."""
+    add = parser.add_argument
+    add("url", metavar="URL", help="the server: http://HOST:PORT/PATH or https://HOST/PATH")
+    add(
+        "--scope",
+        action="append",
+        default=[],
+        metavar="SCOPE",
+        help="scope to ask for; default: those that the server names; repeatable",
+    )
+    add("--client-id", metavar="ID", help="a client that is registered; default: a new one")
+    add(
+        "--client-secret-env",
+        metavar="VARIABLE",
+        help="environment variable with the secret of --client-id",
+    )
+    add("--client-secret-prompt", action="store_true", help="ask for the secret of --client-id")
+    add("--issuer", metavar="URL", help="the authorization server that --client-id belongs to")
+    add(
+        "--client-metadata-url",
+        metavar="URL",
+        help="the document that describes the client, for servers that support it",
+    )
+    add(
+        "--redirect-uri",
+        metavar="URI",
+        help="redirect URI that is registered for --client-id; default: a free port of 127.0.0.1",
+    )
+    add(
+        "--no-browser",
+        action="store_true",
+        help="print the address to visit, and read the one that the browser was sent to",
+    )
+    add("--dpop", action="store_true", help="bind the tokens to a key of this machine")
+    add(
+        "--timeout",
+        type=float,
+        default=TIMEOUT_S,
+        metavar="SECONDS",
+        help=f"seconds for the whole login; default: {TIMEOUT_S:g}",
+    )
+    add("--tls-ca", metavar="FILE", help="CA certificates to trust; default: the system's")
+
+
+def run(options: argparse.Namespace) -> int:
+    """Log in and return the exit status."""
+    # Imported here: help needs none of it.
+    import asyncio
+
+    from ..connect.login import check_auth, login_text
+    from ..connect.target import parse_http_address
+    from ..signals import clean_termination
+
+    check_auth()
+    if not 0 < options.timeout < float("inf"):
+        raise UsageError("--timeout takes a number of seconds above 0")
+    address = parse_http_address(options.url, options)
+    secret = _secret(options)
+    try:
+        with clean_termination():
+            login = asyncio.run(_log_in(address, options, secret))
+    except AuthorizationFailed as error:
+        tell(f"{_PROG}: {error}")
+        return PROBLEMS_FOUND
+    except TrunklineError as error:
+        tell(f"{_PROG}: {error}")
+        return UNREACHABLE
+    emit(f"logged in\n{login_text(login)}")
+    return SUCCESS
+
+
+def _secret(options: argparse.Namespace) -> str | None:
+    """Return the secret of the client, if it has one. No error quotes it."""
+    name = options.client_secret_env
+    if name is None and not options.client_secret_prompt:
+        return None
+    if options.client_id is None:
+        raise UsageError("the secret of a client needs --client-id")
+    if name is not None and options.client_secret_prompt:
+        raise UsageError("give --client-secret-env or --client-secret-prompt, not both")
+    if name is not None:
+        found = os.environ.get(name)
+        if not found:
+            raise UsageError("--client-secret-env: there is no such environment variable")
+        return found
+    if not is_terminal(sys.stdin):
+        raise UsageError("--client-secret-prompt needs a terminal; use --client-secret-env")
+    from getpass import getpass
+
+    found = getpass("client secret: ").strip()
+    if not found:
+        raise UsageError("the client secret is empty")
+    return found
+
+
+async def _log_in(
+    address: Http | Ws, options: argparse.Namespace, secret: str | None
+) -> StoredLogin:
+    from ...auth.client.storage.file_tokens import FileTokens
+    from ...auth.client.token_store import MemoryTokens, StoredLogin, server_key
+    from ..connect.login import server_url
+
+    url = server_url(address)
+    key, files, memory = server_key(url), FileTokens(), MemoryTokens()
+    before = StoredLogin.decode(files.load(key))
+    if before is not None and options.client_id in (None, before.client_id):
+        # The client stays registered.
+        memory.store(key, before.without_tokens().encode())
+    await _authorize(address, url, _oauth(options, secret, memory), memory, key)
+    login = StoredLogin.decode(memory.load(key))
+    if login is None or not login.access_token:
+        raise AuthorizationFailed(f"{show(url)} asks for no login", step="authorization")
+    if secret is not None:
+        login.client_secret = secret  # for refreshes
+    async with files.lock(key):
+        files.store(key, login.encode())
+    return login
+
+
+def _oauth(options: argparse.Namespace, secret: str | None, storage: Any) -> Any:
+    from ...auth.client.oauth import OAuth
+
+    given: dict[str, Any] = {}
+    if options.tls_ca is not None:
+        from ...transports.addresses import Tls
+
+        given["tls"] = Tls(ca=options.tls_ca)
+    try:
+        return OAuth(
+            scopes=options.scope,
+            client_id=options.client_id,
+            client_secret=secret,
+            issuer=options.issuer,
+            client_metadata_url=options.client_metadata_url,
+            redirect_uri=options.redirect_uri,
+            on_authorize=_paste if options.no_browser else None,
+            open_url=_open_browser,
+            storage=storage,
+            dpop=True if options.dpop else None,
+            timeout=options.timeout,
+            **given,
+        )
+    except ValueError as error:
+        raise UsageError(str(error).replace("_", "-").replace("OAuth: ", "--")) from None
+
+
+async def _authorize(address: Http | Ws, url: str, auth: Any, memory: Any, key: str) -> None:
+    """Connect, which logs in if the server asks for it; otherwise ask for a login."""
+    from dataclasses import replace
+
+    from ...auth.client.server_url import has_public_address
+    from ...auth.client.token_store import StoredLogin
+    from ...client.client import Client
+    from ...transports.http.client.settings import HttpOptions
+
+    client = Client(replace(address, options=HttpOptions(auth=auth)))
+    try:
+        await client.connect()
+    except ValueError as error:
+        raise UsageError(str(error)) from None
+    finally:
+        await client.close()
+    login = StoredLogin.decode(memory.load(key))
+    if login is not None and login.access_token:
+        return
+    # The server lets strangers connect, and may ask for a login later.
+    is_private = not await has_public_address(url)
+    session = auth.for_server(url, is_private=lambda: is_private)
+    await session.prepare(url)
+    await session.refused("POST", url, 401, [], b"")
+
+
+def _open_browser(url: str) -> bool:
+    """Open the browser; the address is shown too, for one that does not open."""
+    import webbrowser
+
+    tell(f"{_PROG}: log in in the browser, at\n{visible(url, kept='')}")
+    webbrowser.open(url)
+    return True
+
+
+async def _paste(url: str) -> str:
+    """Show the address, and return the one that the user was sent to."""
+    from ..connect.elicitation import read_line
+
+    tell(f"{_PROG}: visit this address, log in, and paste the address that the browser shows then:")
+    tell(visible(url, kept=""))
+    if is_terminal(sys.stdin) and sys.stderr is not None:
+        sys.stderr.write("> ")
+        sys.stderr.flush()
+    text = None if sys.stdin is None else await read_line(sys.stdin.fileno())
+    if not text:
+        raise AuthorizationFailed("nothing was pasted", step="authorization")
+    return text

@@ -1,0 +1,418 @@
+"""Introspection: what an answer says, its cache, and failures of the authorization server."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from base64 import b64decode
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from typing import Any
+from urllib.parse import parse_qs
+
+import pytest
+
+from tests.cases import for_each
+from tests.unit.auth.tokens import (
+    AUDIENCE,
+    NOW,
+    Clock,
+    JsonServer,
+    bearer,
+    issuer,
+    on_a_loop,
+)
+from trunkline.auth import (
+    Credential,
+    Introspection,
+    InvalidCredential,
+    Principal,
+    VerifierUnavailable,
+)
+from trunkline.auth.server import introspection as module
+
+INACTIVE = "The token is not active"
+
+
+class Scene:
+    def __init__(self, server: JsonServer, **settings: Any) -> None:
+        self.server = server
+        self.clock = Clock()
+        given = {
+            "issuer": server.origin,
+            "client_id": "files",
+            "client_secret": "CANARY-secret",
+            "audience": AUDIENCE,
+            "clock": self.clock,
+            **settings,
+        }
+        self.verifier = Introspection(**given)
+
+    async def verify(self, text: str = "opaque", **more: Any) -> Principal | str:
+        """Return the principal, or why there is none."""
+        try:
+            found = self.verifier.verify(bearer(text, **more))
+            if found is not None and not isinstance(found, Principal):
+                found = await found
+        except InvalidCredential as error:
+            return error.description
+        except VerifierUnavailable:
+            return "unavailable"
+        assert found is not None
+        return found
+
+    @property
+    def asked(self) -> int:
+        return self.server.paths.count("/introspect")
+
+
+def answer(**changes: Any) -> dict[str, Any]:
+    """Return an answer about a valid token; a change to `...` leaves a member out."""
+    found = {
+        "active": True,
+        "sub": "ann",
+        "client_id": "editor",
+        "scope": "files:read",
+        "aud": AUDIENCE,
+        "exp": NOW + 300,
+        **changes,
+    }
+    return {name: value for name, value in found.items() if value is not ...}
+
+
+@asynccontextmanager
+async def scene_of(response: Any = None, **settings: Any) -> AsyncIterator[Scene]:
+    async with issuer() as server:
+        server.answers["/introspect"] = answer() if response is None else response
+        yield Scene(server, **settings)
+
+
+@on_a_loop
+async def test_an_active_token_names_its_principal() -> None:
+    async with scene_of(answer(tenant="acme"), tenant_claim="tenant") as scene:
+        found = await scene.verify()
+        assert isinstance(found, Principal)
+        assert (found.issuer, found.subject) == (scene.server.origin, "ann")
+        assert (found.client_id, found.tenant) == ("editor", "acme")
+        assert found.scopes == {"files:read"}
+        assert found.expires_at == NOW + 330
+
+
+@on_a_loop
+async def test_the_server_authenticates_itself_in_the_header() -> None:
+    async with scene_of(client_id="a b", client_secret="CANARY:%&") as scene:
+        await scene.verify("opa+que/=")
+        _, headers, body = scene.server.requests[-1]
+        scheme, _, pair = headers["authorization"].partition(" ")
+        assert (scheme, b64decode(pair)) == ("Basic", b"a+b:CANARY%3A%25%26")
+        assert parse_qs(body.decode()) == {
+            "token": ["opa+que/="],
+            "token_type_hint": ["access_token"],
+        }
+        assert headers["content-type"] == "application/x-www-form-urlencoded"
+
+
+@on_a_loop
+async def test_the_server_authenticates_itself_in_the_form() -> None:
+    async with scene_of(method="post") as scene:
+        await scene.verify()
+        _, headers, body = scene.server.requests[-1]
+        assert "authorization" not in headers
+        form = parse_qs(body.decode())
+        assert (form["client_id"], form["client_secret"]) == (["files"], ["CANARY-secret"])
+
+
+@on_a_loop
+async def test_a_known_endpoint_needs_no_metadata() -> None:
+    async with issuer() as server:
+        server.answers["/here"] = answer()
+        scene = Scene(server, issuer=None, endpoint=f"{server.origin}/here")
+        found = await scene.verify()
+        assert isinstance(found, Principal)
+        # The endpoint tells the subjects of one server from those of another.
+        assert found.issuer == f"{server.origin}/here"
+        assert server.paths == ["/here"]
+
+
+@for_each("active", [False, None, "true", 1, "yes", [], ...])
+@on_a_loop
+async def test_only_true_is_active(active: object) -> None:
+    async with scene_of(answer(active=active)) as scene:
+        assert await scene.verify() == INACTIVE
+
+
+@for_each(
+    ("change", "outcome"),
+    [
+        ({"aud": "https://other"}, "The token is not for this server"),
+        ({"aud": ...}, "The token is not for this server"),
+        ({"aud": 1}, "The token is not for this server"),
+        ({"exp": NOW - 31}, "The token has expired"),
+        ({"exp": "1"}, "A time of the token is malformed"),
+        ({"nbf": NOW + 31}, "The token is not valid yet"),
+        ({"iss": "https://other"}, "The token is of another issuer"),
+        ({"sub": 1}, "The token does not name its subject"),
+        ({"cnf": {"jkt": "x"}}, "The token is bound to a key that was not proved"),
+    ],
+)
+@on_a_loop
+async def test_an_active_token_that_is_not_for_here_is_refused(
+    change: dict[str, Any], outcome: str
+) -> None:
+    async with scene_of(answer(**change)) as scene:
+        assert await scene.verify() == outcome
+
+
+@on_a_loop
+async def test_the_audience_is_left_out_if_that_is_stated() -> None:
+    async with scene_of(answer(aud=...), audience=None) as scene:
+        assert isinstance(await scene.verify(), Principal)
+
+
+def test_the_audience_has_to_be_stated() -> None:
+    with pytest.raises(TypeError, match="audience"):
+        Introspection(issuer="https://x", client_id="a", client_secret="b")  # type: ignore[call-arg]  # as it is meant
+
+
+@on_a_loop
+async def test_a_token_without_an_end_is_accepted_and_cached_for_a_while() -> None:
+    async with scene_of(answer(exp=...)) as scene:
+        found = await scene.verify()
+        assert isinstance(found, Principal)
+        assert found.expires_at is None
+        scene.clock.now += module.MAX_AGE_S
+        await scene.verify()
+        assert scene.asked == 2
+
+
+# The cache
+
+
+@on_a_loop
+async def test_an_answer_is_at_hand_for_a_while() -> None:
+    async with scene_of() as scene:
+        await scene.verify()
+        scene.clock.now += module.MAX_AGE_S - 1
+        assert isinstance(scene.verifier.verify(bearer("opaque")), Principal)
+        assert scene.asked == 1
+        scene.server.answers["/introspect"] = {"active": False}
+        scene.clock.now += 1
+        assert await scene.verify() == INACTIVE
+        assert scene.asked == 2
+
+
+@on_a_loop
+async def test_a_cached_answer_ends_with_its_token() -> None:
+    async with scene_of(answer(exp=NOW + 10), leeway=0) as scene:
+        assert isinstance(await scene.verify(), Principal)
+        scene.clock.now += 10
+        assert await scene.verify() == "The token has expired"
+
+
+@on_a_loop
+async def test_a_refusal_is_cached_for_a_short_time() -> None:
+    async with scene_of({"active": False}) as scene:
+        for _ in range(10):
+            assert await scene.verify() == INACTIVE
+        assert scene.asked == 1
+        scene.server.answers["/introspect"] = answer()
+        scene.clock.now += module.INVALID_MAX_AGE_S
+        assert isinstance(await scene.verify(), Principal)
+
+
+@on_a_loop
+async def test_a_flood_of_wrong_tokens_displaces_no_valid_one(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(module, "MAX_CACHED", 8)
+
+    def respond(body: bytes) -> dict[str, Any]:
+        return answer() if b"token=good" in body else {"active": False}
+
+    async with scene_of(respond) as scene:
+        assert isinstance(await scene.verify("good"), Principal)
+        for number in range(30):
+            assert await scene.verify(f"bad-{number}") == INACTIVE
+        assert len(scene.verifier._invalid) == 8
+        asked = scene.asked
+        assert isinstance(await scene.verify("good"), Principal)
+        assert scene.asked == asked
+        for number in range(30):
+            await scene.verify(f"good-{number}")
+        assert len(scene.verifier._valid) == 8
+
+
+@on_a_loop
+async def test_the_cache_holds_no_token() -> None:
+    async with scene_of() as scene:
+        await scene.verify("CANARY-token")
+        assert "CANARY" not in repr([*scene.verifier._valid, *scene.verifier._invalid])
+
+
+@on_a_loop
+async def test_a_bound_token_is_checked_each_time_although_it_is_cached() -> None:
+    async with scene_of(answer(cnf={"jkt": "print"})) as scene:
+        assert isinstance(await scene.verify(key_thumbprint="print"), Principal)
+        assert await scene.verify() == "The token is bound to a key that was not proved"
+        assert await scene.verify(key_thumbprint="other") != "unavailable"
+        assert isinstance(await scene.verify(key_thumbprint="print"), Principal)
+        assert scene.asked == 1
+
+
+# One request at a time, and few in all
+
+
+@on_a_loop
+async def test_one_request_is_sent_for_a_token_at_a_time() -> None:
+    async with scene_of() as scene:
+        scene.server.gate = asyncio.Event()
+        waiting = [asyncio.create_task(scene.verify()) for _ in range(20)]
+        while not scene.server.requests:
+            await asyncio.sleep(0)
+        waiting[0].cancel()
+        scene.server.gate.set()
+        found = await asyncio.gather(*waiting, return_exceptions=True)
+        assert all(isinstance(each, Principal) for each in found[1:])
+        assert scene.asked == 1
+
+
+@on_a_loop
+async def test_requests_are_bounded_in_number(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(module, "MAX_IN_FLIGHT", 3)
+    async with scene_of() as scene:
+        await scene.verify("first")  # with the metadata
+        scene.server.gate = asyncio.Event()
+        waiting = [asyncio.create_task(scene.verify(f"t{each}")) for each in range(10)]
+        while scene.asked < 4:
+            await asyncio.sleep(0)
+        scene.server.gate.set()
+        found = await asyncio.gather(*waiting)
+        assert found.count("unavailable") == 7
+        assert scene.asked == 4
+        assert scene.verifier._running == {}
+
+
+# Failures
+
+
+@for_each(
+    ("status", "response"),
+    [(500, None), (503, None), (301, None), (200, b"<html>"), (200, b"[]"), (200, b"x" * 100_000)],
+    ids=["500", "503", "301", "html", "list", "large"],
+)
+@on_a_loop
+async def test_a_failure_is_not_a_refusal(status: int, response: Any) -> None:
+    async with scene_of(response) as scene:
+        await scene.verifier._find_endpoint()
+        scene.server.status = status
+        assert await scene.verify() == "unavailable"
+        # The next request waits: an outage is not made worse.
+        asked = len(scene.server.requests)
+        for _ in range(20):
+            assert await scene.verify() == "unavailable"
+        assert len(scene.server.requests) == asked
+        scene.server.status = 200
+        scene.server.answers["/introspect"] = answer()
+        scene.clock.now += 1
+        assert isinstance(await scene.verify(), Principal)
+
+
+@for_each("status", [400, 401, 403, 429])
+@on_a_loop
+async def test_a_refusal_of_this_server_affects_one_token(status: int) -> None:
+    async with scene_of() as scene:
+        await scene.verify("good")
+        scene.server.status = status
+        assert await scene.verify("strange") == "unavailable"
+        scene.server.status = 200
+        assert isinstance(await scene.verify("other"), Principal)
+
+
+@on_a_loop
+async def test_a_cached_token_outlives_an_outage() -> None:
+    async with scene_of() as scene:
+        await scene.verify()
+        scene.server.status = 500
+        assert await scene.verify("other") == "unavailable"
+        assert isinstance(await scene.verify(), Principal)
+
+
+@on_a_loop
+async def test_a_failure_that_no_caller_waits_for_is_not_reported_as_lost() -> None:
+    """A task whose exception is never retrieved is logged by asyncio: here it is not."""
+    async with scene_of() as scene:
+        await scene.verifier._find_endpoint()
+        scene.server.gate = asyncio.Event()
+        scene.server.status = 500
+        waiting = asyncio.create_task(scene.verify())
+        while not scene.asked:
+            await asyncio.sleep(0)
+        (running,) = scene.verifier._running.values()
+        waiting.cancel()
+        scene.server.gate.set()
+        await asyncio.wait([running, waiting])
+        await asyncio.sleep(0)
+        assert scene.verifier._running == {}
+        assert not running._log_traceback  # what asyncio reads
+
+
+# What is asked about
+
+
+@for_each("text", ["", "a b", "tök", "a\r\nx: y", "=", "x" * 20_000, "\ud800"])
+def test_what_cannot_be_a_token_is_not_sent(text: str) -> None:
+    found = Introspection(
+        endpoint="https://login.example.org/i", client_id="a", client_secret="b", audience=None
+    )
+    assert found.verify(bearer(text)) is None
+
+
+def test_tokens_of_another_kind_are_not_sent() -> None:
+    found = Introspection(
+        endpoint="https://login.example.org/i",
+        client_id="a",
+        client_secret="b",
+        audience=None,
+        prefix="opq_",
+    )
+    assert found.verify(bearer("tlk_key")) is None
+    assert found.verify(Credential("dpop", "opq_x")) is None
+
+
+@for_each(
+    "settings",
+    [
+        {"issuer": None},
+        {"client_id": ""},
+        {"client_secret": ""},
+        {"audience": ""},
+        {"audience": []},
+        {"method": "none"},
+        {"issuer": "http://login.example.org"},
+        {"endpoint": "ftp://login.example.org"},
+    ],
+)
+def test_settings_that_cannot_be_meant_are_refused(settings: dict[str, Any]) -> None:
+    given: dict[str, Any] = {
+        "issuer": "https://login.example.org",
+        "client_id": "a",
+        "client_secret": "CANARY",
+        "audience": AUDIENCE,
+        **settings,
+    }
+    with pytest.raises(ValueError, match="Introspection") as raised:
+        Introspection(**given)
+    assert "CANARY" not in str(raised.value)
+
+
+@on_a_loop
+async def test_no_secret_is_in_a_log_a_repr_or_an_error(caplog: pytest.LogCaptureFixture) -> None:
+    caplog.set_level(logging.DEBUG)
+    async with scene_of(b"CANARY-body") as scene:
+        texts = [repr(scene.verifier)]
+        for text in ("CANARY-token", "CANARY-other"):
+            with pytest.raises(VerifierUnavailable) as raised:
+                await scene.verifier.verify(bearer(text))  # type: ignore[misc]  # it has to ask
+            texts += [str(raised.value), repr(raised.value)]
+        assert caplog.text
+        assert not [each for each in [*texts, caplog.text] if "CANARY" in each]
