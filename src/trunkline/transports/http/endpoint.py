@@ -304,8 +304,10 @@ class Endpoint:
 
     def handle(self, request: HttpRequest, body: bytes | Oversize, responder: Responder) -> None:
         """Serve a request that was admitted; it is answered through the responder."""
-        path = request.path
-        route = self._routes[path] if path in self._routes else self._mcp
+        try:
+            route = self._routes[request.path]
+        except KeyError:
+            route = self._mcp  # the path of a tenant
         route(request, body, responder)
 
     def refuse(
