@@ -248,7 +248,7 @@ class Endpoint:
 
     def admit(self, request: HttpRequest) -> Refusal | None:
         """Decide on a request by its head; None lets it in."""
-        if self._route_of(request.path) is None:
+        if request.path not in self._routes and not self.has_route(request.path):
             # Checked first: what a route answers is not for pages that guess names.
             return self.admission.check(request) or Refusal(404, "Not found")
         if request.path in (HEALTH_PATH, READY_PATH):
@@ -304,8 +304,11 @@ class Endpoint:
 
     def handle(self, request: HttpRequest, body: bytes | Oversize, responder: Responder) -> None:
         """Serve a request that was admitted; it is answered through the responder."""
-        route = self._routes.get(request.path)
-        (route or self._mcp)(request, body, responder)
+        try:
+            route = self._routes[request.path]
+        except KeyError:
+            route = self._mcp  # the path of a tenant
+        route(request, body, responder)
 
     def refuse(
         self,
