@@ -107,6 +107,11 @@ class ResourceServer:
     def __repr__(self) -> str:
         return f"<ResourceServer {show(self.resource)}, {self.settings!r}>"
 
+    @property
+    def is_required(self) -> bool:
+        """Whether anonymous requests are refused."""
+        return self.settings.required
+
     # -- requests ----------------------------------------------------------------------------
 
     def precheck(self, request: HttpRequest) -> Refusal | None:

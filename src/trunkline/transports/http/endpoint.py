@@ -222,6 +222,11 @@ class Endpoint:
         # One object for all sessions.
         self._make_log = service.event_log
 
+    @property
+    def requires_credentials(self) -> bool:
+        """Whether every request needs a credential."""
+        return self.authenticator is not None and self.authenticator.is_required
+
     def has_route(self, path: str) -> bool:
         """Return True if something is served at a path."""
         return path in self._routes
