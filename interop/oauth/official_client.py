@@ -18,9 +18,10 @@ from mcp.shared.auth import (
     OAuthToken,
 )
 
+from ..checks import Unexpected
 from .browser import REDIRECT, visit
 
-__all__ = ["Tokens", "connected"]
+__all__ = ["Tokens", "connected", "registered"]
 
 
 class Tokens:
@@ -47,6 +48,25 @@ class Tokens:
         self.client = client_info
 
 
+async def registered(issuer: str) -> Tokens:
+    """Return storage with a registration that is not limited to any scopes.
+
+    The official client registers with the scopes of its first request, and `oidc-provider` refuses
+    others from then on: such a client cannot step up.
+    """
+    document = {
+        "redirect_uris": [REDIRECT],
+        "application_type": "native",
+        "grant_types": ["authorization_code", "refresh_token"],
+        "token_endpoint_auth_method": "none",
+    }
+    async with httpx2.AsyncClient(trust_env=False) as http:
+        response = await http.post(f"{issuer}/reg", json=document)
+    storage = Tokens()
+    storage.client = OAuthClientInformationFull(**response.json(), issuer=issuer)
+    return storage
+
+
 @asynccontextmanager
 async def connected(url: str, storage: Tokens, mode: str = "auto") -> AsyncIterator[Any]:
     """Return a client that logs in by itself."""
@@ -55,6 +75,8 @@ async def connected(url: str, storage: Tokens, mode: str = "auto") -> AsyncItera
     async def open_browser(authorization_url: str) -> None:
         query = parse_qs(urlsplit(await visit(authorization_url)).query)
         given = {name: values[0] for name, values in query.items()}
+        if "error" in given:
+            raise Unexpected(f"{given['error']}: {given.get('error_description')}")
         answers.append(
             AuthorizationCodeResult(
                 code=given["code"], state=given.get("state"), iss=given.get("iss")

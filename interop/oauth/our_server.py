@@ -35,7 +35,7 @@ def make_server(url: str, issuer: str, *, is_dpop: bool) -> Server:
             "scopes": sorted(principal.scopes),
         }
 
-    @app.tool
+    @app.tool(scopes=["files:write"])
     def write() -> str:
         """Write, which needs more than reading."""
         return "written"

@@ -24,10 +24,15 @@ from typing import Any, Final, NamedTuple
 
 import httpx2
 
+from trunkline.auth import ClientCredentials, SigningKey
+from trunkline.testing import AuthorizationServer
+
 from ..checks import Unexpected, describe, expect
 from ..http import node
 from ..http.process import ended, free_port, served
 from . import official_client
+from .our_client import login, our_client
+from .our_server import make_server
 
 # What one check and all of it may take, in seconds.
 CHECK_LIMIT: Final = 20.0
@@ -76,10 +81,10 @@ def caller(result: Any) -> dict[str, Any]:
 # -- the official client, and our server -------------------------------------------------------
 
 
-async def _official_call(url: str, mode: str, tool: str = "whoami") -> tuple[Any, Any]:
+async def _official_call(url: str, mode: str) -> tuple[Any, Any]:
     storage = official_client.Tokens()
     async with official_client.connected(url, storage, mode) as client:
-        return await client.call_tool(tool, {}), storage
+        return await client.call_tool("whoami", {}), storage
 
 
 async def _official_logs_in(scene: Scene, mode: str) -> None:
@@ -104,9 +109,26 @@ async def the_official_client_registers_logs_in_and_calls_our_server_auto(scene:
 
 
 @check
+async def the_official_client_logs_in_at_the_authorization_server_for_development(
+    scene: Scene,
+) -> None:
+    """`trunkline.testing.AuthorizationServer`, with a server of ours in this process."""
+    url = f"http://127.0.0.1:{free_port()}/mcp"
+    async with AuthorizationServer(scopes=READ, resources=[url], user="ann") as login_server:
+        app = make_server(url, login_server.issuer, is_dpop=False)
+        async with app.listen(url):
+            result, storage = await _official_call(url, "auto")
+        found = caller(result)
+        expect((found["issuer"], found["subject"]), (login_server.issuer, "ann"))
+        expect(found["client_id"], storage.client.client_id)
+
+
+@check
 async def the_official_client_steps_up_to_the_scopes_of_a_tool_of_ours(scene: Scene) -> None:
     """By our challenge of 403, which names all scopes of the call."""
-    result, storage = await _official_call(scene.ours, "auto", "write")
+    storage = await official_client.registered(scene.issuer)
+    async with official_client.connected(scene.ours, storage) as client:
+        result = await client.call_tool("write", {})
     expect(result.content[0].text, "written")
     expect("files:write" in storage.tokens.scope.split(), True)
 
@@ -125,6 +147,130 @@ async def the_official_client_refreshes_its_token_for_our_server(scene: Scene) -
             expect(await scene.grants("refresh_token") > before, True)
     finally:
         await scene.control("lifetime?seconds=300")
+
+
+# -- our client --------------------------------------------------------------------------------
+
+
+async def _our_call(url: str, auth: Any, tool: str = "whoami", **options: Any) -> Any:
+    async with our_client(url, auth, **options) as client:
+        return await client.call_tool(tool)
+
+
+async def _ours_logs_in(scene: Scene, **options: Any) -> None:
+    before = await scene.grants("authorization_code")
+    found = (await _our_call(scene.ours, login(), **options)).value
+    expect(found["issuer"], scene.issuer)
+    expect(found["subject"], "ann")
+    expect(found["scopes"], READ)
+    expect(await scene.grants("authorization_code"), before + 1)
+
+
+@check
+async def our_client_registers_logs_in_and_calls_our_server(scene: Scene) -> None:
+    """In the newest revision."""
+    await _ours_logs_in(scene)
+
+
+@check
+async def our_client_registers_logs_in_and_calls_our_server_in_2025_11_25(scene: Scene) -> None:
+    """With a session."""
+    await _ours_logs_in(scene, revision="2025-11-25")
+
+
+@check
+async def our_client_registers_logs_in_and_calls_the_official_server(scene: Scene) -> None:
+    """In both eras."""
+    for options in ({}, {"revision": "2025-11-25"}):
+        result = await _our_call(scene.official, login(), **options)
+        expect(json.loads(result.text)["scopes"], READ)
+
+
+@check
+async def our_client_logs_in_once_for_many_calls_at_once(scene: Scene) -> None:
+    """And for a second client with the same login."""
+    auth = login()
+    before = await scene.grants("authorization_code")
+    async with our_client(scene.ours, auth) as one, our_client(scene.ours, auth) as other:
+        calls = [each.call_tool("whoami") for each in (one, other) for _ in range(5)]
+        names = {result.value["client_id"] for result in await asyncio.gather(*calls)}
+    expect(len(names), 1)
+    expect(await scene.grants("authorization_code"), before + 1)
+
+
+@check
+async def our_client_steps_up_to_the_scopes_of_a_tool(scene: Scene) -> None:
+    """And keeps what it had."""
+    auth = login()
+    async with our_client(scene.ours, auth) as client:
+        expect((await client.call_tool("whoami")).value["scopes"], READ)
+        expect((await client.call_tool("write")).text, "written")
+        found = (await client.call_tool("whoami")).value
+        expect(found["scopes"], ["files:read", "files:write"])
+
+
+@check
+async def our_client_refreshes_its_token_and_uses_the_next_refresh_token(scene: Scene) -> None:
+    """Twice, because each refresh token is used once."""
+    await scene.control("lifetime?seconds=1")
+    try:
+        async with our_client(scene.ours, login()) as client:
+            await client.call_tool("whoami")
+            codes = await scene.grants("authorization_code")
+            before = await scene.grants("refresh_token")
+            for _ in range(2):
+                await asyncio.sleep(1.1)
+                await client.call_tool("whoami")
+            expect(await scene.grants("refresh_token") >= before + 2, True)
+            expect(await scene.grants("authorization_code"), codes)
+    finally:
+        await scene.control("lifetime?seconds=300")
+
+
+@check
+async def our_client_binds_its_token_to_a_key_with_nonces(scene: Scene) -> None:
+    """DPoP at the authorization server, which requires nonces, and at our server."""
+    found = (await _our_call(scene.ours_dpop, login(dpop=True))).value
+    expect(found["subject"], "ann")
+
+
+@check
+async def our_client_acts_for_itself_with_each_kind_of_credentials(scene: Scene) -> None:
+    """A secret in the header or the body, and a key."""
+    key = SigningKey.generate(key_id="1")
+    keys = {"keys": [{**key.public_jwk, "use": "sig", "alg": key.algorithm}]}
+    for method, extra in (
+        ("client_secret_basic", {}),
+        ("client_secret_post", {}),
+        ("private_key_jwt", {"jwks": keys, "token_endpoint_auth_signing_alg": key.algorithm}),
+    ):
+        document = {
+            "grant_types": ["client_credentials"],
+            "response_types": [],
+            "redirect_uris": [],
+            "token_endpoint_auth_method": method,
+            **extra,
+        }
+        async with httpx2.AsyncClient(trust_env=False) as http:
+            client = (await http.post(f"{scene.issuer}/reg", json=document)).json()
+        proof = {"private_key": key} if extra else {"client_secret": client["client_secret"]}
+        method = None if extra else method
+        auth = ClientCredentials(
+            client["client_id"], method=method, issuer=scene.issuer, scopes=READ, **proof
+        )
+        found = (await _our_call(scene.ours, auth)).value
+        expect(found["client_id"], client["client_id"])
+
+
+@check
+async def our_client_goes_on_after_the_keys_were_rotated(scene: Scene) -> None:
+    """With its old token, and after a login with a new one."""
+    async with our_client(scene.ours, login()) as client:
+        await client.call_tool("whoami")
+        await scene.control("rotate")
+        await client.call_tool("whoami")
+        await _ours_logs_in(scene)
+        await client.call_tool("whoami")
 
 
 # -- our server --------------------------------------------------------------------------------

@@ -5,7 +5,8 @@ name of a file is that file from there on; with `, more` after the name it is th
 that file. Of a console block each `$` line is run, and must
 print what stands below it, on standard output and standard error together. `…` stands for the
 rest of a line, or alone on a line for any number of lines. What is started with `&` runs until
-the page has ended; the next line waits until the socket it listens on is there.
+the page has ended; the next line waits until the socket or the port it listens on is there. Ports
+of 127.0.0.1 are replaced by free ones, and `browser.py` is the browser of the reader.
 
 A block that opens with "```console type=yes" is run at a terminal, and that word is typed
 where it stands in the block. One that opens with "```console needs=npx" fetches packages: it is
@@ -19,6 +20,7 @@ import re
 import select
 import shutil
 import signal
+import socket
 import subprocess
 import sys
 import time
@@ -36,6 +38,7 @@ BLOCK = re.compile(
 )
 FILE = re.compile(r"# ([\w./-]+\.py)(, more)?\n")
 SOCKET = re.compile(r"--unix (\S+)")
+PORT = re.compile(r"--(?:http|port) (\d+)\b")
 SECONDS = 60
 
 Running: TypeAlias = subprocess.Popen[str]
@@ -84,6 +87,7 @@ def begun(command: str, folder: Path, terminal: int | None = None) -> Iterator[R
         "LANG": "C.UTF-8",
         "NO_COLOR": "1",
         "TERM": "dumb",
+        "BROWSER": f"{sys.executable} {ROOT / 'tests' / 'docs' / 'browser.py'} %s",
     }
     process = subprocess.Popen(
         ["bash", "-c", command],
@@ -149,19 +153,35 @@ def listen(terminal: int, process: Running, until: str | None) -> bytes:
 
 def wait_for_socket(command: str, process: Running, folder: Path) -> None:
     """Wait until a command that was started with `&` listens."""
-    name = SOCKET.search(command)
-    assert name, f"{command}: only what listens on a Unix socket can be waited for"
+    name, port = SOCKET.search(command), PORT.search(command)
+    assert name or port, f"{command}: only what listens on a socket or a port can be waited for"
     last = time.monotonic() + SECONDS
-    while not (folder / name[1]).exists():
+    while not ((folder / name[1]).exists() if name else is_open(int(port[1]))):
         assert process.poll() is None, f"{command} ended: {process.communicate()[0]}"
         assert time.monotonic() < last, f"{command} does not listen"
         time.sleep(0.02)
 
 
+def is_open(port: int) -> bool:
+    with socket.socket() as probe:
+        return probe.connect_ex(("127.0.0.1", port)) == 0
+
+
+def with_free_ports(page: str) -> str:
+    """Return a page whose servers listen on ports that are free."""
+    with ExitStack() as taken:
+        for port in dict.fromkeys(PORT.findall(page)):
+            # All are held until each has another one.
+            probe = taken.enter_context(socket.socket())
+            probe.bind(("127.0.0.1", 0))
+            page = re.sub(rf"\b{port}\b", str(probe.getsockname()[1]), page)
+    return page
+
+
 def follow(page: str, folder: Path, *, with_needs: bool = False) -> None:
     """Do what a page says, and compare; with `with_needs` what fetches packages too."""
     with ExitStack() as left:
-        for step in steps(page):
+        for step in steps(with_free_ports(page)):
             if step.needs and not (with_needs and shutil.which(step.needs)):
                 continue
             if step.verb == "write":

@@ -73,14 +73,16 @@ ALLOWED: dict[str, set[str]] = {
 SISTERS: dict[str, dict[str, set[str]]] = {
     "server": {
         "handlers": set(),
-        "registry": {"handlers"},
-        "dispatch": {"handlers", "registry"},
+        "access": {"handlers"},
+        "registry": {"handlers", "access"},
+        "dispatch": {"handlers", "access", "registry"},
         "client_requests": {"handlers", "registry", "dispatch"},
-        "subscriptions": {"handlers", "registry", "dispatch"},
-        "runtime": {"handlers", "registry", "dispatch", "observability"},
+        "subscriptions": {"handlers", "access", "registry", "dispatch"},
+        "runtime": {"handlers", "access", "registry", "dispatch", "observability"},
         "observability": {"handlers", "registry", "dispatch"},
         "tasks": {
-            *("handlers", "registry", "dispatch", "client_requests", "subscriptions", "runtime"),
+            *("handlers", "access", "registry", "dispatch", "client_requests", "subscriptions"),
+            "runtime",
         },
     },
     "client": {

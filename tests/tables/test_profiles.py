@@ -175,9 +175,9 @@ def test_mcp_can_send_every_kind_that_its_revision_has_a_use_for(revision: str) 
 
 
 MCP_NUMBERS = {
-    "handshake": {-32700, -32600, -32601, -32602, -32603, -32002, -1},
-    V2025_11_25: {-32700, -32600, -32601, -32602, -32603, -32002, -1, -32042},
-    V2026_07_28: {-32700, -32600, -32601, -32602, -32603, -32020, -32021, -32022},
+    "handshake": {-32700, -32600, -32601, -32602, -32603, -32002, -1, 401, 403},
+    V2025_11_25: {-32700, -32600, -32601, -32602, -32603, -32002, -1, -32042, 401, 403},
+    V2026_07_28: {-32700, -32600, -32601, -32602, -32603, -32020, -32021, -32022, 401, 403},
 }
 
 
@@ -195,6 +195,17 @@ def test_mcp_reads_what_it_sends_and_what_the_newest_revision_retired(revision: 
     read = {number for number in range(-33000, 33000) if mcp.meaning(number, revision)}
     retired = {-32002, -32042} if PER_REQUEST.holds(revision) else set()
     assert read == MCP_NUMBERS.get(revision, MCP_NUMBERS["handshake"]) | retired
+
+
+@pytest.mark.parametrize("revision", REVISIONS)
+def test_a_refusal_of_access_is_outside_the_range_that_json_rpc_reserves(revision: str) -> None:
+    for name in ("mcp", "erlmcp", "pierre"):
+        if name == "mcp" or PER_REQUEST.holds(revision):
+            for kind in ("UNAUTHORIZED", "INSUFFICIENT_PERMISSIONS", "AUTHORIZATION_FAILED"):
+                number = profile(name).to_send(kind, revision)[0]
+                is_generic = number in (-32600, -32602, -32603)
+                assert is_generic or number not in range(-32768, -31999), (name, kind)
+                assert name != "mcp" or not is_generic
 
 
 @pytest.mark.parametrize("revision", REVISIONS)
@@ -238,7 +249,14 @@ def test_the_new_numbers_of_mcp_begin_with_the_newest_revision(
         pytest.param("SESSION_NOT_FOUND", V2025_11_25, -32600, 404, (), id="session gone"),
         pytest.param("ORIGIN_NOT_ALLOWED", V2025_11_25, -32600, 403, (), id="Origin"),
         pytest.param("AUTHENTICATION_FAILED", V2026_07_28, -32600, 401, (), id="bad token"),
-        pytest.param("INSUFFICIENT_PERMISSIONS", V2026_07_28, -32600, 403, (), id="scope"),
+        pytest.param(
+            "INSUFFICIENT_PERMISSIONS",
+            V2026_07_28,
+            403,
+            403,
+            ("requiredScopes", "missingScopes"),
+            id="scope",
+        ),
         pytest.param("MESSAGE_TOO_LARGE", V2026_07_28, -32600, 413, ("maxSize", "unit"), id="K-40"),
         pytest.param("OVERLOADED", V2026_07_28, -32603, 503, ("retryAfterMs",), id="overload"),
         pytest.param("INVALID_CURSOR", V2024_11_05, -32602, None, (), id="K-66"),

@@ -21,6 +21,7 @@ __all__, __getattr__, __dir__ = lazy_exports(
         "jose": "SigningKey",
         "principal": "Principal",
         "server.api_keys": "ApiKey ApiKeys",
+        "server.audit": "AuditEvent JsonLinesAudit",
         "server.chain": "Chain",
         "server.credential": "Credential InvalidCredential Verifier VerifierUnavailable",
         "server.dpop": "Dpop",
@@ -28,5 +29,6 @@ __all__, __getattr__, __dir__ = lazy_exports(
         "server.jwt_bearer": "JwtBearer",
         "server.peers": "Fixed PeerCertificate PeerUid",
         "server.settings": "AuthSettings",
+        "server.tenants": "TenantLimits Tenants",
     },
 )

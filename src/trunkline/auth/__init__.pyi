@@ -13,6 +13,8 @@ from .jose import SigningKey as SigningKey
 from .principal import Principal as Principal
 from .server.api_keys import ApiKey as ApiKey
 from .server.api_keys import ApiKeys as ApiKeys
+from .server.audit import AuditEvent as AuditEvent
+from .server.audit import JsonLinesAudit as JsonLinesAudit
 from .server.chain import Chain as Chain
 from .server.credential import Credential as Credential
 from .server.credential import InvalidCredential as InvalidCredential
@@ -25,11 +27,14 @@ from .server.peers import Fixed as Fixed
 from .server.peers import PeerCertificate as PeerCertificate
 from .server.peers import PeerUid as PeerUid
 from .server.settings import AuthSettings as AuthSettings
+from .server.tenants import TenantLimits as TenantLimits
+from .server.tenants import Tenants as Tenants
 
 
 __all__ = [
     "ApiKey",
     "ApiKeys",
+    "AuditEvent",
     "AuthSettings",
     "Bearer",
     "Chain",
@@ -40,6 +45,7 @@ __all__ = [
     "Fixed",
     "Introspection",
     "InvalidCredential",
+    "JsonLinesAudit",
     "JwtBearer",
     "KeyringTokens",
     "MemoryTokens",
@@ -49,6 +55,8 @@ __all__ = [
     "Principal",
     "SigningKey",
     "StoredLogin",
+    "TenantLimits",
+    "Tenants",
     "TokenExchange",
     "TokenStorage",
     "Verifier",

@@ -12,6 +12,9 @@ The rules that live here, and only here:
 * Calls belong to shares, one for each connection. A share may use every thread, but takes no more
   than half of them, and of the places in the queue, while the pool is shared. Threads are given
   to waiting shares in turn.
+* Shares may belong to groups, one for each tenant. Groups take turns, and the shares of a group
+  take turns within it, so that a tenant with many connections gets as many turns as one with a
+  single one. What holds for the half of a share holds for the half of a group.
 * A share that has more than half, because it was alone before, does not delay others: they get
   further threads in place of those above half. The same holds for the threads of a share that has
   left, and for threads that wait for their client. All of these together are at most
@@ -35,7 +38,7 @@ from msgspec import Struct
 
 from ..errors import TrunklineError
 
-__all__ = ["NoThreadFree", "ThreadPool", "ThreadShare", "deliver"]
+__all__ = ["NoThreadFree", "ThreadGroup", "ThreadPool", "ThreadShare", "deliver"]
 
 # How long `close` waits for threads to end: idle ones end at once, and a thread inside a handler
 # cannot be ended.
@@ -55,14 +58,33 @@ _NO_JOBS: Final[deque[_Job]] = deque(maxlen=0)
 class ThreadShare:
     """The calls of one connection: how many are on threads, and those that wait for one."""
 
-    __slots__ = ("abandoned", "busy", "is_gone", "jobs")
+    __slots__ = ("abandoned", "busy", "group", "is_gone", "jobs")
 
-    def __init__(self) -> None:
+    def __init__(self, group: ThreadGroup | None = None) -> None:
         self.busy = 0
         self.jobs = _NO_JOBS
         self.is_gone = False
+        # The tenant that the connection belongs to.
+        self.group = group
         # Busy threads whose places were given to others, since this share has left.
         self.abandoned = 0
+
+
+class ThreadGroup:
+    """The shares of one tenant. `is_shared` returns True while there are other tenants."""
+
+    __slots__ = ("busy", "is_shared", "turns")
+
+    def __init__(self, is_shared: Callable[[], bool] = bool) -> None:
+        self.busy = 0
+        self.is_shared = is_shared
+        # Shares with waiting jobs, in turn.
+        self.turns: deque[ThreadShare] = deque()
+
+    @property
+    def waiting(self) -> int:
+        """The number of calls of its shares that wait for a thread."""
+        return sum(len(share.jobs) for share in self.turns)
 
 
 # A Struct: one is made for each call, and a Struct is made in C.
@@ -125,8 +147,8 @@ class ThreadPool:
         # Threads whose handler waits for its client, and uses no CPU meanwhile, or whose share
         # has left.
         self._blocked = 0
-        # Shares with waiting jobs, in turn, and the number of these jobs.
-        self._turns: deque[ThreadShare] = deque()
+        # Shares and groups with waiting jobs, in turn, and the number of these jobs.
+        self._turns: deque[ThreadShare | ThreadGroup] = deque()
         self._waiting = 0
         self._own_share = ThreadShare()
         self._timer: asyncio.TimerHandle | None = None
@@ -174,7 +196,7 @@ class ThreadPool:
     def _start(self, job: _Job) -> bool:
         """Give a job to a thread; return False if none is free, or its share has enough."""
         share = job.share
-        if share.busy >= self._half and self._is_shared():
+        if self._has_enough(share):
             return False
         if not self._idle and not self._start_thread(share):
             return False
@@ -183,10 +205,24 @@ class ThreadPool:
         self._handed.put(job)
         return True
 
+    def _has_enough(self, share: ThreadShare) -> bool:
+        """Return True if a share, or its group, has half of the threads, and others need some."""
+        if share.busy >= self._half and self._is_shared():
+            return True
+        group = share.group
+        return group is not None and group.busy >= self._half and group.is_shared()
+
     def _charge(self, share: ThreadShare) -> None:
         if not share.busy:
             self._shares.add(share)
         share.busy += 1
+        if share.group is not None:
+            share.group.busy += 1
+
+    def _discharge(self, share: ThreadShare) -> None:
+        share.busy -= 1
+        if share.group is not None:
+            share.group.busy -= 1
 
     def _start_thread(self, share: ThreadShare) -> bool:
         if len(self._threads) - self._blocked >= self._max_threads + self._lent(share):
@@ -204,20 +240,31 @@ class ThreadPool:
         return True
 
     def _lent(self, share: ThreadShare) -> int:
-        """Return how many threads other shares have beyond their half."""
-        if share.busy >= self._half:
+        """Return how many threads other shares and groups have beyond their half."""
+        if (share.group or share).busy >= self._half:
             return 0  # it is alone
-        held = (each.busy - each.abandoned for each in self._shares)
-        excess = sum(max(0, each - self._half) for each in held)
+        held: dict[ThreadShare | ThreadGroup, int] = {}
+        for each in self._shares:
+            holder = each.group or each
+            held[holder] = held.get(holder, 0) + each.busy - each.abandoned
+        excess = sum(max(0, each - self._half) for each in held.values())
         return min(excess, self._max_threads - self._blocked)
 
     def _queue(self, job: _Job, loop: asyncio.AbstractEventLoop) -> None:
         share, most = job.share, self._max_waiting
         most_each = max(1, most // 2) if self._is_shared() else most
         is_full = self._waiting >= most or len(share.jobs) >= most_each
+        group = share.group
+        if group is not None and group.is_shared():
+            is_full = is_full or group.waiting >= max(1, most // 2)
         if is_full and not self._prune(share):
             raise NoThreadFree("all threads are busy")
-        if not share.jobs and share not in self._turns:
+        if group is not None:
+            if not share.jobs and share not in group.turns:
+                group.turns.append(share)
+            if group not in self._turns:
+                self._turns.append(group)
+        elif not share.jobs and share not in self._turns:
             self._turns.append(share)
         if share.jobs is _NO_JOBS:
             share.jobs = deque()
@@ -235,21 +282,33 @@ class ThreadPool:
         return dropped
 
     def _next(self) -> _Job | None:
-        """Return the job that is started next, of the share whose turn it is."""
-        turns = self._turns
+        """Return the job that is started next, of the share or group whose turn it is."""
+        return self._next_of(self._turns)
+
+    def _next_of(self, turns: deque[Any]) -> _Job | None:
         for _ in range(len(turns)):
-            share = turns[0]
-            while share.jobs and share.jobs[0].future.cancelled():
-                share.jobs.popleft()
-                self._waiting -= 1
-            if not share.jobs:
+            turn: ThreadShare | ThreadGroup = turns[0]
+            if isinstance(turn, ThreadGroup):
+                job, has_more = self._next_of(turn.turns), bool(turn.turns)
+            else:
+                job, has_more = self._take(turn), bool(turn.jobs)
+            if job is None and not has_more:
                 turns.popleft()
             else:
                 turns.rotate(-1)
-                if share.busy < self._half or not self._is_shared():
-                    self._waiting -= 1
-                    return share.jobs.popleft()
+                if job is not None:
+                    return job
         return None
+
+    def _take(self, share: ThreadShare) -> _Job | None:
+        """Return the next job of a share, unless it has none, or threads enough."""
+        while share.jobs and share.jobs[0].future.cancelled():
+            share.jobs.popleft()
+            self._waiting -= 1
+        if not share.jobs or self._has_enough(share):
+            return None
+        self._waiting -= 1
+        return share.jobs.popleft()
 
     def _start_waiting(self) -> None:
         """Start waiting jobs for as long as there are threads for them."""
@@ -277,7 +336,7 @@ class ThreadPool:
                 share = None  # its place was given up already
             if share is not None:
                 self._blocked += 1
-                share.busy -= 1
+                self._discharge(share)
                 self._start_waiting()
         try:
             yield
@@ -291,13 +350,20 @@ class ThreadPool:
     def _report_late(self, loop: asyncio.AbstractEventLoop) -> None:
         now = loop.time()
         with self._lock:
-            jobs = [job for share in self._turns for job in share.jobs]
+            jobs = [job for share in self._waiting_shares() for job in share.jobs]
             late = [job for job in jobs if now - job.since >= LATE_S and not job.is_late]
             for job in late:
                 job.is_late = True
             self._timer = loop.call_later(LATE_S, self._report_late, loop) if jobs else None
         if self._on_late is not None and any(job.is_late for job in jobs):
             self._on_late(len(late), len(jobs), now - min(job.since for job in jobs))
+
+    def _waiting_shares(self) -> Iterator[ThreadShare]:
+        for turn in self._turns:
+            if isinstance(turn, ThreadGroup):
+                yield from turn.turns
+            else:
+                yield turn
 
     def close(self) -> None:
         """End the threads: idle ones now, others when their handler returns."""
@@ -307,10 +373,16 @@ class ThreadPool:
                 self._handed.put(None)
             # Threads that are still busy take their None from the old queue, not from the next.
             self._handed = SimpleQueue()
-            waiting = [job for share in self._turns for job in share.jobs]
-            for share in self._turns:
+            shares = list(self._waiting_shares())
+            waiting = [job for share in shares for job in share.jobs]
+            for share in shares:
                 share.jobs.clear()
+                if share.group is not None:
+                    share.group.turns.clear()
             self._turns.clear()
+            for share in self._shares:
+                if share.group is not None:
+                    share.group.busy -= share.busy
             self._shares.clear()
             self._idle = self._blocked = self._waiting = 0
             self._own_share = ThreadShare()
@@ -341,7 +413,7 @@ class ThreadPool:
             with self._lock:
                 job = None
                 if queue is self._handed:  # or the pool was closed meanwhile
-                    share.busy -= 1
+                    self._discharge(share)
                     if not share.busy or share.abandoned:
                         self._release(share)
                     if self._turns and (job := self._next()) is not None:

@@ -117,6 +117,9 @@ class Server:
         subscribe: False for a server whose resources cannot be subscribed to.
         store: where tasks are kept; memory by default.
         tasks: how long tasks are kept and how many may run.
+        implies: scopes that grant others, as in `{"files:admin": ["files:read", "files:write"]}`.
+        hide_unscoped: leave entries out of lists whose scopes the caller lacks. By default they
+            are listed, so that clients can ask their user for more scopes.
         auth: how callers are recognised, on every listener that has no `auth` of its own: a
             verifier of `trunkline.auth`, a list of them, a function of the request, or
             `AuthSettings`. Without it callers are anonymous.
@@ -151,6 +154,8 @@ class Server:
         subscribe: bool = True,
         store: Store | None = None,
         tasks: TaskSettings = TaskSettings(),  # noqa: B008  # immutable
+        implies: Mapping[str, Iterable[str]] | None = None,
+        hide_unscoped: bool = False,
         auth: Auth | None = None,
     ) -> None:
         options.check_server(
@@ -162,7 +167,11 @@ class Server:
                 "instructions": instructions,
                 "website_url": website_url,
             },
-            flags={"list_changed": list_changed, "subscribe": subscribe},
+            flags={
+                "list_changed": list_changed,
+                "subscribe": subscribe,
+                "hide_unscoped": hide_unscoped,
+            },
             page_size=page_size,
             lifespan=lifespan,
             state_keys=state_keys,
@@ -200,6 +209,8 @@ class Server:
             subscribe=subscribe,
             store=store,
             tasks=tasks,
+            implies=implies,
+            hide_unscoped=hide_unscoped,
             auth=auth,
         )
         for extension in extensions:
@@ -261,6 +272,9 @@ class Server:
         deprecated: bool | str = False,
         task: Literal["never", "optional", "required"] = "never",
         task_start: Literal["call", "handler"] = "call",
+        scopes: Iterable[str] = (),
+        allow: Callable[..., Any] | None = None,
+        visible: Callable[[Any], object] | None = None,
     ) -> Callable[[F], F]: ...
 
     def tool(self, name: Any = None, **options: Any) -> Any:
@@ -288,6 +302,11 @@ class Server:
             deprecated: True, or what to use instead; it is put before the description.
             task: "optional" allows clients to run calls as tasks, "required" demands it.
             task_start: "handler" makes a call a task when it awaits `ctx.become_task()`.
+            scopes: the scopes that a caller needs; anonymous callers have none.
+            allow: a function of the context and of arguments, by name, that decides on each call;
+                a coroutine function if it has to wait. False and PermissionError refuse.
+            visible: a function of the context that decides whether the tool exists for the
+                caller.
 
         Raises:
             TypeError: the signature cannot be a tool's, or an option has the wrong type.
@@ -322,6 +341,9 @@ class Server:
         deprecated: bool | str = False,
         task: Literal["never", "optional", "required"] = "never",
         task_start: Literal["call", "handler"] = "call",
+        scopes: Iterable[str] = (),
+        allow: Callable[..., Any] | None = None,
+        visible: Callable[[Any], object] | None = None,
     ) -> None:
         """Register a tool without a decorator; the options are those of `tool`.
 
@@ -345,7 +367,9 @@ class Server:
             deprecated=deprecated,
             task=task,
             task_start=task_start,
-            shared=register.SharedOptions(title, description, icons, meta, inline, timeout, cache),
+            shared=register.SharedOptions(
+                title, description, icons, meta, inline, timeout, cache, scopes, allow, visible
+            ),
         )
         if entry.task != "never" and TASKS not in core.extensions:
             from .tasks.methods import tasks_extension
@@ -384,6 +408,9 @@ class Server:
         cache: CacheHint | None = None,
         unsafe: bool = False,
         fixed_uri: bool = False,
+        scopes: Iterable[str] = (),
+        allow: Callable[..., Any] | None = None,
+        visible: Callable[[Any], object] | None = None,
     ) -> Callable[[F], F]:
         """Register a function as a resource; `{name}` in the URI makes it a template.
 
@@ -407,6 +434,11 @@ class Server:
                 exist.
             fixed_uri: keep the URI where this server is mounted with a prefix; for URIs that
                 appear in what the server sends.
+            scopes: the scopes that a caller needs; anonymous callers have none.
+            allow: a function of the context and of arguments, by name, that decides on each call;
+                a coroutine function if it has to wait. False and PermissionError refuse.
+            visible: a function of the context that decides whether the resource exists for the
+                caller.
 
         Raises:
             TypeError: the parameters are not the variables of the template.
@@ -432,6 +464,9 @@ class Server:
                 cache=cache,
                 unsafe=unsafe,
                 fixed_uri=fixed_uri,
+                scopes=scopes,
+                allow=allow,
+                visible=visible,
             )
             return handler
 
@@ -456,6 +491,9 @@ class Server:
         cache: CacheHint | None = None,
         unsafe: bool = False,
         fixed_uri: bool = False,
+        scopes: Iterable[str] = (),
+        allow: Callable[..., Any] | None = None,
+        visible: Callable[[Any], object] | None = None,
     ) -> None:
         """Register a resource or a template without a decorator; options as for `resource`.
 
@@ -479,7 +517,9 @@ class Server:
             annotations=annotations,
             unsafe=unsafe,
             fixed_uri=fixed_uri,
-            shared=register.SharedOptions(title, description, icons, meta, inline, timeout, cache),
+            shared=register.SharedOptions(
+                title, description, icons, meta, inline, timeout, cache, scopes, allow, visible
+            ),
         )
         (core.resources if entry.template is None else core.templates).add(uri, entry)
 
@@ -510,6 +550,9 @@ class Server:
         meta: dict[str, Any] | None = None,
         inline: bool = False,
         timeout: float | None = None,
+        scopes: Iterable[str] = (),
+        allow: Callable[..., Any] | None = None,
+        visible: Callable[[Any], object] | None = None,
     ) -> Callable[[F], F]: ...
 
     def prompt(self, name: Any = None, **options: Any) -> Any:
@@ -528,6 +571,11 @@ class Server:
             meta: the `_meta` of the prompt in lists.
             inline: run a plain function on the event loop, not on a thread; it must be quick.
             timeout: seconds until the handler is cancelled.
+            scopes: the scopes that a caller needs; anonymous callers have none.
+            allow: a function of the context and of arguments, by name, that decides on each call;
+                a coroutine function if it has to wait. False and PermissionError refuse.
+            visible: a function of the context that decides whether the prompt exists for the
+                caller.
 
         Raises:
             TypeError: the signature cannot be a prompt's.
@@ -555,6 +603,9 @@ class Server:
         meta: dict[str, Any] | None = None,
         inline: bool = False,
         timeout: float | None = None,
+        scopes: Iterable[str] = (),
+        allow: Callable[..., Any] | None = None,
+        visible: Callable[[Any], object] | None = None,
     ) -> None:
         """Register a prompt without a decorator; the options are those of `prompt`.
 
@@ -567,7 +618,9 @@ class Server:
             ValueError: a prompt of that name exists, or the name is not valid.
         """
         core = self._core
-        shared = register.SharedOptions(title, description, icons, meta, inline, timeout)
+        shared = register.SharedOptions(
+            title, description, icons, meta, inline, timeout, None, scopes, allow, visible
+        )
         entry = register.prompt(core, handler, name, shared=shared)
         core.prompts.add(entry.name, entry)
 
@@ -691,7 +744,15 @@ class Server:
         return function
 
     @with_hints(MOUNT_OPTIONS)
-    def mount(self, other: Server, *, prefix: str = "") -> None:
+    def mount(
+        self,
+        other: Server,
+        *,
+        prefix: str = "",
+        scopes: Iterable[str] = (),
+        allow: Callable[..., Any] | None = None,
+        visible: Callable[[Any], object] | None = None,
+    ) -> None:
         """Offer what another server offers, its tools and prompts under `prefix_`.
 
         The prefix is the first segment of its URIs and templates: `config://app` is
@@ -700,12 +761,18 @@ class Server:
 
         Its extensions are advertised here too. Its own methods and notifications are not.
 
+        `scopes`, `allow` and `visible` guard all of its tools, resources and prompts, together
+        with what guards each of them there; `implies` is that of this server.
+
         Raises:
             ValueError: a name is taken, the two mount each other, or both have an extension of
                 one id and the two differ.
             RuntimeError: this server is being served, and the other has a lifespan to enter.
         """
-        mount(self._core, other._core, prefix)
+        guarded = register.SharedOptions(
+            None, None, (), None, False, None, None, scopes, allow, visible
+        )
+        mount(self._core, other._core, prefix, guarded.guard(None))
 
     def notify_resource_updated(self, uri: str) -> None:
         """Notify clients that are subscribed to a resource that it has changed.

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import AbstractAsyncContextManager, AsyncExitStack
 from functools import cached_property, partial
 from typing import TYPE_CHECKING, Any, Final, TypeAlias
@@ -40,10 +40,13 @@ from .subscriptions.registry import SubscriptionRegistry
 
 if TYPE_CHECKING:
     from ..auth.principal import Principal
+    from ..auth.scopes import ImpliedScopes
     from ..jsonrpc.incoming import IncomingRequest
     from ..store.base import Store
     from ..transports.base import Transport
     from ..transports.memory import MemoryTransport
+    from .access.tenancy import Tenancy
+    from .access.tool_sets import ToolSets
     from .app import Server
     from .client_requests.multi_round_trip import RoundTrips
     from .observability.operations import Observer, OperationRecorder, Serve
@@ -84,6 +87,8 @@ class ServerCore:
         subscribe: bool,
         store: Store | None,
         tasks: TaskSettings,
+        implies: Mapping[str, Iterable[str]] | None,
+        hide_unscoped: bool,
         auth: Any = None,
     ) -> None:
         self.app = app
@@ -106,6 +111,14 @@ class ServerCore:
         self._always_completes = capabilities.get("completions", False)
         self.list_changed = list_changed
         self.subscribe = subscribe
+        # Access: scopes that grant others, and whether lists leave out what lacks scopes.
+        self._implies = implies
+        if implies is not None:
+            _ = self.implied_scopes  # on the line of the author
+        self.hide_unscoped = hide_unscoped
+        # The tools of each tenant, and what tenants share; None without tenants.
+        self.tool_sets: ToolSets | None = None
+        self.tenancy: Tenancy | None = None
         # What the lifespan yielded, while it lasts.
         self.state: Any = None
         self._lifespan = lifespan
@@ -159,6 +172,9 @@ class ServerCore:
         self.revisions_in_use: dict[str, ServerRevision] = {}
         # The cache hint of each list, until it changes.
         self._cache_hints: dict[int, CacheHint] = {}
+        # Whether a list differs between callers, until it changes.
+        self._varying: dict[int, bool] = {}
+        self._guarded: dict[int, bool] = {}
         self._life = SharedLifespan(f"<Server {self.name!r}>", self._enter)
         self._serving: set[asyncio.Task[None]] = set()
         self._new_task: tuple[Any, Callable[[Any], asyncio.Task[Any]]] | None = None
@@ -184,10 +200,6 @@ class ServerCore:
             if (values := entry.match(asked)) is not None:
                 yield entry, values
 
-    def knows_resource(self, uri: str) -> bool:
-        """Return True if a URI, or a template as text, is registered."""
-        return uri in self.templates or next(self.find_resources(uri), None) is not None
-
     def offers(self, capability: str) -> bool:
         """Return True if a capability, or what it is part of, is not switched off."""
         if capability == "resources.subscribe" and not self.subscribe:
@@ -205,16 +217,31 @@ class ServerCore:
             or any(each.has_completions for each in self.mounted)
         )
 
-    def completer(self, kind: str, name: str, argument: str) -> Completer | None:
-        """Return the completer of an argument, or None."""
-        entries: Iterable[Entry]
-        if kind == "prompt":
-            prompt = self.prompts.get(name)
-            entries = [] if prompt is None else [prompt]
-        else:
-            template = self.templates.get(name)
-            found = (entry for entry, _ in self.find_resources(name))
-            entries = found if template is None else [template]
+    def scopes_of_resource(self, uri: str) -> frozenset[str]:
+        """Return the scopes that reading a resource needs."""
+        if not (self.has_guards(self.resources) or self.has_guards(self.templates)):
+            return frozenset()
+        found = next((entry.guard for entry, _ in self.find_resources(uri)), None)
+        return frozenset() if found is None else found.scopes
+
+    def has_guards(self, listed: PagedList[Any]) -> bool:
+        """Return True if an entry of a list has a guard."""
+        found = self._guarded.get(id(listed))
+        if found is None:
+            found = self._guarded[id(listed)] = any(each.guard is not None for each in listed)
+        return found
+
+    def completed_entries(self, kind: str, name: str) -> Iterator[Entry]:
+        """Yield the prompt, or the resources and templates, that a completion may refer to."""
+        entry: Entry | None
+        entry = self.prompts.get(name) if kind == "prompt" else self.templates.get(name)
+        if entry is not None:
+            yield entry
+        elif kind != "prompt":
+            yield from (found for found, _ in self.find_resources(name))
+
+    def completer(self, kind: str, entries: Iterable[Entry], argument: str) -> Completer | None:
+        """Return the completer of an argument of one of these entries, or None."""
         for entry in entries:
             if isinstance(entry, ResourceEntry):
                 own = entry.own_uri or entry.uri
@@ -235,8 +262,31 @@ class ServerCore:
         """Return the cache hint of a list."""
         found = self._cache_hints.get(id(listed))
         if found is None:
-            found = self._cache_hints[id(listed)] = registration.cache_of(listed, self.cache)
+            found = registration.cache_of(listed, self.cache)
+            if self.varies(listed):
+                found = replace(found, scope="private")
+            self._cache_hints[id(listed)] = found
         return found
+
+    def varies(self, listed: PagedList[Any]) -> bool:
+        """Return True if a list differs between callers."""
+        found = self._varying.get(id(listed))
+        if found is None:
+            found = self._varying[id(listed)] = self._find_varying(listed)
+        return found
+
+    def _find_varying(self, listed: PagedList[Any]) -> bool:
+        if self.tool_sets is not None and listed is self.tools:
+            return True
+        guards = (entry.guard for entry in listed if entry.guard is not None)
+        return any(each.visible or (each.scopes and self.hide_unscoped) for each in guards)
+
+    @cached_property
+    def implied_scopes(self) -> ImpliedScopes:
+        """Which scopes grant others."""
+        from ..auth.scopes import ImpliedScopes  # here: most servers have no guards
+
+        return ImpliedScopes(self._implies)
 
     def warn_deprecated(self, entry: ToolEntry) -> None:
         """Log a warning, once per tool, that a deprecated tool is called."""
@@ -285,11 +335,17 @@ class ServerCore:
 
     def notify_list_changed(self, what: str) -> None:
         """Notify clients, soon and once, that a list has changed. May be called from any thread."""
-        self._cache_hints.clear()
+        self.forget_lists()
         for follow in self.mount_updates:
             follow(what)
         if self.list_changed and self.offers(what):
             self.streams.list_changed(what)
+
+    def forget_lists(self) -> None:
+        """Drop what is cached about lists."""
+        self._cache_hints.clear()
+        self._varying.clear()
+        self._guarded.clear()
 
     def new_task(self, loop: asyncio.AbstractEventLoop) -> Callable[[Any], asyncio.Task[Any]]:
         """Return what makes tasks of a loop, one object for all connections."""
@@ -324,7 +380,9 @@ class ServerCore:
         if auth is not None:
             # Imported here: most connections have no principal.
             from ..auth.server.peers import peer_rules_of
+            from .runtime.auth_setup import use_auth
 
+            use_auth(self, auth)
             principal = peer_rules_of(auth, transport.name).principal_of(transport)
         await self._serve(transport, principal)
 

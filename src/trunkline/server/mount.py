@@ -8,6 +8,7 @@ The rules that live here, and only here:
 * What the mounted server adds or removes later is added or removed here too. A name that is
   taken here by then is left out, and a warning is logged.
 * A kind that is switched off in the mounted server is not offered here.
+* The guard of an entry and that of the mount hold together.
 * Two servers cannot mount each other, directly or through others.
 """
 
@@ -25,6 +26,7 @@ from .registry.paged_list import PagedList
 from .registry.register import check_name
 
 if TYPE_CHECKING:
+    from .access.guard import Guard
     from .core import ServerCore
 
 __all__ = ["mount"]
@@ -32,8 +34,8 @@ __all__ = ["mount"]
 _log: Final = logging.getLogger("trunkline.server")
 
 
-def mount(core: ServerCore, other: ServerCore, prefix: str) -> None:
-    """Offer what another server offers, now and after each change."""
+def mount(core: ServerCore, other: ServerCore, prefix: str, guard: Guard | None = None) -> None:
+    """Offer what another server offers, now and after each change, behind a guard if given."""
     if other is core or _reaches(other, core):
         raise ValueError(f"{other!r} mounts {core!r}: neither could be listed")
     if core.is_open and other.has_lifespan:
@@ -57,7 +59,7 @@ def mount(core: ServerCore, other: ServerCore, prefix: str) -> None:
             return
         for kind, ours, theirs, lead in pairs:
             if kind == what:
-                _copy(other, ours, theirs, lead, taken[id(theirs)])
+                _copy(other, ours, theirs, lead, taken[id(theirs)], guard)
 
     for _, ours, theirs, lead in pairs:
         for entry in theirs:
@@ -107,6 +109,7 @@ def _copy(
     theirs: PagedList[Any],
     lead: str,
     taken: dict[str, Any],
+    guard: Guard | None,
 ) -> None:
     """Make the copies in `ours` those of `theirs`; `taken` maps names to originals."""
     wanted = {_mounted_key(entry, lead): entry for entry in theirs}
@@ -114,7 +117,8 @@ def _copy(
         del taken[name]
         if name in ours:  # or it was removed here
             ours.remove(name)
-    for name, entry in wanted.items():
+    for name, original in wanted.items():
+        entry = original
         if name in taken:
             continue
         if name in ours:
@@ -124,11 +128,15 @@ def _copy(
             )
             continue
         path, own_name = (other, *entry.path), entry.own_name or entry.name
+        if guard is not None:
+            from .access.guard import joined  # here: most mounts have none
+
+            entry = replace(entry, guard=joined(guard, entry.guard))
         if isinstance(entry, ResourceEntry):
             ours.add(name, _copied_resource(entry, name, path, own_name))
         else:
             ours.add(name, replace(entry, name=name, path=path, own_name=own_name))
-        taken[name] = entry
+        taken[name] = original
 
 
 def _copied_resource(

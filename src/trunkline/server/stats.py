@@ -77,7 +77,9 @@ class Counters:
     def refuse(self, limit: str) -> None:
         """Count a request that was refused because of a limit."""
         self.refused[limit] = self.refused.get(limit, 0) + 1
-        self.warn(limit, "request refused: ServerLimits.%s is reached", limit)
+        own = limit.removeprefix("tenant_")
+        named = f"ServerLimits.{limit}" if own == limit else f"TenantLimits.{own}"
+        self.warn(limit, "request refused: %s is reached", named)
 
     def drop_notification(self, name: str, why: str) -> None:
         """Count a notification that was dropped."""

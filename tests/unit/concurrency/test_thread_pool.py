@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from trunkline.concurrency import thread_pool
-from trunkline.concurrency.thread_pool import NoThreadFree, ThreadPool, ThreadShare
+from trunkline.concurrency.thread_pool import NoThreadFree, ThreadGroup, ThreadPool, ThreadShare
 
 
 def ours() -> list[threading.Thread]:
@@ -365,5 +365,99 @@ def test_a_closed_pool_cancels_the_calls_that_wait() -> None:
         assert scene.pool.waiting == 0
         scene.gate.set()
         await asyncio.wait_for(asyncio.gather(*calls[:4]), 10)
+
+    asyncio.run(main())
+
+
+def in_turns(shares: list[ThreadShare], jobs_each: int, threads: int = 1) -> list[int]:
+    """Queue jobs of shares behind one that holds the threads; return the shares in their turns."""
+    order: list[int] = []
+
+    async def main() -> None:
+        workers = ThreadPool(threads, 10_000, name="trunkline-handler", is_shared=lambda: True)
+        go = threading.Event()
+        try:
+            held = [workers.run(lambda: go.wait(10)) for _ in range(threads)]
+            jobs = [
+                workers.run(partial(order.append, number), share)
+                for number, share in enumerate(shares)
+                for _ in range(jobs_each)
+            ]
+            go.set()
+            await asyncio.wait_for(asyncio.gather(*held, *jobs), 10)
+        finally:
+            go.set()
+            workers.close()
+        assert all(share.busy == (share.group or share).busy == 0 for share in shares)
+
+    asyncio.run(main())
+    return order
+
+
+def test_tenants_take_turns_however_many_connections_each_has() -> None:
+    noisy, quiet = ThreadGroup(lambda: True), ThreadGroup(lambda: True)
+    shares = [*(ThreadShare(noisy) for _ in range(50)), ThreadShare(quiet)]
+    order = in_turns(shares, 4)
+    places = [place for place, share in enumerate(order) if share == 50]
+    # Every second turn, although 200 calls of the other tenant came before.
+    assert places == [1, 3, 5, 7]
+    # Within a tenant its connections take turns too.
+    assert [share for share in order if share != 50][:50] == list(range(50))
+
+
+def test_shares_without_a_tenant_take_turns_with_tenants() -> None:
+    group = ThreadGroup(lambda: True)
+    shares = [*(ThreadShare(group) for _ in range(10)), ThreadShare()]
+    order = in_turns(shares, 3)
+    assert [place for place, share in enumerate(order) if share == 10] == [1, 3, 5]
+
+
+def test_a_tenant_takes_no_more_than_half_of_the_threads_and_places_while_there_are_others() -> (
+    None
+):
+    async def main() -> None:
+        alone = True
+        workers = ThreadPool(4, 4, name="trunkline-handler", is_shared=lambda: True)
+        noisy, quiet = (ThreadGroup(lambda: not alone) for _ in range(2))
+        go, began = threading.Event(), []
+
+        def hold(name: str) -> None:
+            began.append(name)
+            go.wait(10)
+
+        try:
+            held = [workers.run(partial(hold, "n"), ThreadShare(noisy)) for _ in range(4)]
+            assert noisy.busy == 4
+            alone = False
+            # Two places of four in the queue, and the other tenant gets threads beyond those four.
+            held += [workers.run(partial(hold, "n"), ThreadShare(noisy)) for _ in range(2)]
+            with pytest.raises(NoThreadFree):
+                workers.run(partial(hold, "n"), ThreadShare(noisy))
+            held += [workers.run(partial(hold, "q"), ThreadShare(quiet)) for _ in range(2)]
+            async with asyncio.timeout(10):
+                while began.count("q") < 2:
+                    await asyncio.sleep(0.005)
+            assert (noisy.busy, quiet.busy, began.count("n")) == (4, 2, 4)
+            go.set()
+            await asyncio.wait_for(asyncio.gather(*held), 10)
+            assert (noisy.busy, quiet.busy, noisy.waiting) == (0, 0, 0)
+        finally:
+            go.set()
+            workers.close()
+
+    asyncio.run(main())
+
+
+def test_a_pool_that_was_closed_leaves_tenants_without_calls() -> None:
+    async def main() -> None:
+        workers = ThreadPool(1, 8, name="trunkline-handler")
+        group, go = ThreadGroup(lambda: True), threading.Event()
+        share = ThreadShare(group)
+        jobs = [workers.run(lambda: go.wait(10), share) for _ in range(3)]
+        workers.close()
+        assert (group.busy, group.waiting) == (0, 0)
+        go.set()
+        found = await asyncio.gather(*jobs, return_exceptions=True)
+        assert [type(each) for each in found[1:]] == [asyncio.CancelledError] * 2
 
     asyncio.run(main())

@@ -23,9 +23,11 @@ from msgspec.structs import replace
 from ...redaction import show
 from ..principal import Principal
 from .settings import is_peer_rule, settings_of
+from .tenants import TenantRefused
 
 if TYPE_CHECKING:
     from ...transports.addresses import Tcp, Unix
+    from .tenants import Tenants
 
 __all__ = ["Fixed", "PeerAuthenticator", "PeerCertificate", "PeerRule", "PeerUid", "peer_rules_of"]
 
@@ -145,9 +147,12 @@ class PeerCertificate:
 class PeerAuthenticator:
     """The rules of one listener or connection, in order."""
 
-    def __init__(self, rules: tuple[PeerRule, ...], *, required: bool) -> None:
+    def __init__(
+        self, rules: tuple[PeerRule, ...], *, required: bool, tenants: Tenants | None = None
+    ) -> None:
         self._rules = rules
         self._required = required
+        self._tenants = tenants
 
     def principal_of(self, transport: Any) -> Principal | None:
         """Return the principal of a connection, or None for an anonymous one.
@@ -158,10 +163,20 @@ class PeerAuthenticator:
         for rule in self._rules:
             found = rule.principal_of_peer(transport)
             if found is not None:
-                return found
+                return self._placed(found, transport)
         if self._required:
             raise PermissionError("the peer of a connection is not known")
         return None
+
+    def _placed(self, principal: Principal, transport: Any) -> Principal:
+        """Return a principal as a member of its tenant, if the server has tenants."""
+        if self._tenants is None:
+            return principal
+        certificate = getattr(transport, "peer_certificate", None)
+        try:
+            return self._tenants.of_peer(principal, certificate and certificate())
+        except TenantRefused as error:
+            raise PermissionError(error.reason) from None
 
 
 def peer_rules_of(auth: object, kind: str, address: Tcp | Unix | None = None) -> PeerAuthenticator:
@@ -184,7 +199,7 @@ def peer_rules_of(auth: object, kind: str, address: Tcp | Unix | None = None) ->
         )
     if address is not None and any(isinstance(each, PeerCertificate) for each in rules):
         _check_verified(address)
-    return PeerAuthenticator(rules, required=settings.required)
+    return PeerAuthenticator(rules, required=settings.required, tenants=settings.tenants)
 
 
 def _check_verified(address: Any) -> None:

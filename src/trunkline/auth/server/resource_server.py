@@ -37,6 +37,7 @@ from ..metadata import ProtectedResourceMetadata, resource_urls
 from ..principal import Principal
 from .credential import Credential, InvalidCredential, VerifierUnavailable
 from .settings import AuthSettings, is_peer_rule, settings_of
+from .tenants import TenantRefused
 
 if TYPE_CHECKING:
     from ...transports.http.exchange import Headers
@@ -64,6 +65,7 @@ _token68: Final = re.compile(rb"[A-Za-z0-9._~+/-]+=*").fullmatch
 
 _MALFORMED: Final = "The Authorization header is malformed"
 _UNAUTHORIZED: Final = "Unauthorized"
+_NO_TENANT: Final = "The tenant of the request cannot be used"
 
 
 class ResourceServer:
@@ -78,8 +80,12 @@ class ResourceServer:
         settings: AuthSettings,
         resource: str | None = None,
         url_of: Callable[[HttpRequest], str] | None = None,
+        is_from_proxy: Callable[[HttpRequest], bool] | None = None,
     ) -> None:
         self.settings = settings
+        self._is_from_proxy = is_from_proxy or (lambda request: False)
+        # Whether a missing tenant is refused where a tool needs it, and not here.
+        self.defers_tenants = False
         self.resource = settings.resource or resource
         recognisers: list[Any] = [each for each in settings.verifiers if not is_peer_rule(each)]
         self._steps = tuple(
@@ -137,7 +143,7 @@ class ResourceServer:
                 return self._failed(error, credential)
             if found is not None:
                 if isinstance(found, Principal):
-                    return self._checked(found, credential)
+                    return self._checked(found, request, credential)
                 return self._decide(found, place, request, credential)
         return self._unrecognised(credential)
 
@@ -157,9 +163,23 @@ class ResourceServer:
             return self._failed(error, credential)
         if found is None:
             return self._unrecognised(credential)
-        return self._checked(found, credential)
+        return self._checked(found, request, credential)
 
-    def _checked(self, principal: Principal, credential: Any) -> Principal | Refusal:
+    def serves_path(self, path: str) -> bool:
+        """Return True if a path is one of a tenant."""
+        return self.settings.tenants is not None and self.settings.tenants.matches(path)
+
+    def _checked(
+        self, principal: Principal, request: HttpRequest, credential: Any
+    ) -> Principal | Refusal:
+        tenants = self.settings.tenants
+        if tenants is not None:
+            try:
+                return tenants.of_request(principal, request, lambda: self._is_from_proxy(request))
+            except TenantRefused as error:
+                if self.defers_tenants and error.is_missing:
+                    return principal.with_tenant(None)
+                return Refusal(error.status, _NO_TENANT, (_NO_STORE,))
         # A tenant is part of the keys of a store, which are bounded.
         tenant = principal.tenant
         if tenant is None or len(tenant) <= _MAX_TENANT_CHARS:
@@ -303,6 +323,7 @@ def resource_server_of(
     public_url: str | None = None,
     address: str | None = None,
     scheme_of: Callable[[HttpRequest], str] | None = None,
+    is_from_proxy: Callable[[HttpRequest], bool] | None = None,
 ) -> ResourceServer:
     """Return the resource server for `auth=` of an HTTP listener.
 
@@ -316,7 +337,8 @@ def resource_server_of(
     if all(map(is_peer_rule, settings.verifiers)):
         kinds = ", ".join(type(each).__name__ for each in settings.verifiers)
         raise TypeError(f"{kinds} is for standard streams and sockets, not for HTTP")
-    made = ResourceServer(settings, public_url or address, _UrlOf(path, public_url, scheme_of))
+    url_of = _UrlOf(path, public_url, scheme_of)
+    made = ResourceServer(settings, public_url or address, url_of, is_from_proxy)
     if made._issuers and made.resource is None:
         raise ValueError(
             "the URL of this server is not known, and tokens are issued for it: give it with "

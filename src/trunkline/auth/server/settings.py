@@ -29,8 +29,10 @@ from ...transports.http.settings import is_public_url
 if TYPE_CHECKING:
     from ...transports.http.request import HttpRequest
     from ..principal import Principal
+    from .audit import AuditEvent
     from .credential import Verifier
     from .peers import PeerRule
+    from .tenants import Tenants
 
 __all__ = ["Auth", "AuthFunction", "AuthSettings", "settings_of"]
 
@@ -69,6 +71,10 @@ class AuthSettings(Struct, frozen=True, kw_only=True):
     documentation: str | None = None
     # Issuers that the metadata lists beside those of the verifiers.
     authorization_servers: Sequence[str] = ()
+    # How the tenant of a request is found, and what each may use; None without tenants.
+    tenants: Tenants | None = None
+    # Called with an `AuditEvent` for each request of an authenticated caller, when it has ended.
+    audit: Callable[[AuditEvent], object] | None = None
 
     def __post_init__(self) -> None:
         if not isinstance(self.verifiers, Sequence) or isinstance(self.verifiers, str):
@@ -84,6 +90,10 @@ class AuthSettings(Struct, frozen=True, kw_only=True):
             force_setattr(self, name, _texts(name, getattr(self, name)))
         for name in ("scopes", "scopes_supported"):
             _check_scopes(name, getattr(self, name))
+        if self.tenants is not None and type(self.tenants).__name__ != "Tenants":
+            raise ValueError(f"AuthSettings.tenants is Tenants(...), not {show(self.tenants)}")
+        if self.audit is not None and not callable(self.audit):
+            raise ValueError(f"AuthSettings.audit is a function, not {show(self.audit)}")
         if self.resource is not None and not is_public_url(self.resource):
             raise ValueError(
                 "AuthSettings.resource is a URL such as 'https://mcp.example.org/mcp', without "

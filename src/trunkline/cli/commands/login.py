@@ -27,7 +27,7 @@ __all__ = ["EXAMPLES", "configure", "run"]
 EXAMPLES: Final = """\
 trunkline login https://mcp.example.org/mcp
 trunkline login https://mcp.example.org/mcp --scope files:read --no-browser
-trunkline login https://mcp.example.org/mcp --client-id cli --client-secret-env SECRET
+trunkline login https://mcp.example.org/mcp --client-id cli --issuer URL
 """
 _PROG: Final = "trunkline login"
 TIMEOUT_S: Final = 300.0

@@ -13,7 +13,10 @@ from ..output.terminal import tell
 
 __all__ = ["EXAMPLES", "configure", "run"]
 
-EXAMPLES: Final = "trunkline logout https://mcp.example.org/mcp"
+EXAMPLES: Final = """\
+trunkline logout https://mcp.example.org/mcp
+trunkline logout https://mcp.example.org/mcp --local
+"""
 _PROG: Final = "trunkline logout"
 
 

@@ -251,7 +251,11 @@ class ClientConnection:
         try:
             async with asyncio.timeout(options.connect_timeout) as limit:
                 session.on_authorizing = _pausing(limit, options.max_timeout)
-                await self._begin(session)
+                try:
+                    await self._begin(session)
+                finally:
+                    # The timeout ends first, and cannot be changed after that.
+                    session.on_authorizing = ignore
         except BaseException as error:  # cancellation too: nothing may be left open
             await asyncio.wait([self._leave(session)])
             if isinstance(error, TimeoutError) and limit.expired():
@@ -265,7 +269,6 @@ class ClientConnection:
             raise
         finally:
             self._opening = None
-            session.on_authorizing = ignore
         return session
 
     def _use_http(self, transport: Any) -> None:

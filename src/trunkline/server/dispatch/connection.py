@@ -207,16 +207,12 @@ class Connection:
     def use_principal(self, principal: Principal) -> None:
         """Serve a principal, until its credential ends."""
         self.principal = principal
+        if self.core.tenancy is not None:
+            self.core.tenancy.attach(self)
         if principal.expires_at is not None:
             seconds = max(0.0, principal.expires_at - time.time())
             error = TransportError("the credential of the client has ended")
             self._expiry = self.loop.call_later(seconds, self.end, error)
-
-    def challenge(self, asked: IncomingRequest, scopes: frozenset[str]) -> None:
-        """Let the response to a request name the scopes that it needs, where a transport can.
-
-        Over HTTP that is the status and a header. Elsewhere the error that follows is all.
-        """
 
     # -- opening and closing -----------------------------------------------------------------
 
@@ -366,6 +362,9 @@ class Connection:
 
     def _on_request(self, asked: IncomingRequest) -> None:
         size = self._frame_bytes
+        tenancy = self.core.tenancy
+        if tenancy is not None and not tenancy.admits(self, asked):
+            return
         if size < SMALL_BYTES and asked.slot is None and self.transport.backlog <= HIGH_WATER:
             self._serve(asked)  # as `take` would
         else:

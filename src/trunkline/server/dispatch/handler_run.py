@@ -117,6 +117,7 @@ class HandlerRun:
         "become",
         "begin",
         "heard",
+        "is_allowed",
         "is_done",
         "on_end",
         "outlet",
@@ -137,6 +138,8 @@ class HandlerRun:
         self.become: Callable[[], Awaitable[bool]] | None = None
         # Awaited before the handler is called.
         self.begin: Callable[[Context], Awaitable[object]] | None = None
+        # Whether no check of access has to be awaited first.
+        self.is_allowed = True
         # What the middleware of the server has of the request; see `request_pipeline.py`.
         self.request: Any = None
         # Reports that were sent in earlier runs.

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Callable, Mapping
+from functools import partial
 from typing import TYPE_CHECKING, Any, Final
 
 import msgspec
@@ -151,19 +152,19 @@ def _set_level(
 def _lister(find: Callable[[ServerCore], PagedList[Any]]) -> MethodHandler:
 
     def serve(
-        connection: Connection, asked: IncomingRequest, _: Caller | None, rev: ServerRevision
+        connection: Connection, asked: IncomingRequest, caller: Caller | None, rev: ServerRevision
     ) -> None:
         core = connection.core
         cursor = _read_page.decode(params_of(asked)).cursor
-        listed = find(core)
+        listed, place = find(core), None if cursor is UNSET else cursor
         try:
             tail = rev.tail(core.cache_of(listed))
-            page = listed.page(
-                rev.revision,
-                None if cursor is UNSET else cursor,
-                tail=tail,
-                max_bytes=rev.page_bytes,
-            )
+            if core.varies(listed):
+                from .guarded import page_for  # here, as below: most servers have no guards
+
+                page = page_for(listed, connection, asked, caller, rev, place, tail)
+            else:
+                page = listed.page(rev.revision, place, tail=tail, max_bytes=rev.page_bytes)
         except InvalidCursor as error:
             known = {"cursor": brief(str(cursor))}
             connection.refuse(asked, rev.policy, ErrorKind.INVALID_CURSOR, str(error), known)
@@ -224,6 +225,15 @@ def _call_tool(
     context = Context(connection, asked, rev, caller, entry.owner, entry.name)
     if connection.middleware_context is not None:
         context = adopted(connection.middleware_context, context)
+    guard = entry.guard
+    if guard is not None or core.tool_sets is not None:
+        from .guarded import hides, refuses
+
+        if hides(context, entry):
+            _no_such_tool(connection, asked, rev, params.name)
+            return
+        if refuses(context, entry):
+            return
     may_be_task = entry.task != "never" or params.task is not UNSET
     if may_be_task and not core.tasks.admit(context, entry, params.task):
         return
@@ -244,6 +254,10 @@ def _call_tool(
     brings = params.input_responses is not UNSET or params.request_state is not UNSET
     if brings and rev.asks_in_results and not _resume(context, params):
         return
+    if guard is not None:
+        from .guarded import require_allow
+
+        require_allow(context, entry, values)
     connection.runner.begin(_TOOL, entry, values, context)
 
 
@@ -343,6 +357,8 @@ class _Resource(_Answered):
         # Depends on an answer: not cached.  [MCP 2026-07-28, server/utilities/caching]
         is_kept = context._run is None or context._run.round is None
         cache = (entry.cache or context._core.cache) if is_kept else CacheHint()
+        if entry.guard is not None and cache.scope != "private":
+            cache = CacheHint(cache.seconds)  # another caller may not read it
         return rev.cached(rev.result(result), cache)
 
 
@@ -360,6 +376,14 @@ def _read(
         context = Context(connection, asked, rev, caller, entry.owner, uri)
         if connection.middleware_context is not None:
             context = adopted(connection.middleware_context, context)
+        if entry.guard is not None:
+            from .guarded import hides, refuses, require_allow
+
+            if hides(context, entry):
+                continue
+            if refuses(context, entry):
+                return
+            require_allow(context, entry, values)
         if _may_begin(context, params):
             connection.runner.begin(_RESOURCE, entry, values, context)
         return
@@ -381,19 +405,49 @@ def _refuse_missing(
 
 
 def _subscribe(
-    connection: Connection, asked: IncomingRequest, _: Caller | None, rev: ServerRevision
+    connection: Connection, asked: IncomingRequest, caller: Caller | None, rev: ServerRevision
 ) -> None:
-    core, session = connection.core, connection.session
+    core = connection.core
     uri = _read_subscribe.decode(params_of(asked)).uri
-    if session is None:
+    if connection.session is None:
         _not_offered(connection, asked, rev)
-    elif next(core.find_resources(uri), None) is None:
-        _refuse_missing(connection, asked, rev, uri)
-    elif not core.streams.subscribe(connection.itself, uri):
-        text = f"No more than {core.limits.subscriptions} subscriptions"
-        connection.refuse(asked, rev.policy, ErrorKind.SUBSCRIPTION_FAILED, text)
-    else:
-        connection.answer(asked, rev.empty(), rev.policy)
+        return
+    for entry, variables in core.find_resources(uri):
+        if entry.guard is not None:
+            from .guarded import begin_checked, hides, refuses
+
+            context = Context(connection, asked, rev, caller, entry.owner, uri)
+            if connection.middleware_context is not None:
+                context = adopted(connection.middleware_context, context)
+            if hides(context, entry):
+                continue
+            if refuses(context, entry):
+                return
+            if entry.guard.allow:
+                try:
+                    values = _converted(entry, variables)
+                except ValidationError:
+                    continue  # as for `resources/read`
+                joins = partial(_subscribed, connection.itself, asked, rev, uri)
+                begin_checked(context, entry, values, joins)
+                return
+        connection.answer(asked, _subscribed(connection.itself, asked, rev, uri), rev.policy)
+        return
+    _refuse_missing(connection, asked, rev, uri)
+
+
+def _subscribed(
+    connection: Connection, asked: IncomingRequest, rev: ServerRevision, uri: str
+) -> Any:
+    """Subscribe a session to a resource; return the answer."""
+    core = connection.core
+    if core.streams.subscribe(connection, uri, connection.principal_of(asked)):
+        return rev.empty()
+    text, kind = (
+        f"No more than {core.limits.subscriptions} subscriptions",
+        (ErrorKind.SUBSCRIPTION_FAILED),
+    )
+    return errors.worded_error(kind, rev.policy, asked.method, text)
 
 
 def _unsubscribe(
@@ -430,10 +484,19 @@ def _get_prompt(
     params = _read_prompt.decode(params_of(asked))
     entry: PromptEntry | None = core.prompts.get(params.name)
     if entry is None:
-        text = f"Unknown prompt: {redact(params.name)}"
-        known = {"prompt": brief(params.name)}
-        connection.refuse(asked, rev.policy, ErrorKind.PROMPT_NOT_FOUND, text, known)
+        _no_such_prompt(connection, asked, rev, params.name)
         return
+    context = Context(connection, asked, rev, caller, entry.owner, entry.name)
+    if connection.middleware_context is not None:
+        context = adopted(connection.middleware_context, context)
+    if entry.guard is not None:
+        from .guarded import hides, refuses
+
+        if hides(context, entry):
+            _no_such_prompt(connection, asked, rev, params.name)
+            return
+        if refuses(context, entry):
+            return
     given: Mapping[str, str] = {} if params.arguments is UNSET else params.arguments
     missing = [name for name in entry.arguments.required if name not in given]
     if missing:
@@ -449,11 +512,20 @@ def _get_prompt(
         known = {"prompt": entry.name}
         connection.refuse(asked, rev.policy, ErrorKind.INVALID_PROMPT_ARGUMENTS, text, known)
         return
-    context = Context(connection, asked, rev, caller, entry.owner, entry.name)
-    if connection.middleware_context is not None:
-        context = adopted(connection.middleware_context, context)
+    if entry.guard is not None:
+        from .guarded import require_allow
+
+        require_allow(context, entry, values)
     if _may_begin(context, params):
         connection.runner.begin(_PROMPT, entry, values, context)
+
+
+def _no_such_prompt(
+    connection: Connection, asked: IncomingRequest, rev: ServerRevision, name: str
+) -> None:
+    text = f"Unknown prompt: {redact(name)}"
+    known = {"prompt": brief(name)}
+    connection.refuse(asked, rev.policy, ErrorKind.PROMPT_NOT_FOUND, text, known)
 
 
 class _Completion(_Answered):
@@ -482,13 +554,31 @@ def _complete(
     is_prompt = isinstance(params.ref, PromptReference)
     name = params.ref.name if isinstance(params.ref, PromptReference) else params.ref.uri
     argument = params.argument
-    is_offered = core.offers("prompts" if is_prompt else "resources")
-    if not is_offered or not (name in core.prompts if is_prompt else core.knows_resource(name)):
-        kind = ErrorKind.INVALID_COMPLETION_REFERENCE
+    context = Context(connection, asked, rev, caller, core, name)
+    if connection.middleware_context is not None:
+        context = adopted(connection.middleware_context, context)
+    kind = "prompt" if is_prompt else "resource"
+    entries: list[Entry] = []
+    if core.offers("prompts" if is_prompt else "resources"):
+        entries = list(core.completed_entries(kind, name))
+    guarded = any(entry.guard is not None for entry in entries)
+    if guarded:
+        from .guarded import hides
+
+        entries = [entry for entry in entries if not hides(context, entry)]
+    if not entries:
         text, known = f"Nothing to complete: {redact(name)}", {"reference": brief(name)}
-        connection.refuse(asked, rev.policy, kind, text, known)
+        symbol = ErrorKind.INVALID_COMPLETION_REFERENCE
+        connection.refuse(asked, rev.policy, symbol, text, known)
         return
-    completer = core.completer("prompt" if is_prompt else "resource", name, argument.name)
+    if guarded:
+        from .guarded import refuses, require_allow_for_completion
+
+        for entry in entries:
+            if refuses(context, entry):
+                return
+            require_allow_for_completion(context, entry)
+    completer = core.completer(kind, entries, argument.name)
     if completer is None:
         # An argument without a completion.
         result = CompleteResult(CompleteResultCompletion([], has_more=False, total=0))
@@ -497,9 +587,7 @@ def _complete(
     others: Mapping[str, str] = {}
     if params.context is not UNSET and params.context.arguments is not UNSET:
         others = params.context.arguments
-    context = Context(connection, asked, rev, caller, completer.owner, name)
-    if connection.middleware_context is not None:
-        context = adopted(connection.middleware_context, context)
+    context._core = completer.owner
     given = (argument.value, others)[: len(completer.arguments.names)]
     struct = completer.arguments.struct
     values = struct(**dict(zip(struct.__struct_fields__, given, strict=False)))

@@ -341,7 +341,7 @@ _NULL: Final = Raw(b"null")
 _RENDERER: Final = _RequestRenderer()
 # Of a tool, prompt or resource that is not registered.
 _ANYTHING: Final = SimpleNamespace(
-    output=output_of(lambda: None, None), mime_type=None, cache=None, description=""
+    output=output_of(lambda: None, None), mime_type=None, cache=None, description="", guard=None
 )
 # In the place of a handler: calls the middleware.
 _REQUEST: Final = Entry(

@@ -186,6 +186,8 @@ class RequestRunner:
             self._refuse(asked, context._rev.policy, "in_flight_overall")
         elif (size or self.unread.bytes) and (limit := self._exceeded(size)) is not None:
             self._refuse(asked, context._rev.policy, limit)
+        elif core.tenancy is not None and not core.tenancy.begin(context._connection, asked):
+            self._refuse(asked, context._rev.policy, "tenant_in_flight")
         else:
             core.in_flight += 1
             self.running += 1
@@ -296,6 +298,8 @@ class RequestRunner:
             # Its arguments are still held, and count until it has ended.
             self._core.in_flight -= 1
             self.running -= 1
+            if self._core.tenancy is not None:
+                self._core.tenancy.end(context._asked)
             self._start_next(context._asked)
 
     def _done(self, context: Context, outcome: Any) -> None:
@@ -316,6 +320,8 @@ class RequestRunner:
             del self.at_work[asked]
             self._core.in_flight -= 1
             self.running -= 1
+            if self._core.tenancy is not None:
+                self._core.tenancy.end(asked)
             if asked.size:
                 self.budget.release(asked.size)
             if run is not None:

@@ -3,7 +3,8 @@
     handler.setFormatter(JsonFormatter())
 
 A line has the members `time`, `level`, `logger` and `message`, `exception` and `stack` if there
-are any, `trace_id` and `span_id` inside a span of OpenTelemetry, and what `extra=` of the logging
+are any, `trace_id` and `span_id` inside a span of OpenTelemetry, `principal` and `tenant` while a
+request is served on a server with tenants, and what `extra=` of the logging
 call added, unless it has one of these names.
 
 The rules that live here, and only here:
@@ -24,6 +25,7 @@ from typing import Any, Final
 
 from ...exception_text import as_redacted, one_line
 from ...redaction import conceal, redact
+from .request_fields import REQUEST_FIELDS
 
 __all__ = ["JsonFormatter"]
 
@@ -50,6 +52,9 @@ class JsonFormatter(logging.Formatter):
         if record.stack_info:
             line["stack"] = conceal(record.stack_info)
         line |= _span_of()
+        fields = REQUEST_FIELDS.get(None)
+        if fields:
+            line |= {name: str(redact(value)) for name, value in fields.items()}
         added = {name: value for name, value in vars(record).items() if name not in _STANDARD}
         # A dict in, a dict out: names that suggest a secret hide their values.
         extra: Any = redact(added) if added else {}

@@ -38,7 +38,9 @@ from ..dispatch.methods import method_handlers
 from ..dispatch.params import UNREADABLE, ToolCall
 
 if TYPE_CHECKING:
+    from ...auth.principal import Principal
     from ...jsonrpc.codec import Codec
+    from ...jsonrpc.policy import Policy
     from ..core import ServerCore
     from ..dispatch.connection import Connection
     from ..registry.paged_list import PagedList
@@ -113,6 +115,7 @@ class Operation:
         "error_type",
         "meta",
         "method",
+        "principal",
         "prompt",
         "resource",
         "result",
@@ -127,6 +130,8 @@ class Operation:
         self._connection = connection
         self.asked = asked
         core = connection.core
+        # The caller; asked for now, because a request may outlive what it came with.
+        self.principal: Principal | None = connection.principal_of(asked)
         method = self.method = _method_of(core, asked.method)
         # Names of registered entries; that of a resource is its URI or template.
         self.tool: str | None = None
@@ -164,6 +169,40 @@ class Operation:
         if self._revision is None and session is not None:
             return session.rev.revision
         return self._revision
+
+    @property
+    def tenant(self) -> str | None:
+        """The tenant of the caller."""
+        return None if self.principal is None else self.principal.tenant
+
+    @property
+    def tenant_label(self) -> str:
+        """The tenant as metrics name it; "" without tenants."""
+        tenancy = self._connection.core.tenancy
+        return "" if tenancy is None else tenancy.label(self.tenant)
+
+    @property
+    def transport(self) -> str:
+        """The name of the transport."""
+        return self._connection.transport.name
+
+    @property
+    def address(self) -> str:
+        """The address that the request came from, if the transport knows it."""
+        request = getattr(self.asked.route, "request", None)
+        return "" if request is None else str(request.client)
+
+    @property
+    def policy(self) -> Policy:
+        """How the answer was written."""
+        policy = self._connection.core.policy
+        return policy.replace(revision=self.revision) if self.revision else policy
+
+    @property
+    def is_refused(self) -> bool:
+        """Whether the error names scopes that the caller lacks."""
+        data = None if self.error is None else self.error.data
+        return isinstance(data, dict) and "requiredScopes" in data
 
     @property
     def secret_arguments(self) -> frozenset[str]:

@@ -44,6 +44,7 @@ _LABELS: Final = (
     "error_type",
     "mcp_protocol_version",
     "network_transport",
+    "tenant",
 )
 _BOUNDS: Final = (*(f"{bound:g}" for bound in DURATION_BUCKETS), "+Inf")
 
@@ -111,6 +112,7 @@ class Metrics(Observer):
             operation.error_type or "",
             operation.revision or "",
             operation.network_transport or "",
+            operation.tenant_label,
         )
         bucket = bisect_left(DURATION_BUCKETS, operation.seconds)
         with self._lock:

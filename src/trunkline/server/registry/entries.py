@@ -28,6 +28,7 @@ from ..settings import CacheHint
 
 if TYPE_CHECKING:
     from ...mcp.param_headers import ParamPath
+    from ..access.guard import Guard
     from .uri_template import RequestedUri, UriTemplate
 
 __all__ = ["Completer", "Entry", "PromptEntry", "ResourceEntry", "ToolEntry"]
@@ -56,6 +57,8 @@ class Entry(Struct, kw_only=True, eq=False):
     inline: bool = False
     timeout: float | None = None
     cache: CacheHint | None = None
+    # Who may use and see it; None is everyone.
+    guard: Guard | None = None
     # The servers it was mounted through, the outermost first, and its name before.
     path: tuple[Any, ...] = ()
     own_name: str = ""
@@ -69,6 +72,11 @@ class Entry(Struct, kw_only=True, eq=False):
     def is_plain(self) -> bool:
         """Whether it is a coroutine function without timeout and mounting."""
         return self.arguments.is_async and self.timeout is None and not self.path
+
+    @property
+    def is_tool(self) -> bool:
+        """Whether it is a tool."""
+        return False
 
     def __repr__(self) -> str:
         return f"<{type(self).__name__} {self.name!r}>"
@@ -89,6 +97,11 @@ class ToolEntry(Entry, kw_only=True, eq=False):
     # awaits `become_task`.
     task: Literal["never", "optional", "required"] = "never"
     task_start: Literal["call", "handler"] = "call"
+
+    @property
+    def is_tool(self) -> bool:
+        """Whether it is a tool."""
+        return True
 
     def row(self, output_schema: dict[str, Any] | None) -> Tool:
         """Return the tool as it is listed."""

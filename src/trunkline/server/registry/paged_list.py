@@ -10,6 +10,8 @@ The rules that live here, and only here:
 * A cursor is valid for one state of the list. Position, list and names are signed, so a client
   can neither forge a cursor nor use it after a change. Two processes with the same key and equal
   lists accept each other's cursors.
+* Pages of a list that differs between callers are made for one of them, and not kept. A cursor
+  names the caller it was issued to, and is invalid for others.
 * The last page has no cursor, and an empty cursor is invalid.         [MCP, pagination]
 * A page holds so many items or, where it is bounded in bytes, as many as fit, and at least one.
 """
@@ -54,13 +56,15 @@ class _Snapshot(Generic[Item]):
     It is replaced as a whole, so a reader sees one state, also while another thread adds items.
     """
 
-    __slots__ = ("_digest", "_names", "items", "pages")
+    __slots__ = ("_digest", "_names", "caller", "items", "pages")
 
     def __init__(self, items: dict[str, Item]) -> None:
         self.items = tuple(items.values())
         self._names = tuple(items)
         self._digest: bytes | None = None
         self.pages: dict[tuple[str, str | None, bytes], Raw] = {}
+        # Whom the items are shown to; empty if all callers are shown the same.
+        self.caller = b""
 
     @property
     def digest(self) -> bytes:
@@ -163,6 +167,29 @@ class PagedList(Generic[Item]):
             return self._encoded(now, revision, cursor, tail, max_bytes)
         return found
 
+    def page_for(
+        self,
+        caller: bytes,
+        shows: Callable[[Item], bool],
+        revision: str,
+        cursor: str | None,
+        *,
+        tail: bytes = b"",
+        max_bytes: int | None = None,
+    ) -> Raw:
+        """Return a page of the items that a caller is shown; `caller` tells it from others.
+
+        Raises:
+            InvalidCursor: `cursor` is not valid for this caller and this state of its list.
+        """
+        if cursor is not None and len(cursor) != _CURSOR:
+            raise InvalidCursor
+        with self._lock:
+            items = dict(self._items)
+        shown = _Snapshot({name: item for name, item in items.items() if shows(item)})
+        shown.caller = caller
+        return self._encoded(shown, revision, cursor, tail, max_bytes)
+
     def _current(self) -> _Snapshot[Item]:
         found = self._snapshot
         if found is None:
@@ -217,7 +244,7 @@ class PagedList(Generic[Item]):
         from hmac import digest
 
         place = position.to_bytes(_POSITION, "big")
-        signed = b"%b\0%b%b" % (self._member.encode(), now.digest, place)
+        signed = b"%b\0%b%b%b" % (self._member.encode(), now.digest, place, now.caller)
         signature = digest(self._key, signed, "sha256")[:_SIGNATURE]
         return urlsafe_b64encode(place + signature)
 

@@ -7,7 +7,7 @@ text that names it, and not when the first client calls it.
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Collection, Iterable, Mapping
 from inspect import iscoroutinefunction
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
@@ -26,6 +26,7 @@ from .paged_list import PagedList
 
 if TYPE_CHECKING:
     from ...mcp.param_headers import ParamPath
+    from ..access.guard import Allow, Guard, Visible
     from ..core import ServerCore
     from ..dispatch.connection import Connection
     from ..dispatch.methods import NotificationHandler
@@ -96,14 +97,33 @@ class SharedOptions(NamedTuple):
     inline: bool
     timeout: float | None
     cache: CacheHint | None = None
+    scopes: Iterable[str] = ()
+    allow: Allow | None = None
+    visible: Visible | None = None
 
-    def fields(self, arguments: Arguments, kind: str) -> dict[str, Any]:
+    def guard(self, names: Collection[str] | None) -> Guard | None:
+        """Return the guard of an entry with these arguments, or None if it needs none.
+
+        Raises:
+            TypeError: an option has the wrong type, or a function takes other parameters.
+            ValueError: a text is not a scope.
+        """
+        if self.scopes == () and self.allow is None and self.visible is None:
+            return None
+        # Imported here: most servers have no guards.
+        from ..access.guard import guard_of
+
+        return guard_of(self.scopes, self.allow, self.visible, names)
+
+    def fields(
+        self, arguments: Arguments, kind: str, *, has_known_names: bool = True
+    ) -> dict[str, Any]:
         """Return the fields of an entry.
 
         Raises:
             TypeError: an option has the wrong type, or a handler that runs inline has a timeout,
                 which cannot cancel it.
-            ValueError: the timeout is not above 0.
+            ValueError: the timeout is not above 0, or a text is not a scope.
         """
         options.check_texts(title=self.title, description=self.description)
         options.check_flags(inline=self.inline)
@@ -120,6 +140,7 @@ class SharedOptions(NamedTuple):
             "inline": self.inline,
             "timeout": timeout,
             "cache": self.cache,
+            "guard": self.guard(arguments.names if has_known_names else None),
         }
 
 
@@ -176,7 +197,7 @@ def tool(
         deprecated="it will be removed." if deprecated is True else str(deprecated or ""),
         task=task,  # type: ignore[arg-type]  # checked above
         task_start=task_start,  # type: ignore[arg-type]  # checked above
-        **shared.fields(arguments, "tool"),
+        **shared.fields(arguments, "tool", has_known_names=input_schema is None),
     )
 
 

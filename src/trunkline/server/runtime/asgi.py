@@ -203,6 +203,11 @@ def asgi(
         added = HttpSettings(hosts=hosts).hosts  # checks them
         settings = replace(http, hosts=(*http.hosts, *added))
     chosen = core.auth if auth is None else auth
+    if chosen is not None:
+        # Imported here: an application behind authentication of its own has none.
+        from .auth_setup import use_auth
+
+        use_auth(core, chosen)
     return AsgiApp(core, path, settings, HttpLimits() if limits is None else limits, chosen)
 
 
@@ -215,7 +220,11 @@ def _authenticator(
     from ...auth.server.resource_server import resource_server_of
 
     return resource_server_of(
-        auth, path=path, public_url=settings.public_url, scheme_of=admission.scheme_of
+        auth,
+        path=path,
+        public_url=settings.public_url,
+        scheme_of=admission.scheme_of,
+        is_from_proxy=admission.is_from_proxy,
     )
 
 
@@ -261,11 +270,11 @@ class _Run:
         core, settings, limits = app.core, app.settings, app.limits
         log_limit = LogLimit(loop, is_shared=True)
         service = self._service = HttpService(core, limits, log_limit)
-        service.authenticator = app.authenticator
         endpoint = Endpoint(
             service, app.admission, settings, limits, app.path, loop.time, app.authenticator
         )
         service.on_session_end = endpoint.sessions.discard
+        endpoint.session_check = service.has_session_room if core.tenancy is not None else None
 
         def on_wrong_host(host: str) -> None:
             log_limit.warning(

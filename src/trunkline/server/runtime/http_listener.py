@@ -206,6 +206,7 @@ class HttpListener:
             public_url=self._settings.public_url,
             address=_url(address, self._settings),
             scheme_of=None if admission is None else admission.scheme_of,
+            is_from_proxy=None if admission is None else admission.is_from_proxy,
         )
 
     @property
@@ -233,11 +234,12 @@ class HttpListener:
         opening.callback(log_limit.end)
         service = self._service = HttpService(app, limits, log_limit)
         admission = self._admission(address)
-        authenticator = service.authenticator = self._authenticator(address, admission)
+        authenticator = self._authenticator(address, admission)
         endpoint = self._endpoint = Endpoint(
             service, admission, self._settings, limits, address.path, loop.time, authenticator
         )
         service.on_session_end = endpoint.sessions.discard
+        endpoint.session_check = service.has_session_room if app.tenancy is not None else None
         self._http = HttpServer(
             endpoint,
             limits,

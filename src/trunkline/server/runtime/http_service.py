@@ -53,7 +53,7 @@ if TYPE_CHECKING:
     from ...jsonrpc.messages import ErrorObject
     from ...store.base import Store
     from ...transports.base import Transport
-    from ...transports.http.gate.authentication import Authenticator
+    from ...transports.http.gate.authentication import Owner
     from ...transports.http.old_sse import OldSseSession
     from ...transports.http.sessions import HttpSession
     from ...transports.http.settings import HttpLimits
@@ -159,15 +159,6 @@ class _HttpConnection(_ServiceConnection):
                 fault = param_mismatch(request, entry.param_headers, given)
             return fault
         return header_mismatch(request, method, version, _name_in(params, name_member(method)))
-
-    def challenge(self, asked: IncomingRequest, scopes: frozenset[str]) -> None:
-        """Answer a request with 403, or 401 for an anonymous caller, and the scopes it needs."""
-        authenticator, exchange = self.service.authenticator, asked.route
-        # The status of a batch is that of all its requests.
-        if authenticator is not None and exchange is not None and asked.slot is None:
-            owner = exchange.owner
-            exchange.status = 401 if owner is None else 403
-            exchange.extra_headers += authenticator.insufficient(scopes, owner)
 
     def _lacks_meta(self, asked: IncomingRequest, rev: ServerRevision) -> None:
         asked.route.status = http_status(ErrorKind.MISSING_REQUEST_META, rev.revision)
@@ -282,8 +273,6 @@ class HttpService:
         self._store: Store | None = None
         largest = core.policy.limits.message_size("http")
         self._client_bytes = connection_bytes(core.limits, largest)
-        # Of the endpoint: it words the challenges of what a handler needs.
-        self.authenticator: Authenticator | None = None
         # Made by the endpoint; forgets a session that the server ends.
         self.on_session_end: Any = None
 
@@ -300,18 +289,33 @@ class HttpService:
     def open_websocket(self, transport: AcceptedWebSocket) -> None:
         """Serve a new WebSocket."""
         connection = _WebSocketConnection(self._core, transport, self, self._limits.session_idle)
-        connection.principal = _principal(transport.owner)
+        self._place(connection, transport.owner)
         transport.on_end = connection.expire
         connection.log_limit = self._log_limit
         self._core.connections.add(connection)
 
     def _open(self, session: HttpSession | OldSseSession, connection: Connection) -> None:
-        connection.principal = _principal(session.owner)
+        self._place(connection, session.owner)
         connection.log_limit = self._log_limit
         session.is_connected = True
         session.on_end = connection.end
         self._core.connections.add(connection)
         self._sessions[session] = connection
+
+    def _place(self, connection: Connection, owner: Any) -> None:
+        """Let a connection belong to its owner, and count it for the tenant."""
+        connection.principal = _principal(owner)
+        tenancy = self._core.tenancy
+        if tenancy is not None and owner is not None:
+            tenancy.attach(connection)
+            tenancy.session_opened(owner.tenant)
+
+    def has_session_room(self, owner: Owner | None) -> bool:
+        """Return True if the tenant of an owner may open a session."""
+        tenancy = self._core.tenancy
+        if tenancy is None or owner is None:
+            return True
+        return tenancy.has_session_room(owner.tenant, self._limits.sessions)
 
     def event_log(self, session: HttpSession) -> EventLog:
         """Return a log for the events of a session."""
@@ -345,7 +349,7 @@ class HttpService:
 
         The owner is a `Principal`, which a transport knows as an `Owner`.
         """
-        found = self._clients.get(client) or self._new_client(client)
+        found = self._clients.get(client) or self._new_client(client, owner)
         if found.in_flight >= self._core.limits.in_flight:
             self._core.counters.refuse("in_flight")
             return None
@@ -378,14 +382,18 @@ class HttpService:
         if len(self._idle) < _MAX_IDLE and not connection.runner.is_stopping:
             self._idle.append(connection)
 
-    def _new_client(self, key: str) -> _Client:
+    def _new_client(self, key: str, owner: Any) -> _Client:
         for oldest in list(islice(self._clients, max(0, len(self._clients) - _MAX_CLIENTS + 1))):
             if self._clients[oldest].in_flight:
                 self._clients.move_to_end(oldest)
             else:
                 self._core.threads.leave(self._clients.pop(oldest).threads)
-        budget = ByteBudget(self._client_bytes, self._core.budget)
-        self._clients[key] = found = _Client(key, budget)
+        tenancy = self._core.tenancy
+        tenant = None if tenancy is None else tenancy.of(owner)
+        above = self._core.budget if tenant is None else tenant.budget
+        self._clients[key] = found = _Client(key, ByteBudget(self._client_bytes, above))
+        if tenant is not None:
+            found.threads.group = tenant.threads
         return found
 
     # -- the end -----------------------------------------------------------------------------
@@ -406,6 +414,8 @@ class HttpService:
             self._core.connections.discard(connection)
             if not isinstance(connection, _SingleConnection):
                 self._core.threads.leave(connection.runner.threads)
+                if self._core.tenancy is not None and connection.principal is not None:
+                    self._core.tenancy.session_opened(connection.principal.tenant, by=-1)
 
     def stop(self, *, at_once: bool = False) -> None:
         """Refuse new requests; running handlers may finish, unless `at_once`."""

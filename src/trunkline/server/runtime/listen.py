@@ -57,6 +57,11 @@ def listen(
     """
     address = address_of(given)
     auth = core.auth if auth is None else auth
+    if auth is not None:
+        # Imported here: a server on a machine of its own may have none.
+        from .auth_setup import use_auth
+
+        use_auth(core, auth)
     if isinstance(address, Http):
         # Imported here, as below: a server has one of the two.
         from ...transports.http.settings import HttpLimits, HttpSettings

@@ -39,6 +39,7 @@ from ..dispatch.connection import MAX_BACKLOG_BYTES
 from ..errors import as_redacted
 
 if TYPE_CHECKING:
+    from ...auth.principal import Principal
     from ...jsonrpc.codec import Codec
     from ...jsonrpc.incoming import IncomingRequest
     from ..dispatch.connection import Connection
@@ -70,7 +71,7 @@ class Topic(NamedTuple):
 class FanoutListener:
     """A subscriber: the session of a connection, or one `subscriptions/listen` request."""
 
-    __slots__ = ("asked", "connection", "id", "rev", "route", "topics", "transport")
+    __slots__ = ("asked", "connection", "id", "principal", "rev", "route", "topics", "transport")
 
     def __init__(
         self,
@@ -87,9 +88,12 @@ class FanoutListener:
         # As JSON: 7 stays a number, "7" a string.
         self.id = None if asked is None else encode(asked.id)
         self.topics: dict[Topic, None] = {}
+        # That of the last request that subscribed.
+        self.principal: Principal | None = None
 
 
 Listeners = Mapping[Topic, Mapping[FanoutListener, None]]
+ReaderCheck = Callable[[Topic], Callable[[FanoutListener], bool] | None]
 
 
 class Notice(NamedTuple):
@@ -136,6 +140,8 @@ class Fanout:
         "_members",
         "_notice",
         "_on_slow",
+        "_permits",
+        "_reader_check",
         "_rest",
         "_thread",
         "_waiting",
@@ -148,6 +154,7 @@ class Fanout:
         codec: Codec,
         listeners: Listeners,
         on_slow: Callable[[FanoutListener, Topic], object],
+        reader_check: ReaderCheck = lambda topic: None,
     ) -> None:
         self.loop = loop
         self._thread = threading.get_ident()
@@ -155,6 +162,8 @@ class Fanout:
         self._listeners = listeners
         # Called with a listener whose transport has too much unread data, and what it would get.
         self._on_slow = on_slow
+        # Called with a topic; returns what decides on each listener, or None if all may get it.
+        self._reader_check = reader_check
         # At most as long as the table of listeners: a topic without listeners is ignored.
         self._waiting: OrderedDict[Topic, Any] = OrderedDict()
         self._coalescing: dict[Topic, None] = {}
@@ -162,6 +171,7 @@ class Fanout:
         # The change being sent, and the listeners it has not been sent to.
         self._current: tuple[Topic, Any] | None = None
         self._notice: Notice | None = None
+        self._permits: Callable[[FanoutListener], bool] | None = None
         self._members: Mapping[FanoutListener, None] = {}
         self._rest: Iterator[FanoutListener] = iter(())
         # From other threads, not seen by the loop yet.
@@ -223,7 +233,11 @@ class Fanout:
         while left > 0:
             listeners = list(islice(self._rest, left))
             if listeners and self._notice is not None and self._current is not None:
-                self._send(listeners, self._members, self._notice, self._current[0])
+                if self._permits is not None:
+                    allowed = filter(self._permits, listeners)
+                    self._send(allowed, self._members, self._notice, self._current[0])
+                else:
+                    self._send(listeners, self._members, self._notice, self._current[0])
                 left -= len(listeners)
             elif self._begin():
                 left -= 1  # encoding takes as long as sending to one listener
@@ -243,6 +257,7 @@ class Fanout:
         self._rest = iter(())
         if self._members and (notice := self._written(topic, params)) is not None:
             self._current, self._notice = (topic, params), notice
+            self._permits = self._reader_check(topic)
             # A copy: listeners join and leave between slices.
             self._rest = iter(tuple(self._members))
         return True
@@ -286,5 +301,8 @@ class Fanout:
 
     def send_to(self, listener: FanoutListener, topic: Topic, params: Any) -> None:
         """Send a change to one listener, if it still listens to the topic."""
+        permits = self._reader_check(topic)
+        if permits is not None and not permits(listener):
+            return
         if topic in listener.topics and (notice := self._written(topic, params)) is not None:
             self._send((listener,), (listener,), notice, topic)

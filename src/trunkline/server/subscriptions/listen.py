@@ -7,6 +7,7 @@ The rules that live here, and only here:
 * The first message of a stream acknowledges the filter, reduced to what the server offers and to
   resources and tasks that exist. A stream whose filter becomes empty is acknowledged and stays
   open.                                       [MCP 2026-07-28, basic/patterns/subscriptions]
+* A resource that the caller may not read is left out of the filter, as one that does not exist.
 * A stream cannot be part of a batch, whose response would wait until the stream ends.
 * The URIs of one request are limited in length as well as in number: each is compared with the
   templates of the server, on the event loop.
@@ -55,8 +56,31 @@ def listen(
     wanted = _read.decode(params_of(asked)).notifications
     if _is_refused(connection, asked, rev, wanted):
         return
+    core, uris = connection.core, dict.fromkeys(_given(wanted.resource_subscriptions))
+    is_guarded = core.has_guards(core.resources) or core.has_guards(core.templates)
+    if uris and is_guarded and core.offers("resources.subscribe"):
+        from .readable import readable  # here: most servers have no guards
+
+        def proceed(found: list[str]) -> None:
+            if asked in connection.peer.incoming and not connection.runner.is_stopping:
+                _open(connection, asked, caller, rev, wanted, found)
+
+        readable(connection, asked, caller, rev, uris, proceed)
+    else:
+        _open(connection, asked, caller, rev, wanted, list(_known(core, uris)))
+
+
+def _open(
+    connection: Connection,
+    asked: IncomingRequest,
+    caller: Caller | None,
+    rev: ServerRevision,
+    wanted: SubscriptionFilter,
+    uris: list[str],
+) -> None:
+    """Open a stream of changes of these resources, and of what else is wanted."""
     try:
-        honoured = _honoured(connection, caller, wanted)
+        honoured = _honoured(connection, caller, wanted, uris)
     except RequestError as error:
         connection.answer(asked, refusal(error, rev.policy), rev.policy)
         return
@@ -93,7 +117,7 @@ def _is_refused(
 
 
 def _honoured(
-    connection: Connection, caller: Caller | None, wanted: SubscriptionFilter
+    connection: Connection, caller: Caller | None, wanted: SubscriptionFilter, uris: list[str]
 ) -> SubscriptionFilter:
     """Return the filter reduced to what this server will send."""
     app = connection.core
@@ -104,13 +128,12 @@ def _honoured(
     }
     if not app.list_changed:
         lists = {}
-    uris = _known(app, dict.fromkeys(_given(wanted.resource_subscriptions)))
     tasks: list[str] = []
     look_up = app.streams.honoured_task_ids
     if look_up is not None and wanted.task_ids is not UNSET:
         tasks = look_up(connection, caller, list(dict.fromkeys(wanted.task_ids)))
     return SubscriptionFilter(
-        **lists, resource_subscriptions=list(uris) or UNSET, task_ids=tasks or UNSET
+        **lists, resource_subscriptions=uris or UNSET, task_ids=tasks or UNSET
     )
 
 

@@ -17,6 +17,8 @@ The rules that live here, and only here:
   read what it was sent before.
 * Subscriptions use at most half of the budget of their connection, so that requests have room,
   and are not accepted beyond the budget of a client with several connections.
+* A change of a resource is sent to subscribers whose scopes suffice to read it, also if it was
+  registered or guarded after they subscribed.
 * A listen request has no handler and no asyncio task, and does not count as a running request.
 
 Everything here belongs to the event loop, except `list_changed`, `resource_updated` and
@@ -43,6 +45,9 @@ from ..dispatch.connection import Connection
 from .fanout import Fanout, FanoutListener, Topic
 
 if TYPE_CHECKING:
+    import asyncio
+
+    from ...auth.principal import Principal
     from ...jsonrpc.incoming import IncomingRequest
     from ..core import ServerCore
     from ..dispatch.revision import ServerRevision
@@ -57,6 +62,7 @@ LISTS: Final = ("tools", "prompts", "resources")
 # Returns the task ids a caller may subscribe to; may reject the request with `RequestError`.
 HonouredTaskIds: TypeAlias = Callable[[Connection, Caller | None, list[str]], list[str]]
 
+_UPDATED: Final = "notifications/resources/updated"
 _TOO_SLOW: Final = "The client reads too slowly: too much sent data is unread."
 
 
@@ -67,7 +73,7 @@ def list_topic(what: str) -> Topic:
 
 def resource_topic(uri: str) -> Topic:
     """Return the topic of a resource."""
-    return Topic("notifications/resources/updated", uri)
+    return Topic(_UPDATED, uri)
 
 
 def task_topic(task_id: str) -> Topic:
@@ -108,6 +114,8 @@ class SubscriptionRegistry:
         # Of the servers this one is mounted in, which offer its resources too, with a function
         # that returns the URI that a resource has there.
         self.followers: list[tuple[SubscriptionRegistry, Callable[[str], str]]] = []
+        # Listen requests on their way, while functions of the author decide on them.
+        self.opening: dict[asyncio.Task[None], Connection] = {}
         # Without it the server accepts no subscriptions to tasks.
         self.honoured_task_ids: HonouredTaskIds | None = None
 
@@ -151,9 +159,12 @@ class SubscriptionRegistry:
             if session is not None and session.was_declared(what):
                 self._join(self._session(connection), list_topic(what))
 
-    def subscribe(self, connection: Connection, uri: str) -> bool:
+    def subscribe(
+        self, connection: Connection, uri: str, principal: Principal | None = None
+    ) -> bool:
         """Subscribe a session to a resource; return False if its limit is reached."""
         listener, topic = self._session(connection), resource_topic(uri)
+        listener.principal = principal
         if topic not in listener.topics:
             if self.no_room(connection, (uri,)) is not None:
                 return False
@@ -203,6 +214,7 @@ class SubscriptionRegistry:
     ) -> None:
         """Subscribe a listen request to these topics until it ends."""
         listener = FanoutListener(connection, asked, rev)
+        listener.principal = connection.principal_of(asked)
         self._entry(connection).streams[asked] = listener
         for topic in topics:
             self._join(listener, topic)
@@ -292,7 +304,21 @@ class SubscriptionRegistry:
             self._listeners.clear()
             self._connections.clear()
             codec = self._app.newest_revision.codec("default")
-            self._fanout = Fanout(connection.loop, codec, self._listeners, self._on_slow)
+            self._fanout = Fanout(
+                connection.loop, codec, self._listeners, self._on_slow, self._reader_check
+            )
+
+    def _reader_check(self, topic: Topic) -> Callable[[FanoutListener], bool] | None:
+        """Return what decides which subscribers get a change; None if all do."""
+        if topic.method != _UPDATED or not (needed := self._app.scopes_of_resource(topic.about)):
+            return None
+        missing = self._app.implied_scopes.missing
+
+        def may_read(listener: FanoutListener) -> bool:
+            principal = listener.principal
+            return principal is not None and not missing(needed, principal.scopes)
+
+        return may_read
 
     def _join(self, listener: FanoutListener, topic: Topic) -> None:
         if topic not in listener.topics:

@@ -166,6 +166,10 @@ class TaskStart:
         context = self._context
         connection = context._connection
         is_running = connection.runner.at_work.get(context._asked) is context
+        if is_running and not handler_run_of(context).is_allowed:
+            # It may still be refused, and is not a task before that is known.
+            connection.loop.call_later(self._tasks.settings.quick, self.start_if_running)
+            return
         # A client that has closed its sending side cannot poll a task.
         if is_running and connection.hears and not context.cancelled:
             self._tasks.spawn(self._try())

@@ -45,6 +45,7 @@ from ..extensions import declares
 from ..registry.entries import ToolEntry
 from ..settings import TaskSettings
 from . import wire
+from .access import is_accessible
 from .admission import DeferredTaskAsker, TaskStart, admit
 from .input_requests import InputCarriers, TaskAsker
 from .records import (
@@ -208,6 +209,12 @@ class Tasks:
         own = sum(each.requestor == requestor for each in self.running.values())
         if len(self.running) >= self.settings.running or own >= self.settings.running_each:
             raise _unavailable(ErrorKind.OVERLOADED)
+        tenancy = self.app.tenancy
+        if tenancy is not None:
+            tenant = context.tenant
+            theirs = sum(each.tenant == tenant for each in self.running.values())
+            if not tenancy.has_task_room(tenant, theirs, self.settings.running):
+                raise _unavailable(ErrorKind.OVERLOADED)
         record = self._new_record(context, form, ttl)
         running = RunningTask(context, record, requestor)
         self.running[record.id] = running  # counted before the first await
@@ -243,7 +250,12 @@ class Tasks:
             updated=now,
             ttl=wanted,
             poll_interval=settings.poll_interval,
+            scopes=self._scopes_of(context.name),
         )
+
+    def _scopes_of(self, tool: str) -> tuple[str, ...]:
+        entry = self.app.tools.get(tool)
+        return () if entry is None or entry.guard is None else tuple(sorted(entry.guard.scopes))
 
     async def _store(self, running: RunningTask, record: TaskRecord) -> TaskRecord:
         await self._runner.begin()
@@ -627,7 +639,9 @@ class Tasks:
             if running is None or running.form != "extension" or running.is_over:
                 continue
             theirs = running.context
-            if theirs._principal_key == context._principal_key:
+            if theirs._principal_key != context._principal_key:
+                continue
+            if not running.record.scopes or is_accessible(running.record, context):
                 found.append(id)
         return found
 

@@ -8,6 +8,8 @@ The rules that live here, and only here:
 * A task is visible in the form it was created in, and to its owner: the principal and tenant of
   the call that created it. For any other caller it does not exist, with the same error text.
                                                                              [SEC-36, SEC-37]
+* A request about a task needs the scopes that the call needed, and those of the tool now: of the
+  credential that it comes with. Without them it is refused, and `tasks/list` leaves the task out.
 * Without authentication the id is the capability, and `tasks/list` shows the tasks of the same
   connection.
 * One invalid response rejects the whole `tasks/update`; nothing is stored, and its question
@@ -49,6 +51,7 @@ from ..extensions import Extension
 from ..handlers.arguments import raw_arguments
 from ..registry.entries import Entry
 from . import wire
+from .access import check_access, is_accessible
 from .input_requests import check_of, method_of
 from .records import InputResponse, TaskRecord, answered, cancelled
 from .result_waiters import NOT_FOUND, ResultWaiter
@@ -157,8 +160,9 @@ async def _list(context: Context, params: Any) -> Any:
     requestor, key = tasks.requestor(context), tasks.cursor_key
     after = None if params.cursor is UNSET else _opened(params.cursor, requestor, key)
     records, cursor = await tasks.records.page(context.tenant or "", requestor, after, _PAGE_TASKS)
+    shown = [each for each in records if is_accessible(each, context)]
     return wire.list_tasks_result(
-        records, None if cursor is None else _signed(cursor, requestor, key), rev
+        shown, None if cursor is None else _signed(cursor, requestor, key), rev
     )
 
 
@@ -174,6 +178,7 @@ async def _found(context: Context, id: str) -> TaskRecord:
     record = await tasks.records.get(context.tenant or "", id)
     if record is None or not _is_visible(record, context):
         raise _not_found()
+    check_access(record, context)
     current = await tasks.fail_if_orphaned(record)
     if current is None:
         raise _not_found()

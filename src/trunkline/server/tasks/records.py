@@ -115,6 +115,8 @@ class TaskRecord(Struct, frozen=True, kw_only=True, omit_defaults=True):
     # Open questions in wire form, and responses the handler has not received yet.
     questions: dict[str, Raw] = {}  # never changed in place
     responses: dict[str, InputResponse] = {}
+    # The scopes that the call needed; a later request about the task needs them too.
+    scopes: tuple[str, ...] = ()
 
     @property
     def is_over(self) -> bool:

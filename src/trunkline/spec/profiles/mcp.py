@@ -11,6 +11,7 @@ Numbers change between revisions:
   is -32602; -32002 is still read, never sent.
 * -32042 exists in 2025-11-25 only. 2026-07-28 forbids sending it; it is still
   read there, so that the log says what an older server meant.
+* 401 and 403 refuse access, in every revision; the specification has no numbers for that.
 * -32020 to -32022 begin in 2026-07-28, which keeps -32020 to -32099 for the
   specification and asks that nothing new be put into -32000 to -32019.
 
@@ -104,12 +105,9 @@ _CASES: Final = (
     Row(-32600, Kind.BATCH_REQUEST_TOO_LARGE, "Batch too large", "transport", http=413),
     Row(-32600, Kind.REQUEST_ID_INVALID, "Invalid request id", "protocol", http=400),
     Row(-32600, Kind.REQUEST_ID_CONFLICT, "Request id already in use", "protocol", http=400),
-    Row(-32600, Kind.UNAUTHORIZED, "Authentication required", "auth", http=401),
     Row(-32600, Kind.AUTHENTICATION_FAILED, "Authentication failed", "auth", http=401),
     Row(-32600, Kind.INVALID_TOKEN, "Invalid token", "auth", http=401),
     Row(-32600, Kind.TOKEN_EXPIRED, "Token expired", "auth", http=401),
-    Row(-32600, Kind.AUTHORIZATION_FAILED, "Authorization failed", "auth", http=403),
-    Row(-32600, Kind.INSUFFICIENT_PERMISSIONS, "Insufficient permissions", "auth", http=403),
     Row(-32600, Kind.ORIGIN_NOT_ALLOWED, "Origin not allowed", "transport", http=403),
     Row(-32602, Kind.TOOL_NOT_FOUND, "Unknown tool", "tool", ref="K-17"),
     Row(-32602, Kind.PROMPT_NOT_FOUND, "Unknown prompt", "prompt", ref="K-18"),
@@ -133,6 +131,15 @@ _CASES: Final = (
     Row(-32603, Kind.SERVICE_UNAVAILABLE, "Service unavailable", "load", "warning", http=503),
 )
 
+# Refusals of access, in every revision. Numbers of their own, outside the range that JSON-RPC
+# reserves and 2026-07-28 closes: over a socket or in a batch there is no HTTP status to tell a
+# refusal from an invalid request.
+_ACCESS: Final = (
+    Row(401, Kind.UNAUTHORIZED, "Authentication required", "auth", http=401),
+    Row(403, Kind.INSUFFICIENT_PERMISSIONS, "Insufficient permissions", "auth", http=403),
+    Row(403, Kind.AUTHORIZATION_FAILED, "Authorization failed", "auth", http=403),
+)
+
 # The members of `data` by symbol, the same in every revision that has the symbol.
 _DATA: Final[dict[str, tuple[str, ...]]] = {
     Kind.RESOURCE_NOT_FOUND: ("uri",),
@@ -141,6 +148,8 @@ _DATA: Final[dict[str, tuple[str, ...]]] = {
     Kind.PROTOCOL_VERSION_MISMATCH: ("supported", "requested"),
     Kind.MISSING_REQUIRED_CLIENT_CAPABILITY: ("requiredCapabilities",),
     Kind.MESSAGE_TOO_LARGE: ("maxSize", "unit"),
+    Kind.UNAUTHORIZED: ("requiredScopes", "missingScopes"),
+    Kind.INSUFFICIENT_PERMISSIONS: ("requiredScopes", "missingScopes"),
     Kind.RATE_LIMITED: ("retryAfterMs",),
     Kind.OVERLOADED: ("retryAfterMs",),
     Kind.SERVICE_UNAVAILABLE: ("retryAfterMs",),
@@ -158,6 +167,7 @@ _RETRY: Final[dict[str, Retry]] = {
     Kind.TASK_NOT_ALLOWED: "fallback",
     Kind.UNAUTHORIZED: "fallback",
     Kind.TOKEN_EXPIRED: "fallback",
+    Kind.INSUFFICIENT_PERMISSIONS: "fallback",
     Kind.TIMEOUT: "retry",
     Kind.RATE_LIMITED: "retry",
     Kind.OVERLOADED: "retry",
@@ -171,6 +181,7 @@ _SECTIONS: Final = (
     (TASKS, _TASKS),
     (ONE_REVISION, _ONE_REVISION),
     (PER_REQUEST, _PER_REQUEST),
+    (ALWAYS, _ACCESS),
     (ALWAYS, _CASES),
 )
 # fmt: on

@@ -9,14 +9,14 @@ from msgspec import Struct, json
 from ...redaction import show
 from .messages import EndpointResponse, OAuthError, error_response
 
-__all__ = ["ENDPOINTS", "Failure", "Failures"]
+__all__ = ["ENDPOINTS", "InjectedFailure", "InjectedFailures"]
 
 ENDPOINTS: Final = (
     *("metadata", "jwks", "authorize", "token", "register", "introspect", "revoke"),
 )
 
 
-class Failure(Struct, frozen=True, kw_only=True):
+class InjectedFailure(Struct, frozen=True, kw_only=True):
     """How an endpoint fails. What is not given stays as usual."""
 
     # An OAuth error, with status 400 unless `status` is given.
@@ -38,7 +38,7 @@ class Failure(Struct, frozen=True, kw_only=True):
 
     def __repr__(self) -> str:
         given = [name for name in self.__struct_fields__ if getattr(self, name)]
-        return f"<Failure: {', '.join(given) or 'none'}>"
+        return f"<InjectedFailure: {', '.join(given) or 'none'}>"
 
     def __rich_repr__(self) -> list[tuple[str, str]]:
         return [("", repr(self))]
@@ -60,13 +60,13 @@ class Failure(Struct, frozen=True, kw_only=True):
         return EndpointResponse(self.status or 200, body or b"", headers)
 
 
-class Failures:
+class InjectedFailures:
     """The failures that wait for requests."""
 
     def __init__(self) -> None:
-        self._waiting: dict[str, list[tuple[Failure, int | None]]] = {}
+        self._waiting: dict[str, list[tuple[InjectedFailure, int | None]]] = {}
 
-    def add(self, endpoint: str, failure: Failure, times: int | None) -> None:
+    def add(self, endpoint: str, failure: InjectedFailure, times: int | None) -> None:
         """Let the next `times` requests to an endpoint fail; None is all of them."""
         if endpoint not in ENDPOINTS:
             raise ValueError(
@@ -80,7 +80,7 @@ class Failures:
         """Forget all failures."""
         self._waiting.clear()
 
-    def take(self, endpoint: str) -> Failure | None:
+    def take(self, endpoint: str) -> InjectedFailure | None:
         """Return how a request fails, if it does."""
         waiting = self._waiting.get(endpoint)
         if not waiting:

@@ -30,7 +30,7 @@ if TYPE_CHECKING:
     from .messages import RecordedRequest
     from .tokens import TokenIssuer
 
-__all__ = ["GRANT_TYPES", "TokenEndpoint"]
+__all__ = ["GRANT_TYPES", "TokenGrants"]
 
 AUTHORIZATION_CODE: Final = "authorization_code"
 REFRESH_TOKEN: Final = "refresh_token"
@@ -76,7 +76,7 @@ class GrantSettings(Protocol):
         ...
 
 
-class TokenEndpoint:
+class TokenGrants:
     """Exchanges grants for tokens."""
 
     def __init__(

@@ -29,8 +29,8 @@ from .client_authentication import ClientAuthentication
 from .clients import AUTH_METHODS, ClientRegistry, OAuthClient, public_keys
 from .consent_page import SERVER_NAME, front_page
 from .dpop_proofs import DpopProofs
-from .failures import Failure, Failures
-from .grants import GRANT_TYPES, TokenEndpoint
+from .failures import InjectedFailure, InjectedFailures
+from .grants import GRANT_TYPES, TokenGrants
 from .listener import EndpointListener
 from .messages import (
     EndpointResponse,
@@ -136,7 +136,7 @@ class AuthorizationServer:
         self._has_documents = metadata_documents
         self._scheme = "http" if tls is None else "https"
         self._listener = EndpointListener(host, port, tls)
-        self._failures = Failures()
+        self._failures = InjectedFailures()
         self._clients = ClientRegistry(uses_documents=metadata_documents)
         self._tokens = TokenIssuer(algorithm, self._now, is_opaque=opaque_tokens)
         self._proofs = DpopProofs(self._now, uses_nonces=dpop_nonces)
@@ -144,7 +144,7 @@ class AuthorizationServer:
         self._authorization.user = user
         self._authorization.approve = approve
         self._authentication = ClientAuthentication(self._clients, self._now)
-        self._grants = TokenEndpoint(self, self._tokens, self._authorization, self._authentication)
+        self._grants = TokenGrants(self, self._tokens, self._authorization, self._authentication)
 
     def __repr__(self) -> str:
         return f"<AuthorizationServer for development only, {self.issuer or 'not started'}>"
@@ -331,7 +331,7 @@ class AuthorizationServer:
         issuer: another issuer in the metadata, or in the authorization response.
         disconnect: close the connection in place of an answer.
         """
-        failure = Failure(
+        failure = InjectedFailure(
             error=error,
             status=status,
             delay=delay,
@@ -467,7 +467,7 @@ class AuthorizationServer:
         self.requests.append(asked)
         if len(self.requests) > _MAX_REQUESTS:
             del self.requests[0]
-        failure = self._failures.take(asked.endpoint) or Failure()
+        failure = self._failures.take(asked.endpoint) or InjectedFailure()
         if failure.delay:
             await asyncio.sleep(failure.delay)
         if failure.disconnect:
@@ -485,7 +485,9 @@ class AuthorizationServer:
         _log.debug("authorization server: %r", asked)
         return response
 
-    async def _respond(self, request: RecordedRequest, failure: Failure) -> EndpointResponse:
+    async def _respond(
+        self, request: RecordedRequest, failure: InjectedFailure
+    ) -> EndpointResponse:
         endpoint = request.endpoint
         methods = _METHODS.get(endpoint, ("GET", "HEAD"))
         if request.method not in methods:

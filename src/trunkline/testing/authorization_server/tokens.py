@@ -19,7 +19,7 @@ from msgspec import Struct
 from ...auth.jose import InvalidSignature, PublicKey, SignedToken, SigningKey, parse_token
 from .messages import OAuthError
 
-__all__ = ["Grant", "IssuedToken", "TokenIssuer"]
+__all__ = ["Grant", "TokenIssuer", "TokenRecord"]
 
 # Kept for introspection and revocation; the oldest give way.
 _MAX_TOKENS: Final = 100_000
@@ -47,7 +47,7 @@ class Grant(Struct, frozen=True, kw_only=True):
         return [("", repr(self))]
 
 
-class IssuedToken(Struct, kw_only=True):
+class TokenRecord(Struct, kw_only=True):
     """A token that was issued; it appears in no repr."""
 
     grant: Grant
@@ -57,7 +57,7 @@ class IssuedToken(Struct, kw_only=True):
     is_used: bool = False
 
     def __repr__(self) -> str:
-        return "<IssuedToken>"
+        return "<TokenRecord>"
 
     def __rich_repr__(self) -> list[tuple[str, str]]:
         return [("", repr(self))]
@@ -72,7 +72,7 @@ class TokenIssuer:
         self._clock = clock
         self._is_opaque = is_opaque
         self._keys = [self._new_key()]
-        self._issued: dict[str, IssuedToken] = {}
+        self._issued: dict[str, TokenRecord] = {}
 
     def rotate(self, *, keep_old: bool) -> None:
         """Sign with a new key. Old keys stay in the set, or are removed."""
@@ -117,7 +117,7 @@ class TokenIssuer:
             claims["cnf"] = {"jkt": grant.dpop_jkt}
         claims = {name: value for name, value in claims.items() if value is not None}
         token = secrets.token_urlsafe(32) if self._is_opaque else self.sign(claims, "at+jwt")
-        self._keep(token, IssuedToken(grant=grant, claims=claims))
+        self._keep(token, TokenRecord(grant=grant, claims=claims))
         return token
 
     def refresh_token(self, grant: Grant, lifetime: float) -> str:
@@ -125,7 +125,7 @@ class TokenIssuer:
         now = int(self._clock())
         token = secrets.token_urlsafe(32)
         claims = {"iat": now, "exp": int(now + lifetime)}
-        self._keep(token, IssuedToken(grant=grant, claims=claims, is_refresh=True))
+        self._keep(token, TokenRecord(grant=grant, claims=claims, is_refresh=True))
         return token
 
     def id_token(self, grant: Grant, lifetime: float) -> str:
@@ -164,7 +164,7 @@ class TokenIssuer:
         found.is_used = True
         return found.grant
 
-    def find(self, token: str) -> IssuedToken | None:
+    def find(self, token: str) -> TokenRecord | None:
         """Return a token that is neither revoked, used nor expired."""
         found = self._issued.get(token)
         if found is None or found.is_revoked or found.is_used:
@@ -205,7 +205,7 @@ class TokenIssuer:
             raise OAuthError("invalid_grant", "the assertion is expired, or not valid yet")
         return found
 
-    def _keep(self, token: str, issued: IssuedToken) -> None:
+    def _keep(self, token: str, issued: TokenRecord) -> None:
         while len(self._issued) >= _MAX_TOKENS:
             del self._issued[next(iter(self._issued))]
         self._issued[token] = issued

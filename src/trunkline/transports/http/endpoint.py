@@ -210,6 +210,8 @@ class Endpoint:
         if authenticator is not None:
             self._documents = authenticator.documents(path)
             self._routes |= dict.fromkeys(self._documents, self._document)
+        # Decides whether an owner may open a session; None without limits of tenants.
+        self.session_check: Callable[[Owner | None], bool] | None = None
         # Set by the listener, if it has one.
         self.upgrade_route: UpgradeRoute | None = None
         self._old_sse: OldSse | None = None
@@ -229,20 +231,29 @@ class Endpoint:
 
     def has_route(self, path: str) -> bool:
         """Return True if something is served at a path."""
-        return path in self._routes
+        return self._route_of(path) is not None
+
+    def _route_of(self, path: str) -> Callable[[HttpRequest, Any, Responder], None] | None:
+        found = self._routes.get(path)
+        if found is None and self.authenticator is not None:
+            return self._mcp if self.authenticator.serves_path(path) else None
+        return found
+
+    def has_session_room(self, owner: Owner | None) -> bool:
+        """Return True if an owner may open a session."""
+        return self.session_check is None or self.session_check(owner)
 
     def is_upgrade(self, request: HttpRequest) -> bool:
         """Return True if a request asks for another protocol that is served at its path."""
         route = self.upgrade_route
-        is_mcp = self._routes.get(request.path) == self._mcp
+        is_mcp = self._route_of(request.path) == self._mcp
         return route is not None and is_mcp and route.takes(request)
 
     # -- admission ---------------------------------------------------------------------------
 
     def admit(self, request: HttpRequest) -> Refusal | None:
         """Decide on a request by its head; None lets it in."""
-        route = self._routes.get(request.path)
-        if route is None:
+        if self._route_of(request.path) is None:
             # Checked first: what a route answers is not for pages that guess names.
             return self.admission.check(request) or Refusal(404, "Not found")
         if request.path in (HEALTH_PATH, READY_PATH):
@@ -298,7 +309,8 @@ class Endpoint:
 
     def handle(self, request: HttpRequest, body: bytes | Oversize, responder: Responder) -> None:
         """Serve a request that was admitted; it is answered through the responder."""
-        self._routes[request.path](request, body, responder)
+        route = self._routes.get(request.path)
+        (route or self._mcp)(request, body, responder)
 
     def refuse(
         self,
@@ -458,6 +470,7 @@ class Endpoint:
     ) -> Exchange:
         status = self.service.handshake_status
         exchange = Exchange(request, responder, session, status, now)
+        exchange.authenticator = self.authenticator
         if owner is not None:
             exchange.owner, exchange.expires_at = owner, owner.expires_at
         if self._has_cors:
@@ -481,6 +494,7 @@ class Endpoint:
             return
         status = self.service.per_request_status
         exchange = Exchange(request, responder, carrier, status, self._clock())
+        exchange.authenticator = self.authenticator
         if owner is not None:
             exchange.owner, exchange.expires_at = owner, owner.expires_at
         if self._has_cors:
@@ -507,7 +521,7 @@ class Endpoint:
                 self._single(request, body, responder, owner, client)
             return
         now = self._clock()
-        session = self.sessions.new(owner, now)
+        session = self.sessions.new(owner, now) if self.has_session_room(owner) else None
         if session is None:
             headers: Headers = ((b"retry-after", b"10"),)
             self.refuse(responder, Refusal(503, "Too many sessions", headers), request)

@@ -9,6 +9,9 @@ The rules that live here, and only here:
 
 * A request is answered with one JSON object, unless another message precedes the answer, the
   answer takes longer than `HttpLimits.stream_after`, or the client accepts event streams only.
+* An error that names the scopes of an operation has the status 403 and a challenge with these
+  scopes, or 401 for an anonymous caller. In a batch, and in a stream that was begun, it is an
+  error like any other.     [MCP 2026-07-28, basic/authorization#scope-challenge-handling]
 * What carries no request is answered with 202 and no body.
                                           [MCP 2025-11-25, basic/transports#sending-messages]
 * Where streams can be resumed, each event has an id that names its stream. Since 2025-11-25 a
@@ -31,7 +34,7 @@ from ...jsonrpc.sse import encode_event
 if TYPE_CHECKING:
     from ...errors import InvalidMessage
     from ...jsonrpc.messages import ErrorObject
-    from .gate.authentication import Owner
+    from .gate.authentication import Authenticator, Owner
     from .request import HttpRequest
 
 __all__ = ["EVENT_STREAM", "JSON", "Carrier", "Exchange", "Headers", "Responder", "accepted_types"]
@@ -177,6 +180,7 @@ class Exchange:
         "_touched",
         "accepts_events",
         "accepts_json",
+        "authenticator",
         "began",
         "carrier",
         "expires_at",
@@ -210,6 +214,8 @@ class Exchange:
         found = _ACCEPTED.get(accept) if accept is not None else None
         self.accepts_json, self.accepts_events = found or accepted_types(accept)
         self.began = now
+        # Makes the challenges of refusals; None without authentication.
+        self.authenticator: Authenticator | None = None
         # The authenticated client that sent the request.
         self.owner: Owner | None = None
         # When the credential ends that the stream was opened or resumed with, as Unix time.
@@ -270,12 +276,15 @@ class Exchange:
                 self.responder.end()
         elif self._state == _OPEN:
             status = self.status or (200 if error is None else self.status_of(error))
+            challenge: Headers = ()
+            if self.authenticator is not None and error is not None:
+                status, challenge = self._refused(self.authenticator, status, error)
             if self.responder is None:
                 pass
             elif self.accepts_json or status != 200:
                 headers = JSON_HEADERS
-                if self.extra_headers:
-                    headers += self.extra_headers
+                if self.extra_headers or challenge:
+                    headers += self.extra_headers + challenge
                 if self.session_id is not None and error is None:
                     headers += ((b"mcp-session-id", self.session_id),)
                 if status in (429, 503):
@@ -288,6 +297,19 @@ class Exchange:
                     headers += ((b"mcp-session-id", self.session_id),)
                 self.responder.respond(200, event_of(frame), headers)
         self._end()
+
+    def _refused(
+        self, authenticator: Authenticator, status: int, error: ErrorObject | InvalidMessage
+    ) -> tuple[int, Headers]:
+        """Return the status of an error, and its challenge if it is a refusal of access."""
+        owner, data = self.owner, getattr(error, "data", None)
+        scopes = data.get("requiredScopes") if isinstance(data, dict) else None
+        if isinstance(scopes, list) and scopes:
+            named = frozenset(each for each in scopes if isinstance(each, str))
+            return 401 if owner is None else 403, authenticator.insufficient(named, owner)
+        if status == 401 and owner is None:
+            return status, authenticator.insufficient(frozenset(), None)
+        return status, ()
 
     def settle(self) -> None:
         """End an exchange without an answer: it carried no request, or they were cancelled."""

@@ -236,7 +236,7 @@ class OldSse:
         if not endpoint.service.is_ready:
             endpoint.refuse(responder, endpoint.STOPPING, request)
             return
-        if not endpoint.sessions.reserve():
+        if not endpoint.has_session_room(owner) or not endpoint.sessions.reserve():
             headers: Headers = ((b"retry-after", b"10"),)
             endpoint.refuse(responder, Refusal(503, "Too many sessions", headers), request)
             return

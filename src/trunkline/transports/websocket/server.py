@@ -205,6 +205,10 @@ class WebSocketRoute:
         if not endpoint.service.is_ready or server.is_stopping:
             endpoint.refuse(responder, _STOPPING, request)
             return
+        if not endpoint.has_session_room(owner):
+            headers = ((b"retry-after", b"10"),)
+            endpoint.refuse(responder, Refusal(503, "Too many sessions", headers), request)
+            return
         wait: Callable[[], float | None] | None = None
         if endpoint.settings.rate is not None:
 

@@ -12,9 +12,10 @@ from typing import Any
 import pytest
 from msgspec.structs import replace
 
+from tests.auth_scene import Scene, scene
 from tests.cases import for_each
-from tests.unit.auth.client.scene import Scene, scene
 from trunkline.auth import (
+    Bearer,
     ClientCredentials,
     FileTokens,
     SigningKey,
@@ -516,3 +517,94 @@ def test_a_stored_token_does_not_replace_a_key_that_was_given(tmp_path: Path) ->
         assert len(where.forms()) == 2
 
     run(work, dpop=True)
+
+
+# -- scopes ------------------------------------------------------------------------------------
+
+
+def challenge(scope: str) -> list[tuple[bytes, bytes]]:
+    text = f'Bearer error="insufficient_scope", scope="{scope}"'
+    return [(b"www-authenticate", text.encode())]
+
+
+def test_missing_scopes_are_asked_for_beside_the_others_and_not_twice() -> None:
+    async def work(where: Scene) -> None:
+        where.login.client("reports", client_secret=CANARY)
+        auth = Watched("reports", client_secret=CANARY, scopes=["files:read"])
+        async with where.client(auth) as client:
+            await client.call_tool("subject")
+            session = auth.session
+            sent = session.headers("POST", where.url)
+            assert await session.refused("POST", where.url, 403, challenge("files:write"), sent)
+            assert [form["scope"] for form in where.forms()] == [
+                *("files:read", "files:read files:write"),
+            ]
+            assert (await client.call_tool("subject")).text == "reports files:read files:write"
+            sent = session.headers("POST", where.url)
+            with pytest.raises(AuthorizationFailed, match="'files:write'") as caught:
+                await session.refused("POST", where.url, 403, challenge("files:write"), sent)
+            assert caught.value.error == "insufficient_scope"
+            assert len(where.forms()) == 2
+            # Without a challenge, status 403 is not about scopes.
+            assert not await session.refused("POST", where.url, 403, [], sent)
+
+    run(work)
+
+
+def test_a_server_that_asks_for_ever_more_scopes_is_followed_three_times() -> None:
+    async def work(where: Scene) -> None:
+        where.login.client("reports", client_secret=CANARY)
+        auth = Watched("reports", client_secret=CANARY)
+        async with where.client(auth) as client:
+            await client.call_tool("subject")
+            with pytest.raises(AuthorizationFailed, match="did not grant"):
+                for number in range(10):
+                    sent = auth.session.headers("POST", where.url)
+                    wanted = challenge(f"scope-{number}")
+                    await auth.session.refused("POST", where.url, 403, wanted, sent)
+            assert len(where.forms()) == 4
+
+    run(work, scopes=())
+
+
+# -- secrets -----------------------------------------------------------------------------------
+
+
+def test_no_secret_is_logged(caplog: pytest.LogCaptureFixture) -> None:
+    caplog.set_level("DEBUG")
+
+    async def work(where: Scene) -> None:
+        key = SigningKey.generate()
+        where.login.client("reports", client_secret=CANARY)
+        where.login.trust(PLATFORM, key)
+        given = assertion(key, where.login.issuer)
+        basic = ClientCredentials("reports", client_secret=CANARY)
+        for auth in (basic, WorkloadIdentity(given), Bearer(where.login.issue(audience=where.url))):
+            async with where.client(auth) as client:
+                await client.call_tool("subject")
+                assert CANARY not in f"{client!r} {auth!r}"
+        assert CANARY not in caplog.text
+        assert given not in caplog.text
+        assert "eyJ" not in caplog.text  # as every signed token begins
+
+    run(work)
+
+
+def test_a_rotated_token_file_is_used_after_a_refusal(tmp_path: Path) -> None:
+    async def work(where: Scene) -> None:
+        path = tmp_path / "token"
+        path.write_text("not.a.token")
+        auth = Bearer(file=path)
+        with pytest.raises(AuthorizationFailed, match="refused the bearer token"):
+            await subject(where, auth)
+
+        def rotating() -> str:
+            found = path.read_text()
+            path.write_text(where.login.issue(subject="ann", audience=where.url))
+            return found
+
+        # The first token is refused, and the second is read for the same request.
+        path.write_text(where.login.issue(audience="https://elsewhere.example.org"))
+        assert (await subject(where, Bearer(rotating))).startswith("ann")
+
+    run(work)

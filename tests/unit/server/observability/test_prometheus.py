@@ -215,6 +215,7 @@ def _ended(*, seconds: float = 0.5, tool: str | None = None) -> Any:
         error_type=None,
         revision=None,
         network_transport=None,
+        tenant_label="",
         seconds=seconds,
     )
 

@@ -142,6 +142,8 @@ class OAuthSession:
             if login is not None and login.has_ended and login.refresh_token is not None:
                 async with self._step(failures):
                     await self._refresh(login)
+            elif login is None or not login.access_token:
+                self._share_failure(failures)
 
     async def refused(
         self, method: str, url: str, status: int, headers: list[tuple[bytes, bytes]], sent: bytes
@@ -179,8 +181,7 @@ class OAuthSession:
     @asynccontextmanager
     async def _step(self, failures: int) -> AsyncIterator[None]:
         """Let requests wait; `failures` is how many there were when this one began to wait."""
-        if self._failures != failures and (failure := self._failure) is not None:
-            raise AuthorizationFailed(failure.reason, step=failure.step, error=failure.error)
+        self._share_failure(failures)
         self._is_busy = True
         try:
             yield
@@ -190,6 +191,11 @@ class OAuthSession:
             raise
         finally:
             self._is_busy = False
+
+    def _share_failure(self, failures: int) -> None:
+        """Raise the failure of a login that was waited for."""
+        if self._failures != failures and (failure := self._failure) is not None:
+            raise AuthorizationFailed(failure.reason, step=failure.step, error=failure.error)
 
     def _challenge(self, headers: list[tuple[bytes, bytes]]) -> Challenge | None:
         values = [value.decode("latin-1") for name, value in headers if name == b"www-authenticate"]
@@ -208,6 +214,14 @@ class OAuthSession:
                 error=_error(challenge),
             )
 
+    def _check_row(self, challenge: Challenge | None) -> None:
+        if self._in_a_row >= MAX_IN_A_ROW:
+            raise AuthorizationFailed(
+                f"{MAX_IN_A_ROW} logins in a row brought no token that the server accepts",
+                step="scope" if _error(challenge) == "insufficient_scope" else "request",
+                error=_error(challenge),
+            )
+
     async def _step_up(self, challenge: Challenge) -> None:
         login = self._login
         asked = frozenset[str]() if login is None else frozenset(login.scopes)
@@ -219,6 +233,7 @@ class OAuthSession:
                 step="scope",
                 error="insufficient_scope",
             )
+        self._check_row(challenge)
         self._step_ups += 1
         server = await self._discovery.server(challenge)
         self._drop_foreign(server)
@@ -341,12 +356,7 @@ class OAuthSession:
             raise AuthorizationFailed(
                 "a login of the user is needed", step="authorization", error=_error(challenge)
             )
-        if self._in_a_row >= MAX_IN_A_ROW:
-            raise AuthorizationFailed(
-                f"{MAX_IN_A_ROW} logins in a row brought no token that the server accepts",
-                step="request",
-                error=_error(challenge),
-            )
+        self._check_row(challenge)
         before = self._login
         async with self._settings.logins.hold(self._key):
             stored = await self._load()

@@ -178,6 +178,10 @@ class Admission:
         forwarding = None if self._proxies is None else self._proxies.read(request)
         return request.client if forwarding is None else forwarding.client
 
+    def is_from_proxy(self, request: HttpRequest) -> bool:
+        """Return True if a request comes from a trusted proxy."""
+        return self._proxies is not None and self._proxies.read(request) is not None
+
     def scheme_of(self, request: HttpRequest) -> str:
         """Return the scheme that the client used: `http` or `https`."""
         forwarding = None if self._proxies is None else self._proxies.read(request)

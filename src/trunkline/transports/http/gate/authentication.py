@@ -70,6 +70,10 @@ class Authenticator(Protocol):
         """Return JSON documents to serve beside MCP at `path`, by their own path."""
         ...
 
+    def serves_path(self, path: str) -> bool:
+        """Return True if a path other than that of MCP is one of a tenant."""
+        ...
+
     def insufficient(self, scopes: frozenset[str], owner: Owner | None) -> Headers:
         """Return the headers of a 403 that names the scopes of an operation."""
         ...

@@ -1,0 +1,179 @@
+"""Audit: one structured event for each request of an authenticated caller.
+
+    AuthSettings(verifiers=[...], audit=JsonLinesAudit("audit.jsonl"))
+
+The rules that live here, and only here:
+
+* An event says who asked for what, when, and how it ended. It has no arguments, no results and no
+  credentials.
+* Events are written in the order in which requests end, by a thread: neither a slow disk nor a full
+  one delays a request. Beyond 10,000 events that wait, further ones are dropped and counted, and
+  the next line that is written has their number.
+"""
+
+from __future__ import annotations
+
+import atexit
+import logging
+import os
+import threading
+from collections import deque
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import IO, Any, Final
+
+from msgspec import Struct
+from msgspec.json import Encoder
+
+from ...redaction import show
+
+__all__ = ["AuditEvent", "JsonLinesAudit"]
+
+_log: Final = logging.getLogger("trunkline.auth")
+
+# Events that wait to be written: some megabytes.
+MAX_WAITING_EVENTS: Final = 10_000
+# Seconds that `close` waits for the events that are left.
+_CLOSE_TIMEOUT_S: Final = 5.0
+
+_encode: Final = Encoder().encode
+
+
+class AuditEvent(Struct, frozen=True, kw_only=True, omit_defaults=True):
+    """A request of an authenticated caller, when it has ended."""
+
+    # Unix time in seconds, of the end, and how long it took.
+    time: float
+    seconds: float
+    # Who: as the credential says, and the digest that everything of the principal is bound to.
+    issuer: str = ""
+    subject: str = ""
+    client_id: str = ""
+    tenant: str | None = None
+    principal_key: str = ""
+    # What: the method, and the registered tool, prompt or resource that it named.
+    method: str
+    name: str = ""
+    # How it ended: "ok", "error", "refused" or "cancelled"; of an error its code. A tool that ran
+    # and failed is "error" without a code.
+    outcome: str
+    code: int | None = None
+    # Where: the id of the request, the transport, and the address of the client if it is known.
+    request_id: str | int | None = None
+    transport: str = ""
+    address: str = ""
+
+    def __repr__(self) -> str:
+        who = show(self.subject or self.client_id)
+        return f"<AuditEvent: {show(self.method)} {show(self.name)} of {who}, {self.outcome}>"
+
+    def __rich_repr__(self) -> list[tuple[str, str]]:
+        return [("", repr(self))]
+
+
+class JsonLinesAudit:
+    """Writes audit events to a file, one line of JSON each.
+
+    The file is opened for appending, with permissions for its owner alone. `close` writes what is
+    left; it is called at exit too.
+    """
+
+    def __init__(self, path: str | os.PathLike[str]) -> None:
+        self.path = Path(path)
+        # Events that were not written, since there were too many or the file cannot be written.
+        self.dropped = 0
+        self._waiting: deque[AuditEvent] = deque()
+        self._wake = threading.Condition()
+        self._is_closed = False
+        self._has_failed = False
+        self._thread: threading.Thread | None = None
+        self._file: IO[bytes] | None = self._open()
+
+    def __repr__(self) -> str:
+        return f"<JsonLinesAudit {show(str(self.path))}>"
+
+    def _open(self) -> IO[bytes]:
+        descriptor = os.open(self.path, os.O_WRONLY | os.O_APPEND | os.O_CREAT, 0o600)
+        return os.fdopen(descriptor, "ab", buffering=0)
+
+    def __call__(self, event: AuditEvent) -> None:
+        """Take an event; it is written soon."""
+        with self._wake:
+            if self._is_closed or len(self._waiting) >= MAX_WAITING_EVENTS:
+                self.dropped += 1
+                return
+            self._waiting.append(event)
+            if self._thread is None:
+                # Not before: a server may fork its workers after it was made.
+                self._thread = threading.Thread(
+                    target=self._run, name="trunkline-audit", daemon=True
+                )
+                self._thread.start()
+                atexit.register(self.close)
+            self._wake.notify()
+
+    def flush(self, timeout: float = _CLOSE_TIMEOUT_S) -> bool:
+        """Wait until what was taken is written; return False if it takes longer."""
+        with self._wake:
+            return self._wake.wait_for(lambda: not self._waiting, timeout)
+
+    def close(self) -> None:
+        """Write what is left, and close the file."""
+        self.flush()
+        with self._wake:
+            self._is_closed = True
+            self._wake.notify_all()
+            thread, self._thread = self._thread, None
+        if thread is not None:
+            thread.join(_CLOSE_TIMEOUT_S)
+            atexit.unregister(self.close)
+        file, self._file = self._file, None
+        if file is not None:
+            file.close()
+
+    def _run(self) -> None:
+        told = 0
+        while True:
+            with self._wake:
+                self._wake.wait_for(lambda: self._waiting or self._is_closed)
+                events = list(self._waiting)
+                if not events:
+                    return
+                dropped, told = self.dropped - told, self.dropped
+            data = b"".join(map(_line, events))
+            if dropped:
+                data = _encode({"time": _moment(events[0].time), "dropped": dropped}) + b"\n" + data
+            self._write(data, len(events))
+            with self._wake:
+                for _ in events:
+                    self._waiting.popleft()
+                self._wake.notify_all()
+
+    def _write(self, data: bytes, count: int) -> None:
+        try:
+            if self._file is None:
+                raise OSError("it is closed")
+            rest = memoryview(data)
+            while rest:
+                rest = rest[self._file.write(rest) :]
+        except OSError as error:
+            self.dropped += count
+            if not self._has_failed:
+                self._has_failed = True
+                _log.error("audit events cannot be written to %s: %s", show(str(self.path)), error)
+        else:
+            self._has_failed = False
+
+
+def _line(event: AuditEvent) -> bytes:
+    fields: dict[str, Any] = {"time": _moment(event.time)}
+    for name in event.__struct_fields__[1:]:
+        value = getattr(event, name)
+        if value not in (None, ""):
+            fields[name] = round(value, 6) if name == "seconds" else value
+    return _encode(fields) + b"\n"
+
+
+def _moment(seconds: float) -> str:
+    text = datetime.fromtimestamp(seconds, UTC).isoformat(timespec="milliseconds")
+    return text.replace("+00:00", "Z")

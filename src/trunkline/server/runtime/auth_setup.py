@@ -1,0 +1,40 @@
+"""What `auth=` of a listener means for the whole server: its tenants, and the audit of requests."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from ...auth.server.settings import settings_of
+
+if TYPE_CHECKING:
+    from ..core import ServerCore
+
+__all__ = ["use_auth"]
+
+
+def use_auth(core: ServerCore, auth: object) -> None:
+    """Use the tenants and the audit hook of `auth=`, on connections that are opened from now on.
+
+    Raises:
+        TypeError: it is not a verifier, a function or settings.
+        ValueError: another listener of the server has other tenants.
+    """
+    settings = settings_of(auth)
+    tenants = settings.tenants
+    if tenants is not None and core.tenancy is None:
+        # Imported here, as below: most servers have no tenants.
+        from ..access.tenancy import Tenancy
+        from ..access.tool_sets import ToolSets
+        from ..observability.tenant_log import enable_tenant_log
+
+        core.tenancy = Tenancy(core, tenants)
+        if tenants.has_tool_sets:
+            core.tool_sets = ToolSets(tenants.tools, tenants.default_tools)
+            core.forget_lists()
+        enable_tenant_log(core)
+    elif tenants is not None and core.tenancy is not None and core.tenancy.settings != tenants:
+        raise ValueError("the listeners of a server have the same tenants: give both the same")
+    if settings.audit is not None:
+        from ..observability.audit import enable_audit
+
+        enable_audit(core, settings.audit)

@@ -1,0 +1,42 @@
+"""Access to tasks: a request about a task needs what the call of its tool needs."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from ...errors import RequestError
+from ...spec.error_kinds import ErrorKind
+from .result_waiters import NOT_FOUND
+
+if TYPE_CHECKING:
+    from ..context import Context
+    from .records import TaskRecord
+
+__all__ = ["check_access", "is_accessible"]
+
+
+def check_access(record: TaskRecord, context: Context) -> None:
+    """Raise RequestError if the caller may not use the tool of a task any more."""
+    core = context._connection.core
+    entry = core.tools.get(record.tool)
+    guard = None if entry is None else entry.guard
+    if guard is None and not record.scopes and core.tool_sets is None:
+        return
+    # Imported here: most servers have no guards.
+    from ..access.decisions import check_scopes, is_visible
+    from ..access.guard import Guard, joined
+
+    if entry is not None and not is_visible(entry, context):
+        raise RequestError(ErrorKind.TASK_NOT_FOUND, NOT_FOUND)
+    needed = joined(Guard(frozenset(record.scopes)), guard)
+    if needed is not None:
+        check_scopes(needed, context)
+
+
+def is_accessible(record: TaskRecord, context: Context) -> bool:
+    """Return True if the caller may use the tool of a task."""
+    try:
+        check_access(record, context)
+    except RequestError:
+        return False
+    return True

@@ -1,0 +1,423 @@
+"""Logging in and out from the command line, and what other verbs do with a login."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+import time
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any, NamedTuple
+from urllib.error import HTTPError
+from urllib.request import HTTPRedirectHandler, build_opener
+
+import pytest
+
+from tests.auth_scene import Scene, hosted
+from trunkline.auth import FileTokens
+from trunkline.auth.client.token_store import StoredLogin
+from trunkline.cli.connect import target
+
+CANARY = "CANARY-0be7"
+WAIT = 60
+TRUNKLINE = [sys.executable, "-m", "trunkline"]
+# A browser whose user consents at once.
+BROWSER = "import sys, urllib.request; urllib.request.urlopen(sys.argv[1]).read()"
+
+
+class Ran(NamedTuple):
+    """How a command ended, and what it wrote."""
+
+    status: int
+    out: str
+    err: str
+
+
+class Desk:
+    """A user at a machine: a home, and a browser."""
+
+    def __init__(self, home: Path) -> None:
+        script = home / "browser"
+        script.write_text(f"#!/bin/sh\nexec {sys.executable} -c '{BROWSER}' \"$1\"\n")
+        script.chmod(0o755)
+        self.state = home / "state"
+        self.environment = {
+            **{name: value for name, value in os.environ.items() if name != "XDG_STATE_HOME"},
+            "HOME": str(home),
+            "XDG_STATE_HOME": str(self.state),
+            "BROWSER": f"{script} %s",
+            "NO_COLOR": "1",
+        }
+
+    @property
+    def tokens(self) -> FileTokens:
+        return FileTokens(self.state / "trunkline" / "tokens")
+
+    @property
+    def login(self) -> StoredLogin:
+        (found,) = self.tokens.records()
+        assert isinstance(found, bytes)
+        login = StoredLogin.decode(found)
+        assert login is not None
+        return login
+
+    def start(self, *words: str, **more: str) -> subprocess.Popen[str]:
+        return subprocess.Popen(
+            [*TRUNKLINE, *words],
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            text=True,
+            env={**self.environment, **more},
+        )
+
+    def run(self, *words: str, given: str = "", **more: str) -> Ran:
+        process = self.start(*words, **more)
+        out, err = process.communicate(given, timeout=WAIT)
+        return Ran(process.returncode, out, err)
+
+
+@pytest.fixture
+def desk(tmp_path: Path) -> Desk:
+    return Desk(tmp_path)
+
+
+@pytest.fixture(scope="module")
+def where() -> Iterator[Scene]:
+    with hosted(default_scopes=["files:read"]) as found:
+        yield found
+
+
+def secrets_of(login: StoredLogin) -> list[str]:
+    given = (login.access_token, login.refresh_token, login.client_secret, login.dpop_key)
+    return [each for each in given if each]
+
+
+def test_a_login_is_used_by_every_verb_and_ends_with_logout(desk: Desk, where: Scene) -> None:
+    refused = desk.run("call", where.url, "subject")
+    assert refused.status == 1
+    assert refused.err == (
+        f"trunkline call: {where.url} asks for a login\n  log in: trunkline login {where.url}\n"
+    )
+    made = desk.run("login", where.url, "--scope", "files:write")
+    assert made.status == 0, made.err
+    assert "log in in the browser" in made.err
+    login = desk.login
+    secrets = secrets_of(login)
+    assert len(secrets) >= 2
+
+    initialize = {
+        "jsonrpc": "2.0",
+        "id": 1,
+        "method": "initialize",
+        "params": {
+            "protocolVersion": "2025-11-25",
+            "capabilities": {},
+            "clientInfo": {"name": "test", "version": "1"},
+        },
+    }
+    trace = desk.state / "trace.jsonl"
+    runs = [
+        desk.run("call", where.url, "subject", "--trace", str(trace)),
+        desk.run("list", where.url),
+        desk.run("read", where.url, "note://one"),
+        desk.run("prompt", where.url, "greeting"),
+        desk.run("ping", where.url),
+        desk.run("diff", where.url, where.url),
+        desk.run(
+            *("proxy", "--record", str(desk.state / "record.jsonl"), where.url),
+            given=f"{json.dumps(initialize)}\n",
+        ),
+        desk.run("auth", "status"),
+        desk.run("auth", "status", "--json"),
+    ]
+    assert [each.status for each in runs] == [0] * len(runs), runs
+    assert runs[0].out == "user files:write\n"
+    assert '"name":"files"' in runs[6].out
+    ended = desk.run("logout", where.url)
+    assert ended == Ran(0, "", "trunkline logout: logged out\n")
+    revoked = [each for each in where.login.requests if each.endpoint == "revoke"]
+    assert [each.parameters["token_type_hint"] for each in revoked[-2:]] == [
+        *("refresh_token", "access_token"),
+    ]
+    assert list(desk.tokens.records()) == []
+    assert desk.run("ping", where.url).status == 1
+    again = desk.run("logout", where.url)
+    assert again.status == 2
+    assert "there is no login for" in again.err
+
+    written = "".join(each.out + each.err for each in (made, ended, *runs))
+    recorded = trace.read_text() + (desk.state / "record.jsonl").read_text()
+    assert "files" in recorded
+    for secret in secrets:
+        assert secret not in written + recorded
+
+
+def test_the_status_shows_what_names_a_login_and_no_secret(desk: Desk) -> None:
+    login = StoredLogin(
+        server="https://mcp.example.org/mcp",
+        issuer="https://login.example.org\x1b[2J",
+        resource="https://mcp.example.org/mcp",
+        client_id="cli",
+        client_secret=f"{CANARY}-secret",
+        access_token=f"{CANARY}-access",
+        refresh_token=f"{CANARY}-refresh",
+        dpop_key=f"{CANARY}-key",
+        expires_at=time.time() + 7300,
+        scopes=["files:read"],
+    )
+    ended = StoredLogin(
+        server="https://other.example.org/mcp",
+        issuer="https://login.example.org",
+        resource="https://other.example.org/mcp",
+        client_id="cli",
+        access_token=f"{CANARY}-access",
+        expires_at=time.time() - 200,
+    )
+    desk.tokens.store("one", login.encode())
+    desk.tokens.store("two", ended.encode())
+    desk.tokens.store("three", ended.without_tokens().encode())
+    desk.tokens.store("four", b"not a record")
+    shown = desk.run("auth", "status")
+    assert shown.status == 0
+    assert "server:        https://mcp.example.org/mcp\n" in shown.out
+    assert "\x1b" not in shown.out
+    assert "access ends:   in 2 h\n" in shown.out
+    assert "bound to key:  yes\n" in shown.out
+    assert ", 3 min ago\n" in shown.out
+    assert "no: log in again" in shown.out
+    document = json.loads(desk.run("auth", "status", "--json").out)
+    assert document["format"] == "trunkline.auth-status/1"
+    assert [each["server"] for each in document["logins"]] == [login.server, ended.server]
+    assert document["logins"][0].keys() == {
+        *("server", "issuer", "client_id", "scopes", "expires_at"),
+        *("is_expired", "is_refreshable", "is_bound_to_key"),
+    }
+    one = desk.run("auth", "status", "https://OTHER.example.org:443/mcp", "--json")
+    assert [each["server"] for each in json.loads(one.out)["logins"]] == [ended.server]
+    assert CANARY not in shown.out + shown.err + json.dumps(document) + one.out
+
+
+def test_the_status_without_logins_and_with_a_file_that_others_can_read(desk: Desk) -> None:
+    assert desk.run("auth", "status") == Ran(1, "no logins are kept\n", "")
+    desk.tokens.store("one", b"{}")
+    next(Path(desk.tokens.path).glob("*.json")).chmod(0o644)
+    shown = desk.run("auth", "status")
+    assert shown.status == 1
+    assert "chmod 600" in shown.err
+
+
+def test_a_login_that_others_can_read_is_not_used(desk: Desk, where: Scene) -> None:
+    assert desk.run("login", where.url).status == 0
+    next(Path(desk.tokens.path).glob("*.json")).chmod(0o644)
+    used = desk.run("ping", where.url)
+    assert used.status != 0
+    assert "chmod 600" in used.err
+    assert "Traceback" not in used.err
+
+
+class Unfollowed(HTTPRedirectHandler):
+    def redirect_request(self, *_: Any) -> None:
+        return None
+
+
+def visited(url: str) -> str:
+    """Return where the browser of a user who consents is sent to."""
+    try:
+        build_opener(Unfollowed).open(url, timeout=WAIT)
+    except HTTPError as answer:
+        return str(answer.headers["location"])
+    raise AssertionError("no redirect")
+
+
+def test_without_a_browser_the_address_is_pasted(desk: Desk, where: Scene) -> None:
+    process = desk.start("login", where.url, "--no-browser")
+    assert process.stderr is not None
+    assert process.stdin is not None
+    assert "visit this address" in process.stderr.readline()
+    sent_to = visited(process.stderr.readline().strip())
+    out, err = process.communicate(f"{sent_to}\n", timeout=WAIT)
+    assert process.returncode == 0, err
+    assert out.startswith("logged in\n")
+    for secret in secrets_of(desk.login):
+        assert secret not in out + err
+
+
+@pytest.mark.parametrize(
+    "pasted", ["\n", "http://127.0.0.1/callback?code=abc&state=wrong\n", "x\n"]
+)
+def test_a_login_that_fails_leaves_the_old_one(desk: Desk, where: Scene, pasted: str) -> None:
+    assert desk.run("login", where.url).status == 0
+    before = desk.login
+    shown = desk.run("login", where.url, "--no-browser", given=pasted)
+    assert shown.status == 1
+    assert shown.err.splitlines()[-1].startswith("trunkline login: authorization: ")
+    assert desk.login == before
+    assert desk.run("ping", where.url).status == 0
+
+
+def test_a_user_that_declines_is_reported(desk: Desk) -> None:
+    with hosted(approve=False) as where:
+        shown = desk.run("login", where.url)
+        assert shown.status == 1
+        assert "access_denied" in shown.err
+        assert list(desk.tokens.records()) == []
+
+
+def test_a_second_login_uses_the_same_client(desk: Desk, where: Scene) -> None:
+    assert desk.run("login", where.url).status == 0
+    client_id = desk.login.client_id
+    assert desk.run("login", where.url).status == 0
+    assert desk.login.client_id == client_id
+
+
+def test_a_client_secret_comes_from_a_variable_and_is_kept_for_refreshes(desk: Desk) -> None:
+    with hosted(access_lifetime=1) as where:
+        where.login.client("cli", client_secret=CANARY, redirect_uris=["http://127.0.0.1/callback"])
+        words = ("login", where.url, "--client-id", "cli")
+        missing = desk.run(*words, "--client-secret-env", "SECRET")
+        assert missing.status == 2
+        made = desk.run(*words, "--client-secret-env", "SECRET", SECRET=CANARY)
+        assert made.status == 0, made.err
+        time.sleep(1)  # the token has ended
+        used = desk.run("call", where.url, "subject")
+        assert used.status == 0, used.err
+        assert where.forms("refresh_token")
+        status = desk.run("auth", "status", "--json")
+        ended = desk.run("logout", where.url)
+        assert ended.status == 0, ended.err
+        for ran in (made, used, status, ended):
+            assert CANARY not in ran.out + ran.err
+
+
+def test_secrets_are_not_taken_from_the_command_line(desk: Desk) -> None:
+    shown = desk.run("login", "https://mcp.example.org/", "--client-secret", CANARY)
+    assert shown.status == 2
+    assert CANARY not in shown.err
+    prompt = desk.run(
+        "login", "https://mcp.example.org/", "--client-id", "x", "--client-secret-prompt"
+    )
+    assert prompt.status == 2
+    assert "needs a terminal" in prompt.err
+
+
+@pytest.mark.parametrize(
+    ("words", "text"),
+    [
+        (["tcp://localhost:9000"], "is not the URL of a server"),
+        (["http://mcp.example.org/mcp"], "is not encrypted"),
+        (["https://mcp.example.org/mcp", "--client-secret-env", "X"], "needs --client-id"),
+        (["https://mcp.example.org/mcp", "--client-metadata-url", "http://x/y"], "https"),
+        (["https://mcp.example.org/mcp", "--timeout", "0"], "above 0"),
+        (["https://mcp.example.org/mcp", "--issuer", "https://login.example.org"], "client-id"),
+    ],
+)
+def test_wrong_usage_of_login(desk: Desk, words: list[str], text: str) -> None:
+    shown = desk.run("login", *words)
+    assert shown.status == 2
+    assert text in shown.err
+    assert "Traceback" not in shown.err
+
+
+def test_a_server_that_asks_for_nothing_has_no_login(desk: Desk, tmp_path: Path) -> None:
+    from tests.auth_scene import hosted_openly
+
+    with hosted_openly() as url:
+        shown = desk.run("login", url)
+        assert shown.status == 1
+        assert list(desk.tokens.records()) == []
+
+
+def test_an_unreachable_server_is_status_3(desk: Desk) -> None:
+    shown = desk.run("login", "http://127.0.0.1:9/mcp")
+    assert shown.status == 3
+    assert "Traceback" not in shown.err
+
+
+def test_processes_that_share_a_login_refresh_it_once(desk: Desk) -> None:
+    with hosted(access_lifetime=3600) as where:
+        assert desk.run("login", where.url).status == 0
+        login = desk.login
+        login.expires_at = login.renew_at = time.time() - 10
+        desk.tokens.store(where.url, login.encode())
+        running = [desk.start("call", where.url, "subject") for _ in range(4)]
+        ran = [each.communicate(timeout=WAIT) for each in running]
+        assert [each.returncode for each in running] == [0] * 4, ran
+        assert len(where.forms("refresh_token")) == 1
+        assert desk.login.refresh_token != login.refresh_token
+        assert desk.login.refresh_token is not None
+
+
+def test_a_login_that_cannot_be_refreshed_names_the_verb(desk: Desk) -> None:
+    with hosted() as where:
+        assert desk.run("login", where.url).status == 0
+        login = desk.login
+        assert login.refresh_token is not None
+        where.login.revoke(login.refresh_token)
+        login.expires_at = login.renew_at = time.time() - 10
+        desk.tokens.store(where.url, login.encode())
+        registered = sum(each.endpoint == "register" for each in where.login.requests)
+        for _ in range(2):
+            shown = desk.run("ping", where.url)
+            assert shown.status == 1
+            assert f"trunkline login {where.url}" in shown.err
+            assert login.refresh_token not in shown.err
+        # No verb but `login` registers a client.
+        assert sum(each.endpoint == "register" for each in where.login.requests) == registered
+
+
+def test_a_header_of_the_caller_goes_before_the_login(desk: Desk, where: Scene) -> None:
+    assert desk.run("login", where.url).status == 0
+    shown = desk.run("ping", where.url, "--header-env", "Authorization=TOKEN", TOKEN="Bearer abc")
+    assert shown.status == 1
+    assert "refused the Authorization header" in shown.err
+
+
+def test_logout_deletes_what_cannot_be_revoked(desk: Desk) -> None:
+    with hosted() as where:
+        assert desk.run("login", where.url).status == 0
+        where.login.fail("revoke", status=503)
+        shown = desk.run("logout", where.url)
+        assert shown.status == 3
+        assert "not revoked" in shown.err
+        assert list(desk.tokens.records()) == []
+        assert desk.run("login", where.url).status == 0
+        where.login.metadata_changes["revocation_endpoint"] = None
+        assert "has no revocation" in desk.run("logout", where.url).err
+        assert desk.run("login", where.url).status == 0
+        before = len(where.login.requests)
+        assert desk.run("logout", where.url, "--local").status == 0
+        assert len(where.login.requests) == before
+        assert list(desk.tokens.records()) == []
+
+
+def test_a_login_can_be_bound_to_a_key(desk: Desk) -> None:
+    with hosted(dpop=True, nonces=True) as where:
+        assert desk.run("login", where.url, "--dpop").status == 0
+        assert desk.login.dpop_key is not None
+        assert desk.run("call", where.url, "subject").status == 0
+
+
+def test_the_proxy_says_how_to_log_in(desk: Desk, where: Scene) -> None:
+    request = {"jsonrpc": "2.0", "id": 1, "method": "ping"}
+    shown = desk.run("proxy", where.url, given=f"{json.dumps(request)}\n")
+    assert f"trunkline login {where.url}" in json.loads(shown.out)["error"]["message"]
+
+
+def test_the_folder_is_found_as_the_storage_finds_it(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    for home, state in (("home", ""), ("home", "relative"), ("home", str(tmp_path / "state"))):
+        monkeypatch.setenv("HOME", str(tmp_path / home))
+        monkeypatch.setenv("XDG_STATE_HOME", state)
+        folder = FileTokens()
+        assert not target._has_logins() or Path(folder.path).is_dir()
+        folder.store("one", b"{}")
+        assert target._has_logins()
+        folder.delete("one")
+        for left in Path(folder.path).iterdir():
+            left.unlink()
+        Path(folder.path).rmdir()
+        assert not target._has_logins()

@@ -1,0 +1,83 @@
+"""Connections in memory whose caller is known, for tests of access."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from typing import Any
+
+from tests.unit.server.wire import META, PER_REQUEST, WAIT, Wire
+from trunkline import Server
+from trunkline.auth import Principal
+from trunkline.server.dispatch.connection import Connection
+
+HANDSHAKE = "2025-11-25"
+BOTH = (HANDSHAKE, PER_REQUEST)
+
+
+def caller(subject: str = "ann", *scopes: str, **fields: Any) -> Principal:
+    return Principal(
+        issuer="https://as.example", subject=subject, scopes=frozenset(scopes), **fields
+    )
+
+
+class CallerWire(Wire):
+    """A connection of one caller, in one revision."""
+
+    connection: Connection
+    revision: str
+    _last = 0
+
+    def become(self, principal: Principal | None) -> None:
+        """Let the next requests come from another caller, or with another credential."""
+        self.connection.principal = principal
+
+    async def request(self, method: str, **params: Any) -> Any:
+        """Send a request; return its reply without `jsonrpc` and id."""
+        self._last += 1
+        if self.revision == PER_REQUEST:
+            params["_meta"] = META
+        id = f"r{self._last}"
+        self.ask(id, method, params)
+        reply = await self.answer(id)
+        return reply.get("error") or reply["result"]
+
+    async def tool(self, name: str, **arguments: Any) -> Any:
+        return await self.request("tools/call", name=name, arguments=arguments)
+
+
+@asynccontextmanager
+async def connected_as(
+    app: Server, principal: Principal | None, revision: str = HANDSHAKE
+) -> AsyncIterator[CallerWire]:
+    """A connection of a caller; with a handshake unless the revision has none."""
+    wire = CallerWire()
+    wire.revision = revision
+    core = app._core
+    wire.connection = Connection(core, wire.far)
+    if principal is not None:
+        wire.connection.use_principal(principal)
+
+    async def serve() -> None:
+        async with core.opened():
+            await core.serve_connection(wire.connection)
+
+    serving = asyncio.create_task(serve())
+    await wire.near.connect()
+    try:
+        if revision != PER_REQUEST:
+            params = {
+                "protocolVersion": revision,
+                "capabilities": {},
+                "clientInfo": {"name": "tests", "version": "1"},
+            }
+            wire.ask("open", "initialize", params)
+            await wire.answer("open")
+            wire.tell("notifications/initialized")
+            wire.got.clear()
+        yield wire
+    finally:
+        await wire.near.close()
+        await asyncio.wait_for(serving, WAIT)
+    assert core.in_flight == 0
