@@ -309,8 +309,11 @@ class Endpoint:
 
     def handle(self, request: HttpRequest, body: bytes | Oversize, responder: Responder) -> None:
         """Serve a request that was admitted; it is answered through the responder."""
-        route = self._routes.get(request.path)
-        (route or self._mcp)(request, body, responder)
+        try:
+            route = self._routes[request.path]
+        except KeyError:  # its path names a tenant, or it would not have been admitted
+            route = self._mcp
+        route(request, body, responder)
 
     def refuse(
         self,

@@ -293,7 +293,7 @@ def test_settings_that_make_no_sense_are_refused(given: dict[str, Any], text: st
 
 
 def test_peer_rules_alone_are_not_for_http() -> None:
-    with pytest.raises(TypeError, match="Fixed, PeerUid is for standard streams and sockets"):
+    with pytest.raises(ValueError, match="Fixed, PeerUid is for standard streams and sockets"):
         made(Fixed("ann"), PeerUid())
     # Beside verifiers they are for other listeners.
     assert decide(made(Fixed("root"), Tokens())).status == 401
