@@ -111,6 +111,11 @@ class ResourceServer:
     def __repr__(self) -> str:
         return f"<ResourceServer {show(self.resource)}, {self.settings!r}>"
 
+    @property
+    def is_required(self) -> bool:
+        """Whether anonymous requests are refused."""
+        return self.settings.required
+
     # -- requests ----------------------------------------------------------------------------
 
     def precheck(self, request: HttpRequest) -> Refusal | None:
@@ -321,13 +326,14 @@ def resource_server_of(
     `address` is the URL that it listens on; `public_url`, the one that clients use, precedes it.
 
     Raises:
-        TypeError: `auth` is not a verifier, a function or settings, or not for HTTP.
-        ValueError: the server has authorization servers, and its own URL is not known.
+        TypeError: `auth` is not a verifier, a function or settings.
+        ValueError: it is not for HTTP; or the server has authorization servers, and its own URL
+            is not known.
     """
     settings = settings_of(auth)
     if all(map(is_peer_rule, settings.verifiers)):
         kinds = ", ".join(type(each).__name__ for each in settings.verifiers)
-        raise TypeError(f"{kinds} is for standard streams and sockets, not for HTTP")
+        raise ValueError(f"{kinds} is for standard streams and sockets, not for HTTP")
     url_of = _UrlOf(path, public_url, scheme_of)
     made = ResourceServer(settings, public_url or address, url_of, is_from_proxy)
     if made._issuers and made.resource is None:

@@ -224,6 +224,11 @@ class Endpoint:
         # One object for all sessions.
         self._make_log = service.event_log
 
+    @property
+    def requires_credentials(self) -> bool:
+        """Whether every request needs a credential."""
+        return self.authenticator is not None and self.authenticator.is_required
+
     def has_route(self, path: str) -> bool:
         """Return True if something is served at a path."""
         return self._route_of(path) is not None
@@ -306,8 +311,8 @@ class Endpoint:
         """Serve a request that was admitted; it is answered through the responder."""
         try:
             route = self._routes[request.path]
-        except KeyError:
-            route = self._mcp  # the path of a tenant
+        except KeyError:  # its path names a tenant, or it would not have been admitted
+            route = self._mcp
         route(request, body, responder)
 
     def refuse(
