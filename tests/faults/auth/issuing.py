@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+from collections.abc import Callable
 from typing import Any, Final, NamedTuple
 
 from trunkline.auth import AuthSettings, JwtBearer, SigningKey
@@ -65,7 +66,6 @@ OTHERS: Final = {
 }
 
 
-def auth(**options: Any) -> AuthSettings:
-    return AuthSettings(
-        verifiers=[FIRST.verifier(), SECOND.verifier()], resource=AUDIENCE, **options
-    )
+def auth(clock: Callable[[], float] = time.time, **options: Any) -> AuthSettings:
+    verifiers = [each.verifier(clock=clock) for each in (FIRST, SECOND)]
+    return AuthSettings(verifiers=verifiers, resource=AUDIENCE, **options)

@@ -84,8 +84,6 @@ class ResourceServer:
     ) -> None:
         self.settings = settings
         self._is_from_proxy = is_from_proxy or (lambda request: False)
-        # Whether a missing tenant is refused where a tool needs it, and not here.
-        self.defers_tenants = False
         self.resource = settings.resource or resource
         recognisers: list[Any] = [each for each in settings.verifiers if not is_peer_rule(each)]
         self._steps = tuple(
@@ -112,6 +110,11 @@ class ResourceServer:
 
     def __repr__(self) -> str:
         return f"<ResourceServer {show(self.resource)}, {self.settings!r}>"
+
+    @property
+    def is_required(self) -> bool:
+        """Whether anonymous requests are refused."""
+        return self.settings.required
 
     # -- requests ----------------------------------------------------------------------------
 
@@ -172,8 +175,6 @@ class ResourceServer:
             try:
                 return tenants.of_request(principal, request, lambda: self._is_from_proxy(request))
             except TenantRefused as error:
-                if self.defers_tenants and error.is_missing:
-                    return principal.with_tenant(None)
                 return Refusal(error.status, _NO_TENANT, (_NO_STORE,))
         # A tenant is part of the keys of a store, which are bounded.
         tenant = principal.tenant
@@ -325,13 +326,14 @@ def resource_server_of(
     `address` is the URL that it listens on; `public_url`, the one that clients use, precedes it.
 
     Raises:
-        TypeError: `auth` is not a verifier, a function or settings, or not for HTTP.
-        ValueError: the server has authorization servers, and its own URL is not known.
+        TypeError: `auth` is not a verifier, a function or settings.
+        ValueError: it is not for HTTP; or the server has authorization servers, and its own URL
+            is not known.
     """
     settings = settings_of(auth)
     if all(map(is_peer_rule, settings.verifiers)):
         kinds = ", ".join(type(each).__name__ for each in settings.verifiers)
-        raise TypeError(f"{kinds} is for standard streams and sockets, not for HTTP")
+        raise ValueError(f"{kinds} is for standard streams and sockets, not for HTTP")
     url_of = _UrlOf(path, public_url, scheme_of)
     made = ResourceServer(settings, public_url or address, url_of, is_from_proxy)
     if made._issuers and made.resource is None:

@@ -19,6 +19,7 @@ from ..output.progress import is_interactive
 from ..output.terminal import is_terminal
 
 if TYPE_CHECKING:
+    from ...auth.server.settings import AuthSettings
     from ...server.app import Server
     from ...server.settings import SocketLimits
     from ...transports.addresses import Http, Tcp, Unix
@@ -39,6 +40,7 @@ EXAMPLES: Final = """\
 trunkline serve notes.py
 trunkline serve notes.py --http 8000
 trunkline serve notes.py --http 0.0.0.0:8000 --allowed-host mcp.example.org
+trunkline serve notes.py --http 8000 --auth auth.toml
 trunkline serve notes.py:app --tcp 9000 --reload
 """
 _LEVELS: Final = ("debug", "info", "warning", "error", "critical")
@@ -134,6 +136,12 @@ def configure(parser: argparse.ArgumentParser) -> None:
         metavar="SECONDS",
         help="time for running requests to finish after end of input; on standard streams those "
         "that do not are not answered; default: that of the server, 1.5",
+    )
+    parser.add_argument(
+        "--auth",
+        metavar="FILE",
+        help="TOML file that says how callers are recognised; replaces the auth= of the server; "
+        "needs trunkline[auth]",
     )
     parser.add_argument(
         "--log",
@@ -374,7 +382,8 @@ def _serve(
             run_stdio(app)
         else:
             run_listening(app, address, limits_of(options), http=http, on_ready=_say_where)
-    except ValueError as error:  # an address beyond this machine without the names of hosts
+    # An address beyond this machine without the names of hosts, or auth= that is not for it.
+    except ValueError as error:
         raise UsageError(str(error)) from None
     except SystemExit as end:  # the address cannot be listened on, and this says why
         if not isinstance(end.code, str):
@@ -402,12 +411,36 @@ def _say_where(address: Http | Tcp | Unix) -> None:
 
 
 def set_options(app: Server, options: argparse.Namespace) -> None:
-    """Set the framing and limits in the options, before the server has read them."""
+    """Set the framing, limits and authentication in the options, before they are read.
+
+    Raises:
+        UsageError: the file with the authentication cannot be used.
+    """
     core = app._core
     if options.framing is not None:
         core.policy = core.policy.replace(framing=options.framing)
     if options.linger is not None:
         core.limits = replace(core.limits, linger=options.linger)
+    if options.auth is not None:
+        core.auth = _auth_of(options)
+
+
+def _auth_of(options: argparse.Namespace) -> AuthSettings:
+    # Imported here: most servers have none.
+    try:
+        from ...auth.server.config import AuthConfigError, load_auth_file
+
+        found = load_auth_file(options.auth)
+    except ModuleNotFoundError as error:
+        raise UsageError(f"--auth needs {error.name}: pip install trunkline[auth]") from None
+    except AuthConfigError as error:
+        raise UsageError(f"--auth {error}") from None
+    has_workers = options.workers is not None and options.workers > 1
+    if has_workers and any(getattr(each, "dpop_algorithms", ()) for each in found.verifiers):
+        raise UsageError(
+            "--workers and [dpop] do not go together: each process would accept a proof once"
+        )
+    return found
 
 
 def begin_log(options: argparse.Namespace) -> None:

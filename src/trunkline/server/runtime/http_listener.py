@@ -133,7 +133,7 @@ class HttpListener:
         _log.info("listening on %s", self.address)
         if self._metrics is not None:
             _log.info("metrics are at %s", self._metrics.address)
-        if self._auth is None and is_exposed(self._address):
+        if not self._requires_credentials and is_exposed(self._address):
             _log.warning(
                 "%s accepts requests of other machines without authentication", self.address
             )
@@ -208,6 +208,11 @@ class HttpListener:
             scheme_of=None if admission is None else admission.scheme_of,
             is_from_proxy=None if admission is None else admission.is_from_proxy,
         )
+
+    @property
+    def _requires_credentials(self) -> bool:
+        endpoint = self._endpoint
+        return endpoint is not None and endpoint.requires_credentials
 
     async def _open_metrics(self, where: str, opening: AsyncExitStack) -> None:
         # Imported here: most servers have none.

@@ -174,7 +174,7 @@ class ServerListener:
             opening.callback(self._app.listeners.discard, self)
             self._open = opening.pop_all()
         _log.info("listening on %s", self.address)
-        if self._peers is None and is_exposed(self.address):
+        if is_exposed(self.address):
             _log.warning(
                 "%s accepts connections from other machines without authentication: "
                 "Tls(ca=...) accepts only clients with a certificate",

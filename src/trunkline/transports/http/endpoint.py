@@ -224,6 +224,11 @@ class Endpoint:
         # One object for all sessions.
         self._make_log = service.event_log
 
+    @property
+    def requires_credentials(self) -> bool:
+        """Whether every request needs a credential."""
+        return self.authenticator is not None and self.authenticator.is_required
+
     def has_route(self, path: str) -> bool:
         """Return True if something is served at a path."""
         return self._route_of(path) is not None
@@ -248,7 +253,7 @@ class Endpoint:
 
     def admit(self, request: HttpRequest) -> Refusal | None:
         """Decide on a request by its head; None lets it in."""
-        if self._route_of(request.path) is None:
+        if request.path not in self._routes and not self.has_route(request.path):
             # Checked first: what a route answers is not for pages that guess names.
             return self.admission.check(request) or Refusal(404, "Not found")
         if request.path in (HEALTH_PATH, READY_PATH):
@@ -304,8 +309,11 @@ class Endpoint:
 
     def handle(self, request: HttpRequest, body: bytes | Oversize, responder: Responder) -> None:
         """Serve a request that was admitted; it is answered through the responder."""
-        route = self._routes.get(request.path)
-        (route or self._mcp)(request, body, responder)
+        try:
+            route = self._routes[request.path]
+        except KeyError:  # its path names a tenant, or it would not have been admitted
+            route = self._mcp
+        route(request, body, responder)
 
     def refuse(
         self,

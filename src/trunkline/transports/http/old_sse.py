@@ -249,6 +249,8 @@ class OldSse:
         service = endpoint.service
         service.open_old_sse(session)
         exchange = Exchange(request, responder, session, service.handshake_status, now)
+        if owner is not None:
+            exchange.owner, exchange.expires_at = owner, owner.expires_at
         exchange.extra_headers = endpoint.cors(request)
         responder.exchange = exchange
         session.open(exchange)

@@ -18,6 +18,7 @@ from tests.certificates import Authority
 from tests.unit.server.runtime.http_wire import HttpWire, call, fetch, initialize, text_of
 from tests.unit.transports.http.plain import META, WAIT, message
 from trunkline import HttpLimits, HttpSettings, Server, ServerLimits, TransportError, TrunklineError
+from trunkline.auth import AuthSettings
 from trunkline.server.runtime import http_listener as module
 from trunkline.server.runtime.http_listener import HttpListener
 from trunkline.transports.addresses import Http, Tls
@@ -266,6 +267,10 @@ def test_a_server_beyond_this_machine_needs_names_and_logs_that_it_is_open(
         caplog.clear()
         async with scene.listen("http://0.0.0.0:0/mcp", http=settings, auth=lambda _: "ada"):
             assert caplog.messages == []
+        # Anonymous clients are admitted here.
+        optional = AuthSettings(verifiers=[lambda _: "ada"], required=False)
+        async with scene.listen("http://0.0.0.0:0/mcp", http=settings, auth=optional):
+            assert len(caplog.messages) == 1
 
     asyncio.run(main())
 

@@ -44,6 +44,11 @@ def key_of(owner: Owner | None) -> str | None:
 class Authenticator(Protocol):
     """Decides who sent a request."""
 
+    @property
+    def is_required(self) -> bool:
+        """Whether anonymous requests are refused."""
+        ...
+
     def precheck(self, request: HttpRequest) -> Refusal | None:
         """Refuse a request that has no credential, before its body is read; None reads it.
 
