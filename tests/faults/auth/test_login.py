@@ -16,6 +16,7 @@ from urllib.parse import parse_qs, urlsplit
 
 import pytest
 from msgspec.json import encode
+from msgspec.structs import replace
 
 import trunkline.transports.http.client.proxy as proxy_module
 from tests.cases import for_each
@@ -32,6 +33,7 @@ from trunkline.auth.client.login.redirect import (
     check_authorization_url,
     open_browser,
 )
+from trunkline.auth.metadata import AuthorizationServerMetadata
 from trunkline.cli.proxy.http_record import HttpRecorder
 from trunkline.cli.proxy.observer import ProxyObserver
 from trunkline.errors import AuthorizationFailed, TransportError
@@ -289,6 +291,15 @@ BAD_URLS = [
 ]
 
 
+def test_an_issuer_with_a_query_is_not_used() -> None:
+    async def work(stub: ProtectedStub, login: AuthorizationServer, browser: Browser) -> None:
+        stub.issuers = [f"{login.issuer}?tenant=evil"]
+        await refuses(client_of(stub, browser), "query")
+        assert login.requests == []
+
+    run(work)
+
+
 @for_each("endpoint", ["authorization_endpoint", "token_endpoint", "registration_endpoint"])
 @for_each("url", BAD_URLS)
 def test_an_endpoint_of_a_bad_url_is_not_asked(endpoint: str, url: str) -> None:
@@ -375,6 +386,46 @@ def test_a_public_server_cannot_send_the_client_into_a_private_network(address: 
                 await public_discovery().issuer(f"https://{host}/tenant")
         finally:
             patched.undo()
+
+    asyncio.run(main())
+
+
+@for_each(
+    "host",
+    ["127.0.0.1:631", "localhost", "a.localhost", "192.168.1.1", "[::1]", "127.1", "[fec0::1]"],
+)
+@for_each("endpoint", ["authorization_endpoint", "token_endpoint", "registration_endpoint"])
+def test_a_public_server_cannot_send_the_browser_into_a_private_network(
+    host: str, endpoint: str
+) -> None:
+    document = AuthorizationServerMetadata(
+        issuer="https://login.example.org",
+        authorization_endpoint="https://login.example.org/authorize",
+        token_endpoint="https://login.example.org/token",
+        code_challenge_methods_supported=["S256"],
+    )
+    named = replace(document, **{endpoint: f"https://{host}/admin?delete=all"})
+
+    async def main() -> None:
+        for is_private in (False, True):
+            discovery = MetadataDiscovery(
+                "https://mcp.example.org/mcp",
+                is_private=lambda: is_private,  # noqa: B023  # used at once
+            )
+
+            async def first(*_: Any) -> Any:
+                return named
+
+            patched = pytest.MonkeyPatch()
+            patched.setattr(MetadataDiscovery, "_first", first)
+            try:
+                if is_private:
+                    assert await discovery.issuer(named.issuer) is named
+                else:
+                    with pytest.raises(AuthorizationFailed, match="not public"):
+                        await discovery.issuer(named.issuer)
+            finally:
+                patched.undo()
 
     asyncio.run(main())
 
