@@ -2,7 +2,8 @@
 
 The rules that live here, and only here:
 
-* The listener is on 127.0.0.1, at a port of the system's choice unless one is given, and ends
+* The listener is on 127.0.0.1, or at the loopback address of the redirect URI that is given, at a
+  port of the system's choice unless one is given, and ends
   with the first response that has the `state` of the request. Other paths are 404, other methods
   405, and responses with another state 400: they change nothing.      [RFC 8252, section 7.3]
 * The page that it answers with is fixed: nothing of the request is in it, and it loads nothing.
@@ -20,6 +21,7 @@ import asyncio
 import re
 from collections.abc import Callable
 from hmac import compare_digest
+from ipaddress import ip_address
 from typing import Any, Final
 from urllib.parse import parse_qsl, urlsplit
 
@@ -115,6 +117,7 @@ class LoopbackListener:
     def __init__(self, redirect_uri: str | None = None) -> None:
         """Listen at the host and port of a redirect URI, or at a port of the system's choice."""
         parts = None if redirect_uri is None else urlsplit(redirect_uri)
+        self._host = _HOST if parts is None else _address_of(parts.hostname or "")
         self._port = 0 if parts is None else parts.port or 80
         self._path = CALLBACK_PATH if parts is None else parts.path or "/"
         self._given = redirect_uri
@@ -140,11 +143,11 @@ class LoopbackListener:
         self._found = asyncio.get_running_loop().create_future()
         try:
             self._server = await asyncio.start_server(
-                self._accept, _HOST, self._port, limit=_MAX_HEAD_BYTES
+                self._accept, self._host, self._port, limit=_MAX_HEAD_BYTES
             )
         except OSError as error:
             reason = error.strerror or "it cannot be opened"
-            raise _failure(f"{_HOST}:{self._port} for the redirect: {reason}") from None
+            raise _failure(f"{self._host}:{self._port} for the redirect: {reason}") from None
         self._port = self._server.sockets[0].getsockname()[1]
 
     async def wait(self, expected: ExpectedResponse) -> str:
@@ -185,9 +188,12 @@ class LoopbackListener:
             return
         status, url = self._judged(head.partition(b"\r\n")[0])
         writer.write(_answer(status))
-        await writer.drain()
-        if url is not None and self._found is not None and not self._found.done():
-            self._found.set_result(url)
+        try:
+            await writer.drain()
+        finally:
+            # A browser that does not wait for the page has still sent the response.
+            if url is not None and self._found is not None and not self._found.done():
+                self._found.set_result(url)
 
     def _judged(self, line: bytes) -> tuple[int, str | None]:
         """Return the status of the answer, and the URL of the response if it is the expected."""
@@ -272,6 +278,14 @@ def is_redirect_uri(uri: object) -> bool:
         return (parts.scheme == "https" or is_local) and (parts.port or 1) > 0
     except ValueError:
         return False
+
+
+def _address_of(host: str) -> str:
+    """Return where to listen for a loopback host: at its address, or at that of every name."""
+    try:
+        return str(ip_address(host))
+    except ValueError:
+        return _HOST
 
 
 def _split(url: str) -> tuple[str, str, str, str] | None:
