@@ -9,15 +9,16 @@ import pytest
 
 EXPORTS = {
     "trunkline": """
-        AssistantMessage Audio CacheHint Cancelled ChoiceTitles Client ClientExtension
-        ConnectionLost Context ElicitationResult ErrorKind Extension File Http HttpLimits
+        AssistantMessage Audio AuthorizationFailed CacheHint Cancelled ChoiceTitles Client
+        ClientExtension ConnectionLost Context ElicitationResult ErrorKind Extension File Http
+        HttpLimits
         HttpOptions HttpSettings Image InputRequestFailed LocalProtocolError
         MissingCapability ParamHeader PeerError PendingCall ProtocolError
         RemoteProtocolError RequestAborted RequestError RequestTimeout ResultTypeMismatch
         Server ServerChange ServerLimits SocketLimits Stdio Subscription SyncClient
         TaskHandle TaskSettings Tcp Tls TooManyRoundTrips ToolError ToolFailed ToolOutput
         ToolResult Transport TransportError TrunklineError Unix UserMessage Ws __version__
-        jsonrpc judge mcp memory_pair spec
+        auth jsonrpc judge mcp memory_pair spec
     """,
     "trunkline.client": """
         Client ClientExtension PendingCall ServerChange Subscription SubscriptionTopics
@@ -50,7 +51,8 @@ EXPORTS = {
         parse_address
     """,
     "trunkline.errors": """
-        Cancelled ConnectionLost IdsExhausted InputRequestFailed InvalidMessage
+        AuthorizationFailed Cancelled ConnectionLost IdsExhausted InputRequestFailed
+        InvalidMessage
         LocalProtocolError PeerError ProtocolError RemoteProtocolError RequestAborted
         RequestError RequestTimeout ResultTypeMismatch TooManyRoundTrips ToolError
         ToolFailed TransportError TrunklineError

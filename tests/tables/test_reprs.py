@@ -30,7 +30,10 @@ OURS: Final = {
     "auth.server.introspection.Introspection": "how many tokens are cached",
     "auth.server.jwks.KeySet": "how many keys there are",
     "auth.server.jwks.RemoteKeys": "how many keys there are",
+    "auth.server.audit.JsonLinesAudit": "the path of a file",
     "auth.server.jwt_bearer.JwtBearer": "settings of the author",
+    "auth.server.tenants.TenantLimits": "settings; refuses all but numbers",
+    "auth.server.tenants.Tenants": "settings of the author",
     "cli.command._Parser": "the command line",
     "cli.commands.completion._CompletionContext": "the command line",
     "cli.commands.proxy._Ends": "the command line",
@@ -60,6 +63,9 @@ OURS: Final = {
     "judge.unknown.Unknown": "a number",
     "mcp.tables._Presence": "rows of specifications",
     "redaction._Place": "a table",
+    "server.access.envelope.EnvelopeAuth": "the kinds of its verifiers",
+    "server.access.tenancy.Tenancy": "the number of tenants",
+    "server.access.tenancy.TenantUse": "numbers",
     "server.client_requests.form.ChoiceTitles": "written by the author",
     "server.client_requests.form.Form": "written by the author",
     "server.client_requests.form_fields.FormField": "written by the author",
@@ -122,6 +128,7 @@ TYPED: Final = {
     "auth.client.grants.WorkloadIdentity": "where the assertion is, by its SecretSource",
     "auth.client.login.redirect.LoopbackListener": "the number of its port",
     "auth.client.oauth.OAuth": "the client id, redacted",
+    "auth.principal.Principal": "its names and scopes, redacted",
     "auth.server.resource_server.ResourceServer": "its URL, and the kinds of its verifiers",
     "auth.server.settings.AuthSettings": "the kinds of its verifiers",
     "client.client.Client": "the name of the server, redacted",
@@ -183,6 +190,7 @@ TYPED: Final = {
     "transports.tap.Tapped": "an address, redacted",
     "transports.websocket.client.DialledWebSocket": "its address and a constant",
     "transports.websocket.server.AcceptedWebSocket": "the address of the client and a constant",
+    "transports.http.client.fetch.FetchedResponse": "its status and size",
 }
 # Rows and tables of specifications hold nothing else.
 PACKAGES_OF_ROWS: Final = ("spec.", "compat.erlmcp.spec_records.")

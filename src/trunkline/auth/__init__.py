@@ -17,7 +17,7 @@ __all__, __getattr__, __dir__ = lazy_exports(
         "client.grants": "ClientCredentials TokenExchange WorkloadIdentity",
         "client.storage.keyring_tokens": "KeyringTokens",
         "client.oauth": "OAuth",
-        "client.token_store": "MemoryTokens StoredLogin TokenStorage",
+        "client.token_store": "MemoryTokens TokenStorage",
         "jose": "SigningKey",
         "principal": "Principal",
         "server.api_keys": "ApiKey ApiKeys",

@@ -7,7 +7,6 @@ from .client.oauth import OAuth as OAuth
 from .client.storage.file_tokens import FileTokens as FileTokens
 from .client.storage.keyring_tokens import KeyringTokens as KeyringTokens
 from .client.token_store import MemoryTokens as MemoryTokens
-from .client.token_store import StoredLogin as StoredLogin
 from .client.token_store import TokenStorage as TokenStorage
 from .jose import SigningKey as SigningKey
 from .principal import Principal as Principal
@@ -54,7 +53,6 @@ __all__ = [
     "PeerUid",
     "Principal",
     "SigningKey",
-    "StoredLogin",
     "TenantLimits",
     "Tenants",
     "TokenExchange",

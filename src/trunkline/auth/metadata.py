@@ -19,6 +19,8 @@ from urllib.parse import SplitResult, urlsplit
 
 from msgspec import Struct
 
+from ..redaction import show
+
 __all__ = [
     "AuthorizationServerMetadata",
     "ProtectedResourceMetadata",
@@ -44,6 +46,12 @@ class ProtectedResourceMetadata(Struct, frozen=True, kw_only=True, omit_defaults
     dpop_signing_alg_values_supported: list[str] | None = None
     dpop_bound_access_tokens_required: bool = False
 
+    def __repr__(self) -> str:
+        return f"<ProtectedResourceMetadata of {show(self.resource)}>"
+
+    def __rich_repr__(self) -> list[tuple[str, str]]:
+        return [("", repr(self))]
+
 
 class AuthorizationServerMetadata(Struct, frozen=True, kw_only=True, omit_defaults=True):
     """What an authorization server says of itself.      [RFC 8414; OpenID Connect Discovery]"""
@@ -64,6 +72,12 @@ class AuthorizationServerMetadata(Struct, frozen=True, kw_only=True, omit_defaul
     dpop_signing_alg_values_supported: list[str] | None = None
     authorization_response_iss_parameter_supported: bool = False
     client_id_metadata_document_supported: bool = False
+
+    def __repr__(self) -> str:
+        return f"<AuthorizationServerMetadata of {show(self.issuer)}>"
+
+    def __rich_repr__(self) -> list[tuple[str, str]]:
+        return [("", repr(self))]
 
 
 def resource_urls(server: str) -> list[str]:

@@ -39,6 +39,8 @@ class IncomingRequest(Struct, eq=False):
     envelope: Any = None
     # Bytes that it weighs, for those that limit how much they hold.
     size: int = 0
+    # Its authenticated sender, where messages carry credentials themselves.
+    owner: Any = None
 
     def set_params(self, params: Any) -> None:
         """Replace the params, also those of the envelope: they keep their frame in memory."""

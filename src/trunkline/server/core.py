@@ -45,6 +45,7 @@ if TYPE_CHECKING:
     from ..store.base import Store
     from ..transports.base import Transport
     from ..transports.memory import MemoryTransport
+    from .access.envelope import EnvelopeAuth
     from .access.tenancy import Tenancy
     from .access.tool_sets import ToolSets
     from .app import Server
@@ -119,6 +120,10 @@ class ServerCore:
         # The tools of each tenant, and what tenants share; None without tenants.
         self.tool_sets: ToolSets | None = None
         self.tenancy: Tenancy | None = None
+        # Whether requests pass a gate before they are served: of these two.
+        self.is_gated = False
+        # Finds callers by what messages carry; None unless the policy has such an envelope.
+        self.envelope_auth: EnvelopeAuth | None = None
         # What the lifespan yielded, while it lasts.
         self.state: Any = None
         self._lifespan = lifespan
@@ -382,7 +387,7 @@ class ServerCore:
             from ..auth.server.peers import peer_rules_of
             from .runtime.auth_setup import use_auth
 
-            use_auth(self, auth)
+            auth = use_auth(self, auth)
             principal = peer_rules_of(auth, transport.name).principal_of(transport)
         await self._serve(transport, principal)
 

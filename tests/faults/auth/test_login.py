@@ -11,7 +11,6 @@ import socket
 import subprocess
 import webbrowser
 from collections.abc import Awaitable, Callable
-from dataclasses import replace
 from typing import Any
 from urllib.parse import parse_qs, urlsplit
 
@@ -23,7 +22,7 @@ from tests.cases import for_each
 from tests.http_client.stub_server import PER_REQUEST, Asked, StubServer
 from tests.unit.auth.client.login.protected_stub import WELL_KNOWN, Browser, ProtectedStub, echo
 from tests.unit.cli.proxy.test_http_target import Kept
-from trunkline import Client, HttpOptions
+from trunkline import Client, Http, HttpOptions
 from trunkline.auth import OAuth
 from trunkline.auth.challenge import Challenge
 from trunkline.auth.client.discovery import MetadataDiscovery
@@ -37,7 +36,6 @@ from trunkline.cli.proxy.http_record import HttpRecorder
 from trunkline.cli.proxy.observer import ProxyObserver
 from trunkline.errors import AuthorizationFailed, TransportError
 from trunkline.testing import AuthorizationServer
-from trunkline.transports.addresses import parse_address
 from trunkline.transports.http.client import fetch as fetch_module
 
 WAIT = 60
@@ -286,6 +284,7 @@ BAD_URLS = [
         "//a.example/b",
     ),
     *("HTTPS", "mailto:a@example.org", "smb://127.0.0.1/a", "https://login.example.org/ü"),
+    *("https://login.example.org:port/a", "https://login.example.org:99999/a", "https://[::1/a"),
     "https://login.example.org/" + "a" * 5000,
 ]
 
@@ -318,7 +317,12 @@ def test_a_bad_url_is_not_handed_to_a_browser(url: str, monkeypatch: pytest.Monk
 
 def test_the_browser_gets_the_url_as_one_argument(monkeypatch: pytest.MonkeyPatch) -> None:
     opened: list[tuple[Any, ...]] = []
-    monkeypatch.setattr(webbrowser, "open", lambda *given: opened.append(given) or True)
+
+    def open_url(*given: Any) -> bool:
+        opened.append(given)
+        return True
+
+    monkeypatch.setattr(webbrowser, "open", open_url)
     url = "https://login.example.org/a?b=$(touch%20x);&c=%27|"
     with pytest.raises(AuthorizationFailed):
         asyncio.run(open_browser(url))  # `|` is not a character of a URL
@@ -327,10 +331,15 @@ def test_the_browser_gets_the_url_as_one_argument(monkeypatch: pytest.MonkeyPatc
     assert opened == [(url,)]
 
 
-@for_each("issuer", ["http://login.example.org", "ldap://127.0.0.1", "not a url", "https://"])
-def test_an_issuer_of_a_bad_url_is_not_asked(issuer: str) -> None:
+@for_each("url", BAD_URLS)
+@for_each("is_issuer", [True, False])
+def test_metadata_at_a_bad_url_is_not_asked_for(url: str, is_issuer: bool) -> None:
     async def work(stub: ProtectedStub, login: AuthorizationServer, browser: Browser) -> None:
-        stub.issuers = [issuer]
+        if is_issuer:
+            stub.issuers = [url]
+        else:
+            text = url.replace("\r\n", "").encode("ascii", "replace").decode()
+            stub.challenge = f'Bearer resource_metadata="{text}"'
         assert (await refuses(client_of(stub, browser))).step == "discovery"
 
     run(work)
@@ -639,10 +648,8 @@ def test_a_credential_is_in_no_recording_of_the_traffic() -> None:
         stub.challenge = f'DPoP resource_metadata="{{origin}}{{path}}", nonce="{CANARY}"'
         observer = ProxyObserver(print, record=kept)  # type: ignore[arg-type]
         recorder = HttpRecorder(observer.connection(None, "stdio", "http"), records_requests=True)
-        address = replace(
-            parse_address(stub.url),
-            options=HttpOptions(auth=OAuth(on_authorize=browser.paste)),  # type: ignore[call-arg]
-        )
+        options = HttpOptions(auth=OAuth(on_authorize=browser.paste))
+        address = Http("127.0.0.1", stub.port, options=options)
 
         class Recorded:
             outlives_connections = True

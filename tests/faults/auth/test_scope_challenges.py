@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Iterator
-from typing import Any
+from typing import Annotated, Any
 
 import pytest
 
@@ -18,7 +18,7 @@ from tests.faults.http.serving import (
     single,
     single_headers,
 )
-from trunkline import Context, Server
+from trunkline import Context, ParamHeader, Server
 from trunkline.auth import AuthSettings, Principal
 from trunkline.auth.challenge import Challenge, parse_challenges
 
@@ -240,3 +240,50 @@ def test_a_completion_and_a_stream_of_changes_follow_the_same_rules(served: Serv
             assert wire.start().status == 200
             honoured = wire.message()["params"]["notifications"]
             assert honoured.get("resourceSubscriptions") == uris
+
+
+def test_the_headers_of_a_hidden_tool_tell_nothing_of_it() -> None:
+    app = Server("hidden")
+
+    @app.tool(visible=lambda context: False)
+    async def hidden(region: Annotated[str, ParamHeader("Region")]) -> str:
+        return region
+
+    with serving(app, auth=lambda request: "ann") as served, served.connect() as wire:
+        found = wire.ask(single(wire, "hidden", region="eu"))
+        missing = wire.ask(single(wire, "hiddem", region="eu"))
+        assert found.status == missing.status == 200
+        assert found.body.replace(b"hidden", b"hiddem") == missing.body
+
+
+def test_a_retry_with_its_state_is_checked_again() -> None:
+    app, scopes = Server("asks"), [WRITE]
+
+    @app.tool(scopes=[WRITE], allow=lambda context, path: path != "b")
+    async def ask_first(ctx: Context, path: str) -> str:
+        """Ask before writing."""
+        answer = await ctx.elicit("Sure?", None)
+        return answer.action
+
+    def caller(request: Any) -> Principal:
+        return Principal(subject="ann", scopes=frozenset(scopes))
+
+    meta = META | {"io.modelcontextprotocol/clientCapabilities": {"elicitation": {"form": {}}}}
+
+    def call_with(**more: Any) -> Any:
+        arguments = {"path": "a"}
+        message = call("tools/call", 1, name="ask_first", arguments=arguments, _meta=meta, **more)
+        with served.connect() as wire:
+            return wire.ask(wire.post(message, single_headers("tools/call", "ask_first"))).json
+
+    with serving(app, auth=caller) as served:
+        asked = call_with()["result"]
+        (key,) = asked["inputRequests"]
+        retry = {
+            "inputResponses": {key: {"action": "accept", "content": {}}},
+            "requestState": asked["requestState"],
+        }
+        scopes.clear()
+        assert call_with(**retry)["error"]["code"] == 403
+        scopes.append(WRITE)
+        assert call_with(**retry)["result"]["content"][0]["text"] == "accept"

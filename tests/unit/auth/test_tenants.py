@@ -124,7 +124,7 @@ MISTAKES: dict[str, dict[str, Any]] = {
 
 @pytest.mark.parametrize("options", MISTAKES.values(), ids=MISTAKES)
 def test_a_mistake_is_reported_when_tenants_are_made(options: dict[str, Any]) -> None:
-    with pytest.raises(ValueError, match="[Tt]enant"):
+    with pytest.raises(ValueError, match=r"[Tt]enant"):
         Tenants(**options)
 
 

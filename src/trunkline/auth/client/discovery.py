@@ -94,9 +94,8 @@ class MetadataDiscovery:
 
     def context_for(self, url: str) -> ssl.SSLContext | None:
         """Return how a URL is connected to; None is with the authorities of the system."""
-        if self._other_context is None and _origin(urlsplit(url)) == _origin(urlsplit(self._url)):
-            return self._context
-        return self._other_context
+        is_own = _origin(urlsplit(url)) == _origin(urlsplit(self._url))
+        return self._context if is_own else self._other_context
 
     async def server(self, challenge: Challenge | None) -> DiscoveredServer:
         """Return what a server says of itself, by the challenge in its refusal.
@@ -183,6 +182,7 @@ class MetadataDiscovery:
         """Return the first document that is there."""
         for url in urls:
             try:
+                check_url(url)
                 response = await fetch(
                     url,
                     headers={"accept": "application/json", **(headers or {})},

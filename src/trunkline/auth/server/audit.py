@@ -65,7 +65,8 @@ class AuditEvent(Struct, frozen=True, kw_only=True, omit_defaults=True):
 
     def __repr__(self) -> str:
         who = show(self.subject or self.client_id)
-        return f"<AuditEvent: {show(self.method)} {show(self.name)} of {who}, {self.outcome}>"
+        what = f"{show(self.method)} {show(self.name)}"
+        return f"<AuditEvent: {what} of {who}, {show(self.outcome)}>"
 
     def __rich_repr__(self) -> list[tuple[str, str]]:
         return [("", repr(self))]

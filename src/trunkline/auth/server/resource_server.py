@@ -84,8 +84,6 @@ class ResourceServer:
     ) -> None:
         self.settings = settings
         self._is_from_proxy = is_from_proxy or (lambda request: False)
-        # Whether a missing tenant is refused where a tool needs it, and not here.
-        self.defers_tenants = False
         self.resource = settings.resource or resource
         recognisers: list[Any] = [each for each in settings.verifiers if not is_peer_rule(each)]
         self._steps = tuple(
@@ -177,8 +175,6 @@ class ResourceServer:
             try:
                 return tenants.of_request(principal, request, lambda: self._is_from_proxy(request))
             except TenantRefused as error:
-                if self.defers_tenants and error.is_missing:
-                    return principal.with_tenant(None)
                 return Refusal(error.status, _NO_TENANT, (_NO_STORE,))
         # A tenant is part of the keys of a store, which are bounded.
         tenant = principal.tenant

@@ -190,10 +190,11 @@ class Tenants(Struct, frozen=True, kw_only=True):
         Raises:
             TenantRefused: as above.
         """
-        named: Any = principal.tenant
-        if self.claim is not None:
-            named = principal.claims.get(self.claim)
-        return self._placed(principal, named)
+        return self._placed(principal, self._named_in(principal))
+
+    def _named_in(self, principal: Principal) -> Any:
+        """Return the tenant that a credential names, unchecked."""
+        return principal.tenant if self.claim is None else principal.claims.get(self.claim)
 
     def of_peer(self, principal: Principal, certificate: Mapping[str, Any] | None) -> Principal:
         """Return the principal of a connection as a member of its tenant.
@@ -215,11 +216,9 @@ class Tenants(Struct, frozen=True, kw_only=True):
         """
         if not isinstance(named, str):
             raise TenantRefused("the name of the tenant is malformed", status=400)
-        if named != self.of_credential(principal).tenant:
-            if self.members is None:
-                raise TenantRefused("the credential is for another tenant")
-            return self._placed(principal, named)
-        return self.of_credential(principal)
+        if self.members is None and named != self._named_in(principal):
+            raise TenantRefused("the credential is for another tenant")
+        return self._placed(principal, named)
 
     def _placed(self, principal: Principal, named: Any) -> Principal:
         if named is None:

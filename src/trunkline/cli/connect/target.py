@@ -723,6 +723,9 @@ def _refused_sentence(error: AuthorizationFailed, options: argparse.Namespace) -
     if any(word.lower().startswith("authorization=") for word in words):
         return f"{target} refused the Authorization header"
     if error.step == "request" and error.error is None:
+        # What the transport says without credentials; 403 need not be about a login.
+        if "status 401" not in error.reason:
+            return str(error)
         return f"{target} asks for a login\n  log in: trunkline login {target}"
     return f"{error}\n  log in: trunkline login {target}"
 

@@ -252,7 +252,7 @@ class HttpTarget:
         if self._open.pop(id, None) is None:
             return  # it was cancelled
         reason = error.reason if isinstance(error, TransportError) else str(error)
-        if isinstance(error, AuthorizationFailed):
+        if isinstance(error, AuthorizationFailed) and "status 403" not in error.reason:
             reason = f"the server asks for a login: trunkline login {self._inner.address}"
         self._answer(error_frame(id, f"trunkline proxy: {reason}"))
         if self._gate == (id,):

@@ -202,7 +202,7 @@ class Connection:
 
     def principal_of(self, asked: IncomingRequest) -> Principal | None:
         """Return the authenticated client that sent a request."""
-        return self.principal
+        return self.principal if asked.owner is None else asked.owner
 
     def use_principal(self, principal: Principal) -> None:
         """Serve a principal, until its credential ends."""
@@ -360,15 +360,33 @@ class Connection:
             # The start of the next frame is unknown.
             self.end(TransportError(f"framing error: {fault}"))
 
+    @property
+    def policy(self) -> Policy:
+        """How errors are written before the revision of a message is known."""
+        return self._policy
+
     def _on_request(self, asked: IncomingRequest) -> None:
         size = self._frame_bytes
-        tenancy = self.core.tenancy
-        if tenancy is not None and not tenancy.admits(self, asked):
+        if self.core.is_gated:
+            self._pass_gate(asked, size)
             return
         if size < SMALL_BYTES and asked.slot is None and self.transport.backlog <= HIGH_WATER:
             self._serve(asked)  # as `take` would
         else:
             self.runner.take(asked, size, self._policy)
+
+    def _pass_gate(self, asked: IncomingRequest, size: int) -> None:
+        """Find the caller of a request, and check the rate of its tenant, before it is served."""
+        core = self.core
+
+        def admitted(asked: IncomingRequest) -> None:
+            if core.tenancy is None or core.tenancy.admits(self, asked):
+                self.runner.take(asked, size, self._policy)
+
+        if core.envelope_auth is None:
+            admitted(asked)
+        else:
+            core.envelope_auth.receive(self, asked, admitted)
 
     def _serve(self, asked: IncomingRequest) -> None:
         """Find the revision and the handler of a request, and serve it; it is always answered."""

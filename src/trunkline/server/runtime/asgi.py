@@ -207,7 +207,7 @@ def asgi(
         # Imported here: an application behind authentication of its own has none.
         from .auth_setup import use_auth
 
-        use_auth(core, chosen)
+        chosen = use_auth(core, chosen)
     return AsgiApp(core, path, settings, HttpLimits() if limits is None else limits, chosen)
 
 

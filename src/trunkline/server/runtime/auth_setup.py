@@ -4,16 +4,22 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from msgspec.structs import replace
+
 from ...auth.server.settings import settings_of
 
 if TYPE_CHECKING:
+    from ...auth.server.settings import AuthSettings
     from ..core import ServerCore
 
 __all__ = ["use_auth"]
 
 
-def use_auth(core: ServerCore, auth: object) -> None:
+def use_auth(core: ServerCore, auth: object) -> AuthSettings:
     """Use the tenants and the audit hook of `auth=`, on connections that are opened from now on.
+
+    Return the settings for the listener. Where messages carry credentials, what a listener does
+    not know is decided for each message.
 
     Raises:
         TypeError: it is not a verifier, a function or settings.
@@ -28,6 +34,7 @@ def use_auth(core: ServerCore, auth: object) -> None:
         from ..observability.tenant_log import enable_tenant_log
 
         core.tenancy = Tenancy(core, tenants)
+        core.is_gated = True
         if tenants.has_tool_sets:
             core.tool_sets = ToolSets(tenants.tools, tenants.default_tools)
             core.forget_lists()
@@ -38,3 +45,10 @@ def use_auth(core: ServerCore, auth: object) -> None:
         from ..observability.audit import enable_audit
 
         enable_audit(core, settings.audit)
+    if core.policy.envelope != "pierre":
+        return settings
+    from ..access.envelope import EnvelopeAuth
+
+    core.envelope_auth = EnvelopeAuth(core, settings)
+    core.is_gated = True
+    return replace(settings, required=False, tenants=None)

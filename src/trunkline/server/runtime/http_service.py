@@ -92,8 +92,8 @@ class _ServiceConnection(Connection):
         A session goes on with another token, and a task outlives its request: the connection may
         serve another client by then.
         """
-        if asked.route is None:
-            return self.principal
+        if asked.route is None or asked.owner is not None:
+            return self.principal if asked.owner is None else asked.owner
         principal: Principal | None = asked.route.owner
         return principal
 
@@ -140,7 +140,7 @@ class _HttpConnection(_ServiceConnection):
         version = caller.protocol_version
         if self._rev is not None and version == self._rev.revision:
             return self._rev  # the negotiated one, whose requests have no such headers
-        fault = self._header_fault(asked, version)
+        fault = self._header_fault(asked, caller)
         if fault is not None:
             policy, revision = self.core.newest_revision.policy, self.core.newest_revision.revision
             if asked.slot is None:  # the status of a batch is that of all its requests
@@ -149,16 +149,31 @@ class _HttpConnection(_ServiceConnection):
             return None
         return super()._stateless(asked, caller)
 
-    def _header_fault(self, asked: IncomingRequest, version: str | None) -> str | None:
+    def _header_fault(self, asked: IncomingRequest, caller: Caller) -> str | None:
         request, params, method = asked.route.request, asked.params, asked.method
+        version = caller.protocol_version
         if type(params) is ToolCall:
             fault = header_mismatch(request, method, version, params.name)
             entry = self.core.tools.get(params.name)
-            if fault is None and entry is not None and entry.param_headers:
+            if entry is None or not entry.param_headers or self._hides(entry, asked, caller):
+                return fault
+            if fault is None:
                 given = {} if params.arguments is UNSET else _any(params.arguments)
                 fault = param_mismatch(request, entry.param_headers, given)
             return fault
         return header_mismatch(request, method, version, _name_in(params, name_member(method)))
+
+    def _hides(self, entry: Any, asked: IncomingRequest, caller: Caller) -> bool:
+        """Return True if a tool does not exist for the caller: its headers tell nothing of it."""
+        core = self.core
+        if entry.guard is None and core.tool_sets is None:
+            return False
+        # Imported here: most servers have no guards.
+        from ..context import Context
+        from ..dispatch.guarded import hides
+
+        rev, owner = core.newest_revision, entry.owner
+        return hides(Context(self, asked, rev, caller, owner, entry.name), entry)
 
     def _lacks_meta(self, asked: IncomingRequest, rev: ServerRevision) -> None:
         asked.route.status = http_status(ErrorKind.MISSING_REQUEST_META, rev.revision)

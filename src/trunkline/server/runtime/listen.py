@@ -61,7 +61,7 @@ def listen(
         # Imported here: a server on a machine of its own may have none.
         from .auth_setup import use_auth
 
-        use_auth(core, auth)
+        auth = use_auth(core, auth)
     if isinstance(address, Http):
         # Imported here, as below: a server has one of the two.
         from ...transports.http.settings import HttpLimits, HttpSettings

@@ -253,7 +253,7 @@ class Endpoint:
 
     def admit(self, request: HttpRequest) -> Refusal | None:
         """Decide on a request by its head; None lets it in."""
-        if self._route_of(request.path) is None:
+        if request.path not in self._routes and not self.has_route(request.path):
             # Checked first: what a route answers is not for pages that guess names.
             return self.admission.check(request) or Refusal(404, "Not found")
         if request.path in (HEALTH_PATH, READY_PATH):

@@ -132,7 +132,7 @@ class DialledWebSocket(WebSocketTransport):
 
         if self._options.auth is None:
             return
-        self._network = ServerNetwork()
+        self._network = ServerNetwork(self._address.host)
         auth = self._options.auth.for_server(
             self._url(), context=self._context(), is_private=self._network.is_private
         )

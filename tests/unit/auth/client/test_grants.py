@@ -22,7 +22,8 @@ from trunkline.auth import (
     TokenExchange,
     WorkloadIdentity,
 )
-from trunkline.auth.client.token_store import StoredLogin
+from trunkline.auth.client.grant_session import renewal
+from trunkline.auth.client.token_store import EARLY_S, StoredLogin
 from trunkline.auth.jose import parse_token
 from trunkline.errors import AuthorizationFailed
 
@@ -188,21 +189,6 @@ def test_an_answer_that_is_not_a_token_is_an_error(failure: dict[str, Any]) -> N
     run(work)
 
 
-def test_a_token_is_replaced_when_it_ends() -> None:
-    async def work(where: Scene) -> None:
-        where.login.client("reports", client_secret=CANARY)
-        auth = ClientCredentials("reports", client_secret=CANARY)
-        async with where.client(auth) as client:
-            await client.call_tool("subject")
-            assert len(where.forms()) == 1
-            # A second later half of its lifetime has passed.
-            await asyncio.sleep(1.1)
-            await asyncio.gather(*(client.call_tool("subject") for _ in range(5)))
-            assert len(where.forms()) == 2
-
-    run(work, access_lifetime=2)
-
-
 class Watched(ClientCredentials):
     """Keeps the last session that it made."""
 
@@ -211,6 +197,25 @@ class Watched(ClientCredentials):
     def for_server(self, url: str, **options: Any) -> Any:
         self.session = super().for_server(url, **options)
         return self.session
+
+
+def test_a_token_is_replaced_when_it_ends() -> None:
+    async def work(where: Scene) -> None:
+        where.login.client("reports", client_secret=CANARY)
+        auth = Watched("reports", client_secret=CANARY)
+        async with where.client(auth) as client:
+            await client.call_tool("subject")
+            assert len(where.forms()) == 1
+            assert 0 < auth.session._renew_at - time.time() <= 300 - EARLY_S
+            auth.session._renew_at = time.time()
+            await asyncio.gather(*(client.call_tool("subject") for _ in range(5)))
+            assert len(where.forms()) == 2
+
+    run(work)
+
+
+def test_a_short_life_is_used_for_its_half() -> None:
+    assert renewal(time.time() + 4) - time.time() == pytest.approx(2, abs=0.5)
 
 
 def test_a_refused_token_is_replaced_once_for_all_requests() -> None:

@@ -209,6 +209,19 @@ def test_the_status_without_logins_and_with_a_file_that_others_can_read(desk: De
     assert "chmod 600" in shown.err
 
 
+def test_the_status_is_shown_without_posix(desk: Desk) -> None:
+    desk.tokens.store("one", b"{}")
+    shown = subprocess.run(
+        [sys.executable, "-m", "tests.without_posix", "trunkline", "auth", "status"],
+        env=desk.environment,
+        capture_output=True,
+        text=True,
+        timeout=WAIT,
+        check=False,
+    )
+    assert (shown.returncode, shown.stdout) == (1, "no logins are kept\n"), shown.stderr
+
+
 def test_a_login_that_others_can_read_is_not_used(desk: Desk, where: Scene) -> None:
     assert desk.run("login", where.url).status == 0
     next(Path(desk.tokens.path).glob("*.json")).chmod(0o644)

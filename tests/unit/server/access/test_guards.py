@@ -232,7 +232,8 @@ async def test_a_permission_error_refuses_and_its_text_stays_here(
     async with connected_as(app, caller()) as wire:
         refused = await wire.tool("lend", book="a")
     assert refused == {"code": 403, "message": "Insufficient permissions"}
-    assert lent == [] and "canary" not in caplog.text
+    assert lent == []
+    assert "canary" not in caplog.text
 
 
 async def test_scopes_are_checked_before_allow_is_asked() -> None:
@@ -407,7 +408,8 @@ async def test_a_visible_that_breaks_hides_and_is_logged(caplog: pytest.LogCaptu
     async with connected_as(app, caller()) as wire:
         assert (await wire.request("tools/list"))["tools"] == []
         assert (await wire.tool("one"))["code"] == -32602
-    assert "visible= of 'one' failed" in caplog.text and "canary" not in caplog.text
+    assert "visible= of 'one' failed" in caplog.text
+    assert "canary" not in caplog.text
 
 
 # -- lists that differ -----------------------------------------------------------------------
@@ -434,7 +436,8 @@ async def test_pages_of_a_list_that_differs_are_made_for_one_caller() -> None:
         while True:
             page = await wire.request("tools/list", **cursor)
             seen += [each["name"] for each in page["tools"]]
-            assert page["cacheScope"] == "private" and page["ttlMs"] == 60_000
+            assert page["cacheScope"] == "private"
+            assert page["ttlMs"] == 60_000
             if "nextCursor" not in page:
                 break
             cursor = {"cursor": page["nextCursor"]}
@@ -514,7 +517,8 @@ async def test_the_guards_of_a_mount_and_of_what_is_mounted_hold_together() -> N
         wire.become(caller("eve", "all", "outer"))
         assert (await wire.tool("f_save", path="a"))["code"] == 403
         read = await wire.request("resources/read", uri="file://f//x")
-        assert read["code"] == 403 and files.calls == ["save a"]
+        assert read["code"] == 403
+        assert files.calls == ["save a"]
         wire.become(None)
         assert (await wire.tool("f_save", path="a"))["code"] == -32602
         assert (await wire.request("tools/list"))["tools"] == []
@@ -677,7 +681,8 @@ def test_an_entry_without_options_has_no_guard() -> None:
     app = Server("x")
     app.add_tool(lambda: "x", "t")
     entry = app._core.tools.get("t")
-    assert entry is not None and entry.guard is None
+    assert entry is not None
+    assert entry.guard is None
 
 
 async def test_nothing_of_a_refusal_is_an_error_of_the_server(

@@ -134,7 +134,8 @@ async def test_a_call_that_allow_refuses_never_becomes_a_task(quick: float) -> N
         # Longer than `quick`: it is decided after that time.
         for _ in range(5):
             await asyncio.sleep(0.01)
-        assert not app._core.tasks.running and wire.got == []
+        assert not app._core.tasks.running
+        assert wire.got == []
         decided.set()
         assert (await wire.answer("bad"))["error"]["code"] == 403
         assert (await wire.answer("good"))["result"]["resultType"] == "task"

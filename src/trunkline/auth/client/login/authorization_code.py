@@ -110,23 +110,41 @@ class RedirectReceiver:
         """
         check_authorization_url(url)
         if self._on_authorize is not None:
-            answer = await self._on_authorize(url)
-            if not isinstance(answer, str):
-                raise TypeError("on_authorize returns the URL that the browser was sent to")
-            return expected.code_of(answer.strip())
+            return expected.code_of(await _answer_of(self._on_authorize, url))
         if self._listener is None:
             raise RuntimeError("the receiver is not open")
         waiting = asyncio.ensure_future(self._listener.wait(expected))
+        opening = asyncio.ensure_future(open_browser(url, self._open_url))
         try:
-            await open_browser(url, self._open_url)
+            # A browser of a terminal runs until it is closed, which may be after the response.
+            await asyncio.wait((waiting, opening), return_when=asyncio.FIRST_COMPLETED)
+            if not waiting.done():
+                opening.result()
             return expected.code_of(await waiting)
         finally:
             waiting.cancel()
+            opening.cancel()
 
     async def close(self) -> None:
         """End the listener."""
         if self._listener is not None:
             await self._listener.close()
+
+
+async def _answer_of(on_authorize: OnAuthorize, url: str) -> str:
+    try:
+        answer = await on_authorize(url)
+    except AuthorizationFailed:
+        raise
+    except Exception as error:  # of the author: the request that waits has to end
+        raise AuthorizationFailed(
+            f"on_authorize raised {type(error).__name__}", step="authorization"
+        ) from error
+    if not isinstance(answer, str):
+        raise AuthorizationFailed(
+            "on_authorize returns the URL that the browser was sent to", step="authorization"
+        )
+    return answer.strip()
 
 
 class AuthorizationRequest:

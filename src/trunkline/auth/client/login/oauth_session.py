@@ -257,6 +257,7 @@ class OAuthSession:
         is_refreshable = login is not None and login.refresh_token is not None
         if login is not None and is_refreshable and await self._refresh(login):
             return
+        self._tried.clear()
         await self._log_in(server, challenge, frozenset())
 
     def _drop_foreign(self, server: DiscoveredServer) -> None:
@@ -378,15 +379,19 @@ class OAuthSession:
                 dpop_key=None if proofs is None else proofs.key.pem.decode("ascii"),
             )
             self._in_a_row += 1
-            self._tried.add(wanted)
             try:
                 async with asyncio.timeout(self._settings.timeout):
                     login = await self._ask_user(empty, metadata, proofs)
+            except AuthorizationFailed as error:
+                if error.error is not None:  # the user or the authorization server refused
+                    self._tried.add(wanted)
+                raise
             except TimeoutError:
                 raise AuthorizationFailed(
                     f"no response of the user within {self._settings.timeout:g} s",
                     step="authorization",
                 ) from None
+            self._tried.add(wanted)
             async with self._settings.storage.lock(self._key):
                 await self._keep(login)
 

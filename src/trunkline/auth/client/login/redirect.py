@@ -155,25 +155,26 @@ class LoopbackListener:
         return await self._found
 
     async def close(self) -> None:
-        """End the listener, after its answer was sent."""
+        """End the listener. Connections that brought no request, as browsers open them, end too."""
         if self._server is not None:
             self._server.close()
-        if self._tasks:
-            await asyncio.wait(self._tasks, timeout=_READ_TIMEOUT_S)
         for task in list(self._tasks):
-            task.cancel()
+            task.cancel()  # what was written is still sent
+        if self._tasks:
+            await asyncio.wait(self._tasks)
 
     async def _accept(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         task = asyncio.current_task()
-        if task is not None and len(self._tasks) < _MAX_CONNECTIONS:
-            self._tasks.add(task)
-            task.add_done_callback(self._tasks.discard)
-            try:
+        try:
+            if task is not None and len(self._tasks) < _MAX_CONNECTIONS:
+                self._tasks.add(task)
+                task.add_done_callback(self._tasks.discard)
                 async with asyncio.timeout(_READ_TIMEOUT_S):
                     await self._serve(reader, writer)
-            except (TimeoutError, OSError, asyncio.IncompleteReadError):
-                pass  # a connection that brought no request
-        writer.close()
+        except (TimeoutError, OSError, asyncio.IncompleteReadError, asyncio.CancelledError):
+            pass  # a connection that brought no request, or the end of the listener
+        finally:
+            writer.close()
 
     async def _serve(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         try:
@@ -241,7 +242,7 @@ async def open_browser(url: str, open_url: Callable[[str], object] | None = None
     """Open a URL in the browser of the user, or with a function of the caller.
 
     Raises:
-        AuthorizationFailed: there is no browser.
+        AuthorizationFailed: there is no browser, or the function raised.
     """
     check_authorization_url(url)
     if open_url is None:
@@ -252,8 +253,8 @@ async def open_browser(url: str, open_url: Callable[[str], object] | None = None
     try:
         # In a thread: a browser of a terminal runs until it is closed.
         is_open = await asyncio.to_thread(open_url, url)
-    except OSError:
-        is_open = False
+    except Exception as error:  # of a browser, or of the author
+        raise _failure(f"the browser cannot be opened: {type(error).__name__}") from error
     if is_open is False:
         raise _failure("no browser can be opened here; on_authorize= shows the URL to the user")
 

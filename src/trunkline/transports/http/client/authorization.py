@@ -97,23 +97,31 @@ class ServerNetwork:
     """Whether a server is on this machine or in a private network, by the connections to it.
 
     One connection to a public address is enough to make it public: a name that leads elsewhere
-    from time to time is not trusted.
+    from time to time is not trusted. `host` counts if it is an address, because a proxy may be
+    the one who connects to it.
     """
 
-    def __init__(self) -> None:
-        self._has_private = False
+    def __init__(self, host: str = "") -> None:
+        # Imported here: that module is for requests to other servers.
+        from .fetch import is_loopback_host, is_public_address
+
+        self._is_public_address = is_public_address
+        self._has_private = is_loopback_host(host)
         self._has_public = False
+        try:
+            self._note(host)
+        except ValueError:
+            pass  # a name
 
     def add(self, sock: socket.socket) -> None:
         """Note where a connection leads."""
-        # Imported here: that module is for requests to other servers.
-        from .fetch import is_public_address
-
         try:
-            address = str(sock.getpeername()[0])
+            self._note(str(sock.getpeername()[0]))
         except OSError:
-            return  # it is lost already
-        if is_public_address(address):
+            pass  # it is lost already
+
+    def _note(self, address: str) -> None:
+        if self._is_public_address(address):
             self._has_public = True
         else:
             self._has_private = True
@@ -204,6 +212,13 @@ class RequestAuthorizer:
             self.on_waiting(True)
         try:
             return await step
+        except AuthorizationFailed:
+            raise
+        except Exception as error:  # of the author: the request that waits has to end
+            raise AuthorizationFailed(
+                f"{type(error).__name__} was raised while a credential was obtained",
+                step="credential",
+            ) from error
         finally:
             self._waiting -= 1
             if not self._waiting:

@@ -196,7 +196,7 @@ class HttpTransport:
         # Imported here: many clients have no credentials, or a fixed header.
         from .authorization import RequestAuthorizer, ServerNetwork
 
-        network = ServerNetwork()
+        network = ServerNetwork(self.address.host)
         self.pool.on_dialled = network.add
         # A socket of this machine has no URL that others know.
         url = str(self.address) if self.address.unix is not None else self.url_of(None)

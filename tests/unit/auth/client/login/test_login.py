@@ -4,19 +4,23 @@ from __future__ import annotations
 
 import asyncio
 import logging
+import socket
+import threading
 from collections.abc import Awaitable, Callable
 from pathlib import Path
 from typing import Any
 from urllib.parse import parse_qs, urlsplit
 
 import pytest
+from msgspec.structs import replace
 
 from tests.cases import for_each
 from tests.http_client.stub_server import PER_REQUEST, SESSION, Asked
 from tests.unit.auth.client.login.protected_stub import WELL_KNOWN, Browser, ProtectedStub, echo
 from trunkline import Client
-from trunkline.auth import FileTokens, MemoryTokens, OAuth, SigningKey, StoredLogin
+from trunkline.auth import FileTokens, MemoryTokens, OAuth, SigningKey
 from trunkline.auth.client.login import oauth_session as module
+from trunkline.auth.client.token_store import StoredLogin, server_key
 from trunkline.auth.jose import parse_token
 from trunkline.errors import AuthorizationFailed
 from trunkline.testing import Approval, AuthorizationServer
@@ -46,8 +50,6 @@ class Place:
         return found
 
     def keep(self, **changes: Any) -> None:
-        from msgspec.structs import replace
-
         kept = replace(self.kept(), **changes)
         self.storage.store(kept.server, kept.encode())
 
@@ -430,6 +432,7 @@ def test_processes_that_share_a_folder_refresh_once(tmp_path: Path) -> None:
         async with client() as first:
             await echo(first)
         (data,) = FileTokens(folder).records()
+        assert isinstance(data, bytes)
         kept = StoredLogin.decode(data)
         assert kept is not None
         kept.renew_at = 1.0
@@ -587,6 +590,88 @@ def test_without_a_user_nothing_is_registered_or_opened() -> None:
     run(work)
 
 
+def test_what_the_hooks_of_the_caller_raise_ends_the_request() -> None:
+    async def work(place: Place) -> None:
+        async def raises(url: str) -> str:
+            raise KeyError("CANARY")
+
+        async def returns(url: str) -> Any:
+            return None
+
+        def opens(url: str) -> None:
+            raise OSError("CANARY")
+
+        for options, text in (
+            ({"on_authorize": raises}, "on_authorize raised KeyError"),
+            ({"on_authorize": returns}, "returns the URL"),
+            ({"on_authorize": None, "open_url": opens}, "cannot be opened: OSError"),
+        ):
+            with pytest.raises(AuthorizationFailed, match=text) as caught:
+                await place.client(**options).connect()
+            assert "CANARY" not in str(caught.value)
+
+    run(work)
+
+
+def test_scopes_that_the_user_declined_are_remembered_and_a_closed_window_is_not() -> None:
+    async def work(place: Place) -> None:
+        place.stub.needs = {"tools/call": "files:write"}
+        async with place.client(scopes=["files:read"]) as client:
+            place.login.fail("token", disconnect=True)
+            with pytest.raises(AuthorizationFailed) as caught:
+                await client.call_tool("echo")
+            assert caught.value.error is None
+            place.login.approve = False
+            for error in ("access_denied", "insufficient_scope", "insufficient_scope"):
+                with pytest.raises(AuthorizationFailed) as caught:
+                    await client.call_tool("echo")
+                assert caught.value.error == error
+            await client.list_tools()
+        assert len(place.browser.urls) == 3
+
+    run(work)
+
+
+def test_a_connection_that_a_browser_opens_ahead_does_not_delay_a_login() -> None:
+    async def work(place: Place) -> None:
+        silent: list[Any] = []
+
+        def opens(url: str) -> bool:
+            uri = parse_qs(urlsplit(url).query)["redirect_uri"][0]
+            silent.append(socket.create_connection(("127.0.0.1", urlsplit(uri).port or 0)))
+            return place.browser.open(url)
+
+        # Five seconds of silence would be too much for a login that has one.
+        monkey = pytest.MonkeyPatch()
+        monkey.setattr("trunkline.auth.client.login.redirect._READ_TIMEOUT_S", 600.0)
+        try:
+            async with place.client(on_authorize=None, open_url=opens) as client:
+                await echo(client)
+        finally:
+            monkey.undo()
+        silent[0].settimeout(10)
+        assert silent[0].recv(1) == b""
+        silent[0].close()
+
+    run(work)
+
+
+def test_a_browser_of_a_terminal_may_run_on_after_the_response() -> None:
+    closed = threading.Event()
+
+    async def work(place: Place) -> None:
+        def opens(url: str) -> bool:
+            place.browser.open(url)
+            return closed.wait(30)
+
+        async with place.client(on_authorize=None, open_url=opens) as client:
+            await echo(client)
+        assert not closed.is_set()
+        closed.set()
+
+    run(work)
+
+
 # -- servers that change -----------------------------------------------------------------------
 
 
@@ -640,8 +725,6 @@ def test_a_stored_login_of_another_server_or_issuer_is_not_sent(changes: dict[st
 @for_each("data", [b"", b"{}", b"[", b'{"server": 7}', b"\xff", b"[" * 100_000])
 def test_a_record_that_cannot_be_read_is_as_good_as_none(data: bytes) -> None:
     async def work(place: Place) -> None:
-        from trunkline.auth.client.token_store import server_key
-
         place.storage.store(server_key(place.stub.url), data)
         async with place.client() as client:
             await echo(client)

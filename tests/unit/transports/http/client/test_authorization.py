@@ -156,6 +156,28 @@ def test_requests_in_flight_wait_for_one_authorization() -> None:
     assert [each[0] for each in auth.steps] == ["for", "refused"]
 
 
+@pytest.mark.parametrize("revision", ERAS)
+def test_what_credentials_raise_reaches_the_caller(revision: str) -> None:
+    class Broken(Numbered):
+        def fail(self) -> None:
+            if self.fails:
+                raise KeyError("secret-text")
+
+    auth = Broken(1)
+    stub = Guarded(revision)
+
+    async def script(client: Client) -> None:
+        stub.accepts, auth.fails = 2, True
+        with pytest.raises(AuthorizationFailed, match="KeyError was raised") as caught:
+            await client.call_tool("echo")
+        assert isinstance(caught.value.__cause__, KeyError)
+        assert "secret-text" not in str(caught.value)
+        auth.fails = False
+        await succeeds(client)
+
+    play(stub, script, auth=auth)
+
+
 @pytest.mark.parametrize("status", [401, 403])
 @pytest.mark.parametrize("revision", ERAS)
 def test_a_failed_authorization_reaches_the_caller_and_the_connection_stays(
@@ -611,6 +633,10 @@ def test_one_public_connection_makes_a_server_public() -> None:
 
     assert not network()
     assert not network(To())
+    assert ServerNetwork("10.0.0.1").is_private()
+    assert ServerNetwork("localhost").is_private()
+    assert not ServerNetwork("93.184.216.34").is_private()
+    assert not ServerNetwork("mcp.example.org").is_private()
     assert network(To("10.0.0.1"), To("127.0.0.1"))
     assert not network(To("93.184.216.34"), To("127.0.0.1"))
     assert not network(To("127.0.0.1"), To("93.184.216.34"))

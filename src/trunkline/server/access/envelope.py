@@ -1,0 +1,224 @@
+"""Credentials in the envelope of messages: the caller of each request, under `Policy.pierre()`.
+
+Other policies have no such envelope: there a token in a message is data like any other.
+
+The rules that live here, and only here:
+
+* The Authorization header of HTTP, or what else the transport knows of the caller, precedes the
+  envelope. A token in the envelope is verified by the same verifiers.            [R-PI-09]
+* `initialize` and `ping` need no token. With `AuthSettings.required`, other requests without one
+  are refused.                                                                      [P-53]
+* An `x-tenant-id` in the headers or the metadata of the envelope counts only if the claims of the
+  verified token allow that tenant. Without a token it selects nothing.            [R-PI-11]
+* A tool is refused without a tenant, where tenants are required; other methods are served.
+* A refusal has the code of its cause, and its data says that authentication has failed; nothing
+  of the token is in it.                                                           [R-PI-10]
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable
+from inspect import isawaitable
+from typing import TYPE_CHECKING, Any, Final
+
+from ...auth.server.credential import Credential, InvalidCredential, VerifierUnavailable
+from ...auth.server.settings import is_peer_rule
+from ...auth.server.tenants import TenantRefused
+from ...errors import RequestError
+from ...spec.error_kinds import ErrorKind
+from ..errors import as_redacted, refusal
+
+if TYPE_CHECKING:
+    import asyncio
+
+    from ...auth.principal import Principal
+    from ...auth.server.settings import AuthSettings
+    from ...jsonrpc.incoming import IncomingRequest
+    from ..core import ServerCore
+    from ..dispatch.connection import Connection
+
+__all__ = ["EnvelopeAuth"]
+
+_log: Final = logging.getLogger("trunkline.auth")
+
+_OPEN: Final = frozenset(("initialize", "ping"))
+_CALL: Final = "tools/call"
+_TENANT: Final = "x-tenant-id"
+_SCHEME: Final = "bearer "
+_NO_TOKEN: Final = "Authentication token required"
+_UNKNOWN: Final = "The access token is not known"
+_EXPIRED: Final = "has expired"
+# Requests of all connections whose token is being verified.
+_MAX_VERIFYING: Final = 1000
+RETRY_AFTER_MS: Final = 1000
+
+
+class EnvelopeAuth:
+    """Finds the caller of each request on a server whose messages carry credentials."""
+
+    def __init__(self, core: ServerCore, settings: AuthSettings) -> None:
+        self._core = core
+        self._settings = settings
+        # Functions of the author take an HTTP request, and rules for peers a connection.
+        self._verifiers: list[Any] = [
+            each
+            for each in settings.verifiers
+            if hasattr(each, "verify") and not is_peer_rule(each)
+        ]
+        self._verifying: set[asyncio.Task[None]] = set()
+
+    def __repr__(self) -> str:
+        return f"<EnvelopeAuth of {self._settings!r}>"
+
+    def receive(
+        self,
+        connection: Connection,
+        asked: IncomingRequest,
+        proceed: Callable[[IncomingRequest], None],
+    ) -> None:
+        """Find the caller of a request, and proceed with it, now or later; or refuse it."""
+        known = connection.principal_of(asked)
+        if known is not None:
+            self._finish(connection, asked, known, proceed)
+            return
+        token = getattr(asked.envelope, "auth", None)
+        if not isinstance(token, str) or not token:
+            self._finish(connection, asked, None, proceed)
+            return
+        if token[: len(_SCHEME)].lower() == _SCHEME:
+            token = token[len(_SCHEME) :].strip()
+        credential = Credential("bearer", token)
+        outcome: Any = RequestError(ErrorKind.INVALID_TOKEN, data=_failed(_UNKNOWN))
+        for place, verifier in enumerate(self._verifiers):
+            try:
+                found = verifier.verify(credential)
+            except Exception as error:  # noqa: BLE001  # sorted below; the client gets an answer
+                outcome = self._failure(error)
+                break
+            if isawaitable(found):
+                self._wait(connection, asked, proceed, credential, place, found)
+                return
+            if found is not None:
+                outcome = found
+                break
+        self._decided(connection, asked, outcome, proceed)
+
+    def _wait(
+        self,
+        connection: Connection,
+        asked: IncomingRequest,
+        proceed: Callable[[IncomingRequest], None],
+        credential: Credential,
+        place: int,
+        deciding: Any,
+    ) -> None:
+        if len(self._verifying) >= _MAX_VERIFYING:
+            if hasattr(deciding, "close"):
+                deciding.close()
+            error = RequestError(ErrorKind.OVERLOADED, data={"retryAfterMs": RETRY_AFTER_MS})
+            self._refuse(connection, asked, error)
+            return
+
+        async def decide() -> None:
+            outcome: Any = RequestError(ErrorKind.INVALID_TOKEN, data=_failed(_UNKNOWN))
+            try:
+                found = await deciding
+                for verifier in self._verifiers[place + 1 :]:
+                    if found is not None:
+                        break
+                    answer = verifier.verify(credential)
+                    found = await answer if isawaitable(answer) else answer
+                outcome = outcome if found is None else found
+            except Exception as error:  # noqa: BLE001  # as above
+                outcome = self._failure(error)
+            # Or it was cancelled meanwhile.
+            if asked in connection.peer.incoming:
+                self._decided(connection, asked, outcome, proceed)
+
+        task = connection.loop.create_task(decide())
+        self._verifying.add(task)
+        task.add_done_callback(self._verifying.discard)
+
+    def _failure(self, error: Exception) -> RequestError:
+        """Return the refusal of a token, or of a request whose token cannot be verified."""
+        if isinstance(error, InvalidCredential):
+            is_expired = _EXPIRED in error.description
+            kind = ErrorKind.TOKEN_EXPIRED if is_expired else ErrorKind.INVALID_TOKEN
+            return RequestError(kind, data=_failed(error.description))
+        if isinstance(error, VerifierUnavailable):
+            self._core.counters.warn("verifier", "credentials cannot be checked: %s", error.reason)
+            data = {"retryAfterMs": max(1, round(error.retry_after * 1000))}
+            return RequestError(ErrorKind.SERVICE_UNAVAILABLE, data=data)
+        _log.error("the principal of a request cannot be determined\n%s", as_redacted(error))
+        return RequestError(ErrorKind.INTERNAL_ERROR)
+
+    def _decided(
+        self,
+        connection: Connection,
+        asked: IncomingRequest,
+        outcome: Principal | RequestError,
+        proceed: Callable[[IncomingRequest], None],
+    ) -> None:
+        if isinstance(outcome, RequestError):
+            self._refuse(connection, asked, outcome)
+        else:
+            self._finish(connection, asked, outcome, proceed)
+
+    def _finish(
+        self,
+        connection: Connection,
+        asked: IncomingRequest,
+        principal: Principal | None,
+        proceed: Callable[[IncomingRequest], None],
+    ) -> None:
+        if principal is None:
+            if self._settings.required and asked.method not in _OPEN:
+                error = RequestError(
+                    ErrorKind.AUTHENTICATION_FAILED, _NO_TOKEN, data=_failed(_NO_TOKEN)
+                )
+                self._refuse(connection, asked, error)
+            else:
+                proceed(asked)
+            return
+        try:
+            asked.owner = self._placed(principal, asked)
+        except TenantRefused as error:
+            data = {"error_type": "tenant_required" if error.is_missing else "tenant_refused"}
+            refused = RequestError(ErrorKind.AUTHORIZATION_FAILED, data=data)
+            self._refuse(connection, asked, refused)
+        else:
+            proceed(asked)
+
+    def _placed(self, principal: Principal, asked: IncomingRequest) -> Principal:
+        """Return a principal as a member of the tenant that it may use."""
+        tenants = self._settings.tenants
+        if tenants is None:
+            return principal
+        named = _named_tenant(asked.envelope)
+        if named is not None:
+            return tenants.named_by_client(principal, named)
+        try:
+            return tenants.of_credential(principal)
+        except TenantRefused as error:
+            if error.is_missing and asked.method != _CALL:
+                return principal.with_tenant(None)
+            raise
+
+    def _refuse(self, connection: Connection, asked: IncomingRequest, error: RequestError) -> None:
+        policy = connection.policy
+        connection.answer(asked, refusal(error, policy), policy)
+
+
+def _named_tenant(envelope: Any) -> object:
+    for member in ("headers", "metadata"):
+        found = getattr(envelope, member, None)
+        if isinstance(found, dict):
+            for name, value in found.items():
+                if isinstance(name, str) and name.lower() == _TENANT:
+                    return value
+    return None
+
+
+def _failed(reason: str) -> dict[str, Any]:
+    return {"detailed_error": reason, "authentication_failed": True}
