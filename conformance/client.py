@@ -200,7 +200,7 @@ async def run(url: str, scenario: str, revision: str | None) -> None:
 
 async def run_guarded(url: str, scenario: str, revision: str | None) -> None:
     """Hold a conversation, which the client has to refuse in some scenarios."""
-    from auth_login import LOGIN_FAILS
+    from .auth_login import LOGIN_FAILS
 
     step = LOGIN_FAILS.get(scenario)
     try:
