@@ -61,6 +61,12 @@ def app_of(journal: Journal, app: Server) -> Server:
         journal.begun.append(f"greeted {answer.content}")
         return f"Hello {answer.content}"
 
+    @app.tool
+    async def scopes(ctx: Context) -> str:
+        """Return the scopes of the caller."""
+        assert ctx.principal is not None
+        return " ".join(sorted(ctx.principal.scopes))
+
     @app.resource("memo://all")
     async def memo() -> str:
         return "memo"
@@ -150,8 +156,10 @@ def test_a_session_does_not_exist_for_another(
 
 def test_a_session_goes_on_with_another_token_of_its_principal(served: Served) -> None:
     ann = session_of(served, ANN)
-    ann.extra = ANN.headers(scope="files:read")
-    assert text_of(ann.call("whoami").json) == "ann"
+    for scopes in ("files:read", "files:read files:write", ""):
+        ann.extra = ANN.headers(scope=scopes)
+        # Each request has the scopes of its own token, not those that opened the session.
+        assert text_of(ann.call("scopes").json) == scopes
 
 
 def test_what_is_sent_in_a_session_of_ones_own_does_not_reach_another(

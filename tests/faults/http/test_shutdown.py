@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+import threading
+import time
+
 import pytest
 
 import trunkline.server.runtime.http_listener as http_listener
 from tests.faults import scene
 from tests.faults.http.serving import (
     META,
+    WAIT,
     Closed,
     Served,
     Session,
@@ -27,8 +31,13 @@ def brief(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def stop(served: Served) -> None:
+    http, pause = served.http, threading.Event()
+    deadline = time.monotonic() + WAIT
     served.listener.stop()
-    served.until(lambda: served.http.is_stopping)
+    # Read from here: the event loop may have ended with the server before it is asked.
+    while not http.is_stopping:
+        assert time.monotonic() < deadline, "the server does not stop"
+        pause.wait(0.005)
 
 
 def test_idle_connections_are_closed() -> None:

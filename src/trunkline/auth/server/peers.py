@@ -16,35 +16,23 @@ from __future__ import annotations
 
 import ssl
 from collections.abc import Iterable, Mapping
-from typing import TYPE_CHECKING, Any, Final, Literal, Protocol
+from typing import TYPE_CHECKING, Any, Final, Literal
 
 from msgspec.structs import replace
 
 from ...redaction import show
 from ..principal import Principal
-from .settings import is_peer_rule, settings_of
+from .settings import PeerRule, is_peer_rule, settings_of
 from .tenants import TenantRefused
 
 if TYPE_CHECKING:
     from ...transports.addresses import Tcp, Unix
     from .tenants import Tenants
 
-__all__ = ["Fixed", "PeerAuthenticator", "PeerCertificate", "PeerRule", "PeerUid", "peer_rules_of"]
+__all__ = ["Fixed", "PeerAuthenticator", "PeerCertificate", "PeerUid", "peer_rules_of"]
 
 _NAMES: Final = ("common_name", "dns", "email", "uri")
 _ALTERNATIVE_NAMES: Final = {"dns": "DNS", "email": "email", "uri": "URI"}
-
-
-class PeerRule(Protocol):
-    """Recognises the peer of a connection."""
-
-    # The kinds of connections that it is for: "stdio", "unix", "tcp", "tls" and "default", which
-    # is one inside a process.
-    applies_to: frozenset[str]
-
-    def principal_of_peer(self, transport: Any) -> Principal | None:
-        """Return the principal of a connection, or None if it is not known."""
-        ...
 
 
 class Fixed:
@@ -54,7 +42,7 @@ class Fixed:
     that can connect is this principal.
     """
 
-    applies_to: Final = frozenset(("stdio", "unix", "tcp", "tls", "default"))
+    applies_to: frozenset[str] = frozenset(("stdio", "unix", "tcp", "tls", "default"))
 
     def __init__(self, principal: Principal | str) -> None:
         self.principal = _as_principal(principal, "")
@@ -74,7 +62,7 @@ class PeerUid:
     or the subject of each; without, each user is a principal.
     """
 
-    applies_to: Final = frozenset(("unix",))
+    applies_to: frozenset[str] = frozenset(("unix",))
 
     def __init__(self, users: Mapping[int, Principal | str] | Iterable[int] | None = None) -> None:
         self.users: Mapping[int, Principal] | None = None
@@ -107,7 +95,7 @@ class PeerCertificate:
     that it was opened with.
     """
 
-    applies_to: Final = frozenset(("tls",))
+    applies_to: frozenset[str] = frozenset(("tls",))
 
     def __init__(
         self,

@@ -18,7 +18,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Awaitable, Callable, Sequence
-from typing import TYPE_CHECKING, Any, Final, TypeAlias
+from typing import TYPE_CHECKING, Any, Final, Protocol, TypeAlias
 
 from msgspec import Struct
 from msgspec.structs import force_setattr
@@ -31,10 +31,9 @@ if TYPE_CHECKING:
     from ..principal import Principal
     from .audit import AuditEvent
     from .credential import Verifier
-    from .peers import PeerRule
     from .tenants import Tenants
 
-__all__ = ["Auth", "AuthFunction", "AuthSettings", "settings_of"]
+__all__ = ["Auth", "AuthFunction", "AuthSettings", "PeerRule", "settings_of"]
 
 # Returns the caller of a request, as a principal or by the name of its subject; None if it has no
 # credential. PermissionError is answered with 401.
@@ -48,6 +47,19 @@ Auth: TypeAlias = "AuthSettings | _Rule | Sequence[_Rule]"
 
 _NOT_ASKED: Final = "offline_access"
 _is_scope: Final = re.compile(r"[!#-\[\]-~]+").fullmatch
+
+
+class PeerRule(Protocol):
+    """Recognises the peer of a connection."""
+
+    @property
+    def applies_to(self) -> frozenset[str]:
+        """The kinds of connections: "stdio", "unix", "tcp", "tls", "default" inside a process."""
+        ...
+
+    def principal_of_peer(self, transport: Any) -> Principal | None:
+        """Return the principal of a connection, or None if it is not known."""
+        ...
 
 
 class AuthSettings(Struct, frozen=True, kw_only=True):

@@ -226,6 +226,40 @@ def test_linger_changes_nothing_else_of_the_limits() -> None:
     assert app._core.limits == ServerLimits(threads=3, linger=0)
 
 
+def test_authentication_comes_from_a_file_and_replaces_that_of_the_server(tmp_path: Path) -> None:
+    path = tmp_path / "auth.toml"
+    path.write_text('[fixed]\nsubject = "local"\n')
+    app = Server("x", auth=lambda request: "ann")
+    before = app._core.auth
+    set_options(app, options())
+    assert app._core.auth is before
+    set_options(app, options("--auth", str(path)))
+    (rule,) = app._core.auth.verifiers
+    assert rule.principal.subject == "local"
+
+
+@pytest.mark.parametrize(
+    ("text", "words", "said"),
+    [
+        ("[fixed]\nsubjct = 'x'\n", [], r"auth\.toml:2: \[fixed\]: unknown option 'subjct'"),
+        (None, [], "No such file"),
+        (
+            "[[jwt]]\nissuer = 'https://a.example'\naudience = 'x'\n[dpop]\n",
+            ["--http", "0", "--workers", "2"],
+            "each process would accept a proof once",
+        ),
+    ],
+)
+def test_a_file_with_authentication_that_cannot_be_used_is_an_error_of_usage(
+    tmp_path: Path, text: str | None, words: list[str], said: str
+) -> None:
+    path = tmp_path / "auth.toml"
+    if text is not None:
+        path.write_text(text)
+    with pytest.raises(UsageError, match=said):
+        set_options(Server("x"), options("--auth", str(path), *words))
+
+
 @contextmanager
 def fresh_log() -> Iterator[tuple[logging.Logger, logging.Logger]]:
     """Give the root of all logs and that of the library, as in a program that has just started."""

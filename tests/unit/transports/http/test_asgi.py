@@ -28,6 +28,7 @@ from tests.unit.transports.http.asgi_call import (
     tool,
 )
 from trunkline import Context, HttpLimits, HttpSettings, Server
+from trunkline.auth import JwtBearer
 from trunkline.jsonrpc import Limits, Policy
 from trunkline.transports.http import asgi as adapter
 from trunkline.transports.http.asgi import AsgiResponder
@@ -708,6 +709,32 @@ def test_the_principal_may_come_from_the_scope() -> None:
             assert theirs.status == 404
 
     asyncio.run(main())
+
+
+@pytest.mark.parametrize("mount", ["", "/api"])
+def test_a_protected_application_has_its_metadata_and_its_challenge(mount: str) -> None:
+    url = f"https://mcp.example.org{mount}/mcp"
+    verifier = JwtBearer(issuer="https://login.example.org", audience=url)
+    known = "/.well-known/oauth-protected-resource"
+
+    async def main() -> None:
+        async with serving(auth=verifier, http=HttpSettings(public_url=url)) as made:
+            for path in (known, f"{known}{mount}/mcp"):
+                found = await AsgiCall(method="GET", path=path, root_path=mount).run(made.app)
+                assert (found.status, found.answer["resource"]) == (200, url)
+            refused = await initialize().run(made.app)
+            assert refused.status == 401
+            challenge = refused.headers["www-authenticate"]
+            assert f'resource_metadata="https://mcp.example.org{known}{mount}/mcp"' in challenge
+
+    asyncio.run(main())
+
+
+def test_a_protected_application_has_to_know_its_url() -> None:
+    verifier = JwtBearer(issuer="https://login.example.org", audience="https://a.example/mcp")
+    with pytest.raises(ValueError, match="public_url"):
+        new_server().server.asgi(auth=verifier)
+    new_server().server.asgi(auth=lambda request: "ann")
 
 
 def test_requests_are_logged_if_wanted(caplog: pytest.LogCaptureFixture) -> None:
