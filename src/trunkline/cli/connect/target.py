@@ -723,7 +723,7 @@ def _refused_sentence(error: AuthorizationFailed, options: argparse.Namespace) -
     if any(word.lower().startswith("authorization=") for word in words):
         return f"{target} refused the Authorization header"
     # Imported here: it is rare.
-    from .login_advice import is_about_login, login_command
+    from ..output.login_advice import is_about_login, login_command
 
     if not is_about_login(error):
         return str(error)

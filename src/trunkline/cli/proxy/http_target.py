@@ -310,7 +310,7 @@ class HttpTarget:
 def _login_advice(error: AuthorizationFailed, address: str) -> str | None:
     """Return how to log in, if that may help."""
     # Imported here: it is rare.
-    from ..connect.login_advice import is_about_login, login_command
+    from ..output.login_advice import is_about_login, login_command
 
     if not is_about_login(error):
         return None

@@ -34,5 +34,11 @@ def login_command(target: str, scopes: Collection[str] = ()) -> str:
     """Return the command for a login with scopes."""
     words = ["trunkline login", quote(target)]
     if len(scopes) <= _MAX_SCOPES and sum(map(len, scopes)) <= _MAX_CHARS:
-        words += [f"--scope {quote(each)}" for each in sorted(scopes)]
+        words += [_option(each) for each in sorted(scopes)]
     return visible(" ".join(words), kept="")
+
+
+def _option(scope: str) -> str:
+    """Return the option for a scope, which is a value even if it looks like an option."""
+    is_plain = scope == quote(scope) and not scope.startswith("-")
+    return f"--scope {scope}" if is_plain else quote(f"--scope={scope}")
