@@ -623,6 +623,51 @@ def test_the_listener_takes_one_response_with_the_right_state() -> None:
     asyncio.run(asyncio.wait_for(main(), WAIT))
 
 
+def test_silent_connections_do_not_keep_the_browser_out() -> None:
+    async def main() -> None:
+        listener = LoopbackListener()
+        await listener.open()
+        uri = urlsplit(listener.redirect_uri)
+        expected = ExpectedResponse(
+            redirect_uri=listener.redirect_uri, state="s", issuer="https://login.example.org"
+        )
+        waiting = asyncio.create_task(listener.wait(expected))
+        silent = [await asyncio.open_connection(uri.hostname, uri.port) for _ in range(40)]
+        reader, writer = await asyncio.open_connection(uri.hostname, uri.port)
+        writer.write(b"GET /callback?state=s&code=c HTTP/1.1\r\n\r\n")
+        assert (await reader.read()).startswith(b"HTTP/1.1 200 ")
+        assert expected.code_of(await waiting) == "c"
+        await listener.close()
+        for _, each in (*silent, (reader, writer)):
+            each.close()
+
+    asyncio.run(asyncio.wait_for(main(), WAIT))
+
+
+@for_each(
+    ("uri", "address"),
+    [
+        ("http://[::1]:{port}/back", "::1"),
+        ("http://127.0.0.1:{port}/back", "127.0.0.1"),
+        ("http://localhost:{port}/back", "127.0.0.1"),
+    ],
+)
+def test_the_listener_is_where_the_redirect_uri_leads(uri: str, address: str) -> None:
+    async def main() -> None:
+        with socket.socket(socket.AF_INET6 if ":" in address else socket.AF_INET) as free:
+            free.bind((address, 0))
+            port = free.getsockname()[1]
+        listener = LoopbackListener(uri.format(port=port))
+        await listener.open()
+        assert listener._server is not None
+        (sock,) = listener._server.sockets
+        assert sock.getsockname()[:2] == (address, port)
+        assert listener.redirect_uri == uri.format(port=port)
+        await listener.close()
+
+    asyncio.run(main())
+
+
 def test_the_listener_is_on_the_loopback_interface_alone() -> None:
     async def main() -> None:
         listener = LoopbackListener()

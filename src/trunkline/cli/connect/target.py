@@ -723,11 +723,11 @@ def _refused_sentence(error: AuthorizationFailed, options: argparse.Namespace) -
     if any(word.lower().startswith("authorization=") for word in words):
         return f"{target} refused the Authorization header"
     # Imported here: it is rare.
-    from ..output.login_advice import is_about_login, login_command
+    from ..output.login_advice import is_about_login, login_advice
 
     if not is_about_login(error):
         return str(error)
-    advice = f"\n  log in: {login_command(target, error.scopes)}"
+    advice = f"\n  log in: {login_advice(error, target)}"
     is_plain = error.step == "request" and error.error is None and error.status == 401
     return f"{target} asks for a login{advice}" if is_plain else f"{error}{advice}"
 

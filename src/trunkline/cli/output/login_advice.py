@@ -16,7 +16,7 @@ from typing import Final
 
 from ...errors import AuthorizationFailed, visible
 
-__all__ = ["is_about_login", "login_command"]
+__all__ = ["is_about_login", "login_advice", "login_command"]
 
 # Of a command that a user reads. A login without --scope asks for those that the server names.
 _MAX_SCOPES: Final = 20
@@ -28,6 +28,15 @@ def is_about_login(error: AuthorizationFailed) -> bool:
     if error.step == "storage":
         return False  # the text says what to do with the files
     return error.status != 403 or error.error == "insufficient_scope"
+
+
+def login_advice(error: AuthorizationFailed, target: str) -> str:
+    """Return the command for a login that repairs a refusal.
+
+    It names scopes only if they are missing: any other login asks for those of the server.
+    """
+    is_scope = error.error == "insufficient_scope"
+    return login_command(target, error.scopes if is_scope else ())
 
 
 def login_command(target: str, scopes: Collection[str] = ()) -> str:

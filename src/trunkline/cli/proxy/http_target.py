@@ -310,8 +310,8 @@ class HttpTarget:
 def _login_advice(error: AuthorizationFailed, address: str) -> str | None:
     """Return how to log in, if that may help."""
     # Imported here: it is rare.
-    from ..output.login_advice import is_about_login, login_command
+    from ..output.login_advice import is_about_login, login_advice
 
     if not is_about_login(error):
         return None
-    return f"the server asks for a login: {login_command(address, error.scopes)}"
+    return f"the server asks for a login: {login_advice(error, address)}"

@@ -7,7 +7,7 @@ import shlex
 import pytest
 
 from tests.cases import for_each
-from trunkline.cli.output.login_advice import is_about_login, login_command
+from trunkline.cli.output.login_advice import is_about_login, login_advice, login_command
 from trunkline.errors import AuthorizationFailed
 
 
@@ -25,6 +25,16 @@ def test_an_address_is_one_word_in_a_shell() -> None:
         "https://a.example/?x=1&y=$z"
     ]
     assert "\x1b" not in login_command("https://a.example/\x1b[31m")
+
+
+def test_scopes_are_named_if_they_are_missing() -> None:
+    plain = "trunkline login https://a.example"
+    ended = AuthorizationFailed("x", step="request", status=401, scopes=["a"])
+    missing = AuthorizationFailed(
+        "x", step="scope", status=403, error="insufficient_scope", scopes=["b", "a"]
+    )
+    assert login_advice(ended, "https://a.example") == plain
+    assert login_advice(missing, "https://a.example") == f"{plain} --scope a --scope b"
 
 
 def test_many_or_long_scopes_are_left_out() -> None:

@@ -37,6 +37,7 @@ CALLBACK_PATH: Final = "/callback"
 _HOST: Final = "127.0.0.1"
 # The head of a request; codes of large providers have 1 to 2 KiB.
 _MAX_HEAD_BYTES: Final = 16 * 1024
+# Beyond them the oldest is closed.
 _MAX_CONNECTIONS: Final = 16
 # For one request: the browser sends it at once.
 _READ_TIMEOUT_S: Final = 5.0
@@ -124,7 +125,8 @@ class LoopbackListener:
         self._server: asyncio.Server | None = None
         self._expected: ExpectedResponse | None = None
         self._found: asyncio.Future[str] | None = None
-        self._tasks: set[asyncio.Task[Any]] = set()
+        # In the order of their connections.
+        self._tasks: dict[asyncio.Task[Any], None] = {}
 
     def __repr__(self) -> str:
         return f"<LoopbackListener at port {self._port}>"
@@ -161,17 +163,23 @@ class LoopbackListener:
         """End the listener. Connections that brought no request, as browsers open them, end too."""
         if self._server is not None:
             self._server.close()
-        for task in list(self._tasks):
+        tasks = list(self._tasks)
+        for task in tasks:
             task.cancel()  # what was written is still sent
-        if self._tasks:
-            await asyncio.wait(self._tasks)
+        if tasks:
+            await asyncio.wait(tasks)
 
     async def _accept(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         task = asyncio.current_task()
         try:
-            if task is not None and len(self._tasks) < _MAX_CONNECTIONS:
-                self._tasks.add(task)
-                task.add_done_callback(self._tasks.discard)
+            if task is not None:
+                while len(self._tasks) >= _MAX_CONNECTIONS:
+                    # Silent connections do not keep the browser out.
+                    oldest = next(iter(self._tasks))
+                    del self._tasks[oldest]
+                    oldest.cancel()
+                self._tasks[task] = None
+                task.add_done_callback(lambda done: self._tasks.pop(done, None))
                 async with asyncio.timeout(_READ_TIMEOUT_S):
                     await self._serve(reader, writer)
         except (TimeoutError, OSError, asyncio.IncompleteReadError, asyncio.CancelledError):
