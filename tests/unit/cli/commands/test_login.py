@@ -19,7 +19,9 @@ from tests.auth_scene import Scene, hosted
 from trunkline.auth import FileTokens
 from trunkline.auth.client.token_store import StoredLogin
 from trunkline.cli.connect import target
+from trunkline.cli.connect.login import kept_login
 from trunkline.testing import Approval
+from trunkline.transports.addresses import Tls, parse_address
 
 CANARY = "CANARY-0be7"
 WAIT = 60
@@ -454,6 +456,21 @@ def test_the_status_has_what_was_granted(desk: Desk) -> None:
         (login,) = json.loads(desk.run("auth", "status", "--json").out)["logins"]
         assert login["scopes"] == ["files:read"]
         assert login["requested_scopes"] == ["files:read", "files:write"]
+
+
+def test_a_verb_trusts_its_authorities_at_the_authorization_server_too(
+    desk: Desk, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    url = "https://mcp.example.org/mcp"
+    monkeypatch.setenv("XDG_STATE_HOME", str(desk.state))
+    kept = StoredLogin(server=url, issuer="https://login.example.org", resource=url)
+    kept.access_token = "token"
+    desk.tokens.store(url, kept.encode())
+    plain = kept_login(parse_address(url))
+    assert plain._tls is None
+    address = parse_address(url, tls=Tls(ca="ca.pem", cert="client.pem", server_name="other"))
+    # The certificate of the client is for the server alone.
+    assert kept_login(address)._tls == Tls(ca="ca.pem")
 
 
 def test_a_login_that_cannot_be_read_is_deleted_by_logout(desk: Desk, where: Scene) -> None:
