@@ -11,6 +11,7 @@ import socket
 import subprocess
 import webbrowser
 from collections.abc import Awaitable, Callable
+from pathlib import Path
 from typing import Any
 from urllib.parse import parse_qs, urlsplit
 
@@ -24,7 +25,7 @@ from tests.http_client.stub_server import PER_REQUEST, Asked, StubServer
 from tests.unit.auth.client.login.protected_stub import WELL_KNOWN, Browser, ProtectedStub, echo
 from tests.unit.cli.proxy.test_http_target import Kept
 from trunkline import Client, Http, HttpOptions
-from trunkline.auth import OAuth
+from trunkline.auth import FileTokens, OAuth
 from trunkline.auth.challenge import Challenge
 from trunkline.auth.client.discovery import MetadataDiscovery
 from trunkline.auth.client.login.redirect import (
@@ -681,6 +682,36 @@ def test_the_listener_is_on_the_loopback_interface_alone() -> None:
         await listener.close()
 
     asyncio.run(main())
+
+
+# -- SEC-23: where tokens are kept -------------------------------------------------------------
+
+
+@for_each("planted", ["file", "folder", "link"])
+def test_a_login_that_another_user_could_have_planted_is_not_used(
+    planted: str, tmp_path: Path
+) -> None:
+    async def work(stub: ProtectedStub, login: AuthorizationServer, browser: Browser) -> None:
+        folder = tmp_path / planted
+        storage = FileTokens(folder)
+        async with client_of(stub, browser, storage=storage) as client:
+            await echo(client)
+        (path,) = folder.glob("*.json")
+        assert (path.stat().st_mode & 0o777, folder.stat().st_mode & 0o777) == (0o600, 0o700)
+        before = len(stub.requests), len(login.requests)
+        if planted == "file":
+            path.chmod(0o620)
+        elif planted == "folder":
+            folder.chmod(0o770)
+        else:
+            path.rename(tmp_path / "elsewhere")
+            path.symlink_to(tmp_path / "elsewhere")
+        failure = await refuses(client_of(stub, browser, storage=storage))
+        assert failure.step == "storage"
+        # Nothing of it was sent, and nothing was replaced by a new login.
+        assert (len(stub.requests), len(login.requests)) == before
+
+    run(work)
 
 
 # -- SEC-28: scopes ----------------------------------------------------------------------------
