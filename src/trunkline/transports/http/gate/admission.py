@@ -55,10 +55,10 @@ PREFLIGHT_MAX_AGE_S: Final = 600
 
 _ALLOWED_METHODS: Final = b"POST, GET, DELETE"
 _ALLOWED_HEADERS: Final = (
-    b"Content-Type, Accept, Authorization, Mcp-Session-Id, MCP-Protocol-Version, Last-Event-ID, "
-    b"Mcp-Method, Mcp-Name"
+    b"Content-Type, Accept, Authorization, DPoP, Mcp-Session-Id, MCP-Protocol-Version, "
+    b"Last-Event-ID, Mcp-Method, Mcp-Name"
 )
-_EXPOSED_HEADERS: Final = b"Mcp-Session-Id, WWW-Authenticate, Retry-After"
+_EXPOSED_HEADERS: Final = b"Mcp-Session-Id, WWW-Authenticate, DPoP-Nonce, Retry-After"
 _PARAM_HEADER: Final = re.compile(rb"mcp-param-[!#$%&'*+.^_`|~0-9a-z-]+", re.IGNORECASE)
 _VARY: Final[Headers] = ((b"vary", b"Origin"),)
 
