@@ -333,6 +333,7 @@ def resource_server_of(
     public_url: str | None = None,
     address: str | None = None,
     scheme_of: Callable[[HttpRequest], str] | None = None,
+    host_of: Callable[[HttpRequest], str] | None = None,
     is_from_proxy: Callable[[HttpRequest], bool] | None = None,
 ) -> ResourceServer:
     """Return the resource server for `auth=` of an HTTP listener.
@@ -348,7 +349,7 @@ def resource_server_of(
     if all(map(is_peer_rule, settings.verifiers)):
         kinds = ", ".join(type(each).__name__ for each in settings.verifiers)
         raise ValueError(f"{kinds} is for standard streams and sockets, not for HTTP")
-    url_of = _UrlOf(path, public_url, scheme_of)
+    url_of = _UrlOf(path, public_url, scheme_of, host_of)
     made = ResourceServer(settings, public_url or address, url_of, is_from_proxy)
     if made._issuers and made.resource is None:
         raise ValueError(
@@ -366,8 +367,10 @@ class _UrlOf:
         path: str,
         public_url: str | None,
         scheme_of: Callable[[HttpRequest], str] | None,
+        host_of: Callable[[HttpRequest], str] | None,
     ) -> None:
         self._scheme_of = scheme_of
+        self._host_of = host_of
         self._path = path.rstrip("/")
         self._public_url = public_url
         # What precedes the paths of this server, if the proxy has not changed their names.
@@ -384,6 +387,8 @@ class _UrlOf:
         if self._scheme_of is not None:
             scheme = self._scheme_of(request)
         host = (request.host or b"").decode("latin-1")
+        if self._host_of is not None:
+            host = self._host_of(request)
         return f"{scheme}://{host}{quote(request.mount)}{request.path}"
 
 

@@ -189,6 +189,13 @@ class Admission:
             return forwarding.scheme
         return "https" if request.is_secure else "http"
 
+    def host_of(self, request: HttpRequest) -> str:
+        """Return the host that the client used, as `check` has admitted it."""
+        forwarding = None if self._proxies is None else self._proxies.read(request)
+        if forwarding is not None and forwarding.hosts:
+            return forwarding.hosts[0]
+        return (request.host or b"").decode("latin-1")
+
     def wait(self, client: str, now: float) -> float | None:
         """Return the seconds until the next request of a client is admitted, or None if it is."""
         return None if self._rate is None else self._rate.wait(client, now)
