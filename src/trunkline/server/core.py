@@ -247,7 +247,7 @@ class ServerCore:
 
     def is_guarded(self, method: str, params: Any) -> bool:
         """Return True if the answer to a request depends on the rights of its caller."""
-        lists = {
+        lists: dict[str, PagedList[Any]] = {
             "tools/list": self.tools,
             "prompts/list": self.prompts,
             "resources/list": self.resources,

@@ -39,6 +39,7 @@ from ...transports.http.gate.admission import Refusal
 from ..challenge import format_challenge, split_scopes
 from ..metadata import ProtectedResourceMetadata, resource_urls
 from ..principal import Principal
+from .audit import RefusalAudit
 from .credential import Credential, InvalidCredential, VerifierUnavailable
 from .settings import AuthSettings, is_peer_rule, settings_of
 from .tenants import TenantRefused
@@ -116,6 +117,7 @@ class ResourceServer:
             self._metadata_url = resource_urls(self.resource)[0]
         self._missing = self._refusal(401, _UNAUTHORIZED)
         self._warned = float("-inf")
+        self._audit = None if settings.audit is None else RefusalAudit(settings.audit)
 
     def __repr__(self) -> str:
         return f"<ResourceServer {show(self.resource)}, {self.settings!r}>"
@@ -212,6 +214,13 @@ class ResourceServer:
         return Credential(scheme, token.decode("ascii"), request.method, url, proofs, request)
 
     # -- refusals ----------------------------------------------------------------------------
+
+    def note_refusal(self, request: HttpRequest, refusal: Refusal, client: str) -> None:
+        """Report a request whose credential was refused to the audit hook, if there is one."""
+        is_bare = refusal is self._missing and request.header(b"authorization") is None
+        if self._audit is not None and not is_bare:
+            method, code = request.method[:16], refusal.status
+            self._audit(method=method, code=code, transport="http", address=client)
 
     def _malformed(self, scheme: str | None = None) -> Refusal:
         return self._refusal(400, _MALFORMED, "invalid_request", _MALFORMED, scheme)

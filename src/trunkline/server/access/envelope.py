@@ -22,11 +22,13 @@ from collections.abc import Callable
 from inspect import isawaitable
 from typing import TYPE_CHECKING, Any, Final
 
+from ...auth.server.audit import RefusalAudit
 from ...auth.server.credential import Credential, InvalidCredential, VerifierUnavailable
 from ...auth.server.settings import is_peer_rule
 from ...auth.server.tenants import TenantRefused
 from ...errors import RequestError
 from ...spec.error_kinds import ErrorKind
+from ..dispatch.methods import method_handlers
 from ..errors import as_redacted, refusal
 
 if TYPE_CHECKING:
@@ -67,6 +69,7 @@ class EnvelopeAuth:
             if hasattr(each, "verify") and not is_peer_rule(each)
         ]
         self._verifying: set[asyncio.Task[None]] = set()
+        self._audit = None if settings.audit is None else RefusalAudit(settings.audit)
 
     def __repr__(self) -> str:
         return f"<EnvelopeAuth of {self._settings!r}>"
@@ -207,7 +210,18 @@ class EnvelopeAuth:
 
     def _refuse(self, connection: Connection, asked: IncomingRequest, error: RequestError) -> None:
         policy = connection.policy
-        connection.answer(asked, refusal(error, policy), policy)
+        answer = refusal(error, policy)
+        if self._audit is not None and getattr(asked.envelope, "auth", None):
+            method = asked.method if asked.method in method_handlers else ""
+            request = getattr(asked.route, "request", None)
+            self._audit(
+                method=method,
+                code=answer.code,
+                transport=connection.transport.name,
+                address="" if request is None else str(request.client),
+                request_id=asked.id,
+            )
+        connection.answer(asked, answer, policy)
 
 
 def _named_tenant(envelope: Any) -> object:

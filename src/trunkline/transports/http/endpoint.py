@@ -269,7 +269,11 @@ class Endpoint:
             return None
         if self.authenticator is not None:
             # What else is wrong with a request is not for callers that are not known.
-            return self.authenticator.precheck(request)
+            refusal = self.authenticator.precheck(request)
+            if refusal is not None:
+                client = self.admission.client_of(request)
+                self.authenticator.note_refusal(request, refusal, client)
+            return refusal
         return self._admit_known(request)
 
     def _admit_known(self, request: HttpRequest) -> Refusal | None:
@@ -422,6 +426,8 @@ class Endpoint:
         key = client if owner is None else f"principal {owner.key}"
         if self.settings.rate is not None and not self._may_go(key, request, responder):
             return
+        if refusal is not None and self.authenticator is not None:
+            self.authenticator.note_refusal(request, refusal, client)
         refusal = refusal or self._admit_known(request)
         if refusal is not None:
             self.refuse(responder, refusal, request)
