@@ -10,6 +10,9 @@ The rules that live here, and only here:
   are refused.                                                                      [P-53]
 * An `x-tenant-id` in the headers or the metadata of the envelope counts only if the claims of the
   verified token allow that tenant. Without a token it selects nothing.            [R-PI-11]
+* A session over HTTP belongs to the first principal that uses it. Requests of others in it are
+  refused, and its streams and its end need that principal in the Authorization header: the id of a
+  session is not a credential.                                                     [SEC-06]
 * A tool is refused without a tenant, where tenants are required; other methods are served.
 * A refusal has the code of its cause, and its data says that authentication has failed; nothing
   of the token is in it.                                                           [R-PI-10]
@@ -184,6 +187,9 @@ class EnvelopeAuth:
             else:
                 proceed(asked)
             return
+        if not _is_admitted(connection.transport, principal):
+            self._refuse(connection, asked, RequestError(ErrorKind.AUTHORIZATION_FAILED))
+            return
         try:
             asked.owner = self._placed(principal, asked)
         except TenantRefused as error:
@@ -222,6 +228,18 @@ class EnvelopeAuth:
                 request_id=asked.id,
             )
         connection.answer(asked, answer, policy)
+
+
+def _is_admitted(transport: Any, principal: Principal) -> bool:
+    """Return True if a principal may use a session; the first one binds it to itself."""
+    if not hasattr(transport, "binding"):
+        return True  # a connection, which has one client at its end
+    if transport.binding is None:
+        # In whichever tenant: a client may choose that for each message.
+        key = principal.with_tenant(None).key
+        transport.binding = lambda owner: owner is not None and owner.with_tenant(None).key == key
+    is_same: bool = transport.binding(principal)
+    return is_same
 
 
 def _named_tenant(envelope: Any) -> object:

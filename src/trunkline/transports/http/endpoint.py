@@ -555,7 +555,7 @@ class Endpoint:
             self.refuse(responder, Refusal(400, "Mcp-Session-Id is missing"), request)
             return
         id = request.session_id.decode("latin-1")
-        session = self.sessions.get(id, owner, self._clock())
+        session = self._session_of(id, owner)
         if session is None:
             self.refuse(responder, Refusal(404, "Session not found"), request)
         elif request.method == "DELETE":
@@ -578,6 +578,18 @@ class Endpoint:
             responder.exchange = exchange
             session.open(exchange, listens=True)
             exchange.start_stream()
+
+    def _session_of(self, id: str, owner: Owner | None) -> HttpSession | None:
+        """Return the session of an owner, also one whose messages carry the credentials."""
+        now = self._clock()
+        session = self.sessions.get(id, owner, now)
+        if session is None and owner is not None:
+            session = self.sessions.get(id, None, now)
+            if session is not None and session.binding is None:
+                return None  # of an anonymous client
+        if session is not None and session.binding is not None and not session.binding(owner):
+            return None
+        return session
 
     async def _resume(
         self,
