@@ -51,13 +51,11 @@ async def follow(url: str) -> str:
 
 def login(context: Mapping[str, str]) -> OAuth:
     """Return the login of a scenario, whose context may have a client that is registered."""
-    known = {
-        name: context[name]
-        for name in ("client_id", "client_secret", "issuer")
-        if "client_id" in context and name in context
-    }
+    known = context if "client_id" in context else {}
     return OAuth(
-        **known,
+        client_id=known.get("client_id"),
+        client_secret=known.get("client_secret"),
+        issuer=known.get("issuer"),
         client_metadata_url=METADATA_URL,
         client_name="trunkline-conformance",
         on_authorize=follow,

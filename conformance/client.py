@@ -1,8 +1,8 @@
 """The client under test: one conversation with the mock server of a scenario.
 
-    MCP_CONFORMANCE_SCENARIO=tools_call python conformance/client.py URL
+    MCP_CONFORMANCE_SCENARIO=tools_call python -m conformance.client URL
 
-The suites start this file once for each scenario, all at the same time, with these variables:
+The suites start this module once for each scenario, all at the same time, with these variables:
 
 * MCP_CONFORMANCE_SCENARIO: the name of the scenario.
 * MCP_CONFORMANCE_PROTOCOL_VERSION: the revision to speak. The older suite does not set it, and
@@ -175,8 +175,8 @@ def auth_of(scenario: str) -> Any:
     if not scenario.startswith("auth/"):
         return None
     # Imported here: all clients start at the same moment, and most have no credentials.
-    from auth_grants import AUTH
-    from auth_login import login
+    from .auth_grants import AUTH
+    from .auth_login import login
 
     context = json.loads(os.environ.get("MCP_CONFORMANCE_CONTEXT", "{}"))
     return AUTH.get(scenario, login)(context)
@@ -200,7 +200,7 @@ async def run(url: str, scenario: str, revision: str | None) -> None:
 
 async def run_guarded(url: str, scenario: str, revision: str | None) -> None:
     """Hold a conversation, which the client has to refuse in some scenarios."""
-    from auth_login import LOGIN_FAILS
+    from .auth_login import LOGIN_FAILS
 
     step = LOGIN_FAILS.get(scenario)
     try:

@@ -146,7 +146,7 @@ def client_command() -> str:
 
     The suites split it at blanks, so a path with a blank would not do.
     """
-    return f"{os.path.relpath(sys.executable, ROOT)} conformance/client.py"
+    return f"{os.path.relpath(sys.executable, ROOT)} -m conformance.client"
 
 
 # -- what is printed and written -------------------------------------------------------------

@@ -15,8 +15,12 @@ import os, signal, socket, sys
 listener = socket.create_server(("127.0.0.1", int(sys.argv[1])))
 print(sys.argv[2], flush=True)
 signal.signal(signal.SIGTERM, lambda *_: sys.exit(int(sys.argv[3])))
+listener.settimeout(0.2)  # a signal just before the wait does not interrupt it
 while True:
-    accepted = listener.accept()[0]
+    try:
+        accepted = listener.accept()[0]
+    except TimeoutError:
+        continue
     if accepted.recv(1) == b"x":
         os._exit(7)
 """
