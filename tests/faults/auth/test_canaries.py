@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import asyncio
 import io
+import json
 import logging
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -182,3 +183,10 @@ def test_a_token_in_the_envelope_of_a_message_is_shown_nowhere(
             for tool in ("whoami", "reveals"):
                 records.answers.append(send(served, tool, [], auth=token))
     check(records, key)
+    lines = [json.loads(each) for each in records.audit.path.read_text().splitlines()]
+    refused = [each for each in lines if each["outcome"] == "unauthenticated"]
+    assert {(each["method"], each["transport"], each["address"]) for each in refused} == {
+        ("tools/call", "http", "127.0.0.1")
+    }
+    # Two wrong tokens for two tools; a request without a token has no event.
+    assert (len(refused), len(lines)) == (4, 8)

@@ -31,7 +31,8 @@ from ...auth.server.settings import is_peer_rule
 from ...auth.server.tenants import TenantRefused
 from ...errors import RequestError
 from ...spec.error_kinds import ErrorKind
-from ..dispatch.methods import method_handlers
+from ...spec.mcp.aliases import ALIASES
+from ...spec.mcp.methods import METHODS
 from ..errors import as_redacted, refusal
 
 if TYPE_CHECKING:
@@ -47,8 +48,12 @@ __all__ = ["EnvelopeAuth"]
 
 _log: Final = logging.getLogger("trunkline.auth")
 
+# Those that the audit names: a caller writes no text of its own into it.
+_NAMES: Final = frozenset(row.name for row in METHODS)
 _OPEN: Final = frozenset(("initialize", "ping"))
-_CALL: Final = "tools/call"
+_CALLS: Final = frozenset(
+    ("tools/call", *(each.spelling for each in ALIASES if each.official == "tools/call"))
+)
 _TENANT: Final = "x-tenant-id"
 _SCHEME: Final = "bearer "
 _NO_TOKEN: Final = "Authentication token required"
@@ -210,7 +215,7 @@ class EnvelopeAuth:
         try:
             return tenants.of_credential(principal)
         except TenantRefused as error:
-            if error.is_missing and asked.method != _CALL:
+            if error.is_missing and asked.method not in _CALLS:
                 return principal.with_tenant(None)
             raise
 
@@ -218,7 +223,7 @@ class EnvelopeAuth:
         policy = connection.policy
         answer = refusal(error, policy)
         if self._audit is not None and getattr(asked.envelope, "auth", None):
-            method = asked.method if asked.method in method_handlers else ""
+            method = asked.method if asked.method in _NAMES else ""
             request = getattr(asked.route, "request", None)
             self._audit(
                 method=method,
