@@ -45,6 +45,11 @@ def files_server() -> Server:
         assert ctx.principal is not None
         return f"{ctx.principal.subject} {' '.join(sorted(ctx.principal.scopes))}"
 
+    @app.tool(scopes=["files:write"])
+    def save() -> str:
+        """Write a file."""
+        return "saved"
+
     @app.resource("note://one")
     def note() -> str:
         """Return a note."""

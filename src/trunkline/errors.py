@@ -27,6 +27,7 @@ tool reads it; its repr is redacted.
 
 from __future__ import annotations
 
+from collections.abc import Collection
 from typing import Any, Final
 
 from .redaction import HIDDEN, conceal, is_secret_name, redact, show
@@ -300,14 +301,26 @@ class AuthorizationFailed(TrunklineError):
     """A client has no credential that a server accepts, and could not obtain one.
 
     `step` names what failed, such as "discovery", "registration" or "token"; `error` is the OAuth
-    error code of the other side, if it sent one.
+    error code of the other side, if it sent one. `status` is that of the request that the server
+    refused, if there was one, and `scopes` are those that a login for it asks for, if the server
+    named any.
     """
 
-    def __init__(self, reason: str, *, step: str, error: str | None = None) -> None:
+    def __init__(
+        self,
+        reason: str,
+        *,
+        step: str,
+        error: str | None = None,
+        status: int | None = None,
+        scopes: Collection[str] = (),
+    ) -> None:
         super().__init__(reason, step, error)
         self.reason = reason
         self.step = step
         self.error = error
+        self.status = status
+        self.scopes = frozenset(scopes)
 
     def __str__(self) -> str:
         code = f" ({_reason(self.error)})" if self.error else ""

@@ -29,6 +29,7 @@ _parameter: Final = re.compile(
     rf'[ \t,]*({_TOKEN})[ \t]*=[ \t]*(?:({_TOKEN})|"((?:[^"\\]|\\.)*)")[ \t]*(?=,|\Z)'
 ).match
 _token68: Final = re.compile(r"([A-Za-z0-9._~+/-]+=*)[ \t]*(?=,|\Z)").match
+_is_error: Final = re.compile(r"[a-z_]{1,64}").fullmatch
 _is_scope: Final = re.compile(r"[!#-\[\]-~]+").fullmatch
 
 
@@ -40,8 +41,12 @@ class Challenge(Struct, frozen=True):
 
     @property
     def error(self) -> str | None:
-        """The error, such as "invalid_token" or "insufficient_scope"."""
-        return self.parameters.get("error")
+        """The error, such as "invalid_token" or "insufficient_scope".
+
+        Any other text is not an error code: it may be the token that the server was sent.
+        """
+        found = self.parameters.get("error")
+        return found if found is not None and _is_error(found) else None
 
     @property
     def scopes(self) -> frozenset[str]:

@@ -14,6 +14,7 @@ The rules that live here, and only here:
 
 from __future__ import annotations
 
+import re
 from typing import Final
 from urllib.parse import SplitResult, urlsplit
 
@@ -32,6 +33,7 @@ __all__ = [
 _RESOURCE: Final = "/.well-known/oauth-protected-resource"
 _SERVER: Final = "/.well-known/oauth-authorization-server"
 _OPENID: Final = "/.well-known/openid-configuration"
+_is_url_text: Final = re.compile(r"[!-~]+").fullmatch
 
 
 class ProtectedResourceMetadata(Struct, frozen=True, kw_only=True, omit_defaults=True):
@@ -100,14 +102,22 @@ def issuer_urls(issuer: str) -> list[str]:
 def covers(resource: str, server: str) -> bool:
     """Return True if a resource, as its metadata names it, includes the URL of a server.
 
-    The origins are equal, and the path of the server is that of the resource or below it.
+    The origins are equal, and the path of the server is that of the resource or below it. The text
+    is sent as it is written, so that it has nothing that a parser of URLs leaves out.
     """
+    if _is_url_text(resource) is None:
+        return False
     try:
         one, other = urlsplit(resource), urlsplit(server)
         is_same = _parts(one) == _parts(other)
     except ValueError:
         return False
-    if not is_same or one.fragment or one.scheme not in ("http", "https"):
+    if (
+        not is_same
+        or one.fragment
+        or one.username is not None
+        or one.scheme not in ("http", "https")
+    ):
         return False
     path = one.path.rstrip("/")
     return not one.query and (other.path.rstrip("/") == path or other.path.startswith(f"{path}/"))

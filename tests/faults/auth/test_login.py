@@ -16,6 +16,7 @@ from urllib.parse import parse_qs, urlsplit
 
 import pytest
 from msgspec.json import encode
+from msgspec.structs import replace
 
 import trunkline.transports.http.client.proxy as proxy_module
 from tests.cases import for_each
@@ -32,6 +33,7 @@ from trunkline.auth.client.login.redirect import (
     check_authorization_url,
     open_browser,
 )
+from trunkline.auth.metadata import AuthorizationServerMetadata
 from trunkline.cli.proxy.http_record import HttpRecorder
 from trunkline.cli.proxy.observer import ProxyObserver
 from trunkline.errors import AuthorizationFailed, TransportError
@@ -151,6 +153,7 @@ def test_a_code_of_another_login_is_refused_by_its_verifier() -> None:
     [
         *("https://evil.example.org/mcp", "{origin}/other", "{origin}/mcp/deeper"),
         *("{origin}/mc", "http://localhost:{port}/mcp", "{origin}/mcp?x=y", "{origin}/mcp#x", ""),
+        *("{origin}/mcp\n", " {origin}/mcp", "{origin}/m\tcp", "http://u:p@127.0.0.1:{port}/mcp"),
     ],
 )
 def test_metadata_of_another_resource_ends_the_login(resource: str) -> None:
@@ -289,6 +292,15 @@ BAD_URLS = [
 ]
 
 
+def test_an_issuer_with_a_query_is_not_used() -> None:
+    async def work(stub: ProtectedStub, login: AuthorizationServer, browser: Browser) -> None:
+        stub.issuers = [f"{login.issuer}?tenant=evil"]
+        await refuses(client_of(stub, browser), "query")
+        assert login.requests == []
+
+    run(work)
+
+
 @for_each("endpoint", ["authorization_endpoint", "token_endpoint", "registration_endpoint"])
 @for_each("url", BAD_URLS)
 def test_an_endpoint_of_a_bad_url_is_not_asked(endpoint: str, url: str) -> None:
@@ -375,6 +387,46 @@ def test_a_public_server_cannot_send_the_client_into_a_private_network(address: 
                 await public_discovery().issuer(f"https://{host}/tenant")
         finally:
             patched.undo()
+
+    asyncio.run(main())
+
+
+@for_each(
+    "host",
+    ["127.0.0.1:631", "localhost", "a.localhost", "192.168.1.1", "[::1]", "127.1", "[fec0::1]"],
+)
+@for_each("endpoint", ["authorization_endpoint", "token_endpoint", "registration_endpoint"])
+def test_a_public_server_cannot_send_the_browser_into_a_private_network(
+    host: str, endpoint: str
+) -> None:
+    document = AuthorizationServerMetadata(
+        issuer="https://login.example.org",
+        authorization_endpoint="https://login.example.org/authorize",
+        token_endpoint="https://login.example.org/token",
+        code_challenge_methods_supported=["S256"],
+    )
+    named = replace(document, **{endpoint: f"https://{host}/admin?delete=all"})
+
+    async def main() -> None:
+        for is_private in (False, True):
+            discovery = MetadataDiscovery(
+                "https://mcp.example.org/mcp",
+                is_private=lambda: is_private,  # noqa: B023  # used at once
+            )
+
+            async def first(*_: Any) -> Any:
+                return named
+
+            patched = pytest.MonkeyPatch()
+            patched.setattr(MetadataDiscovery, "_first", first)
+            try:
+                if is_private:
+                    assert await discovery.issuer(named.issuer) is named
+                else:
+                    with pytest.raises(AuthorizationFailed, match="not public"):
+                        await discovery.issuer(named.issuer)
+            finally:
+                patched.undo()
 
     asyncio.run(main())
 
@@ -570,6 +622,54 @@ def test_the_listener_takes_one_response_with_the_right_state() -> None:
             await asyncio.open_connection("127.0.0.1", port)
 
     asyncio.run(asyncio.wait_for(main(), WAIT))
+
+
+def test_silent_connections_do_not_keep_the_browser_out() -> None:
+    async def main() -> None:
+        listener = LoopbackListener()
+        await listener.open()
+        uri = urlsplit(listener.redirect_uri)
+        expected = ExpectedResponse(
+            redirect_uri=listener.redirect_uri, state="s", issuer="https://login.example.org"
+        )
+        waiting = asyncio.create_task(listener.wait(expected))
+        silent = [await asyncio.open_connection(uri.hostname, uri.port) for _ in range(40)]
+        reader, writer = await asyncio.open_connection(uri.hostname, uri.port)
+        writer.write(b"GET /callback?state=s&code=c HTTP/1.1\r\n\r\n")
+        assert (await reader.read()).startswith(b"HTTP/1.1 200 ")
+        assert expected.code_of(await waiting) == "c"
+        await listener.close()
+        for _, each in (*silent, (reader, writer)):
+            each.close()
+
+    asyncio.run(asyncio.wait_for(main(), WAIT))
+
+
+@for_each(
+    ("uri", "address"),
+    [
+        ("http://[::1]:{port}/back", "::1"),
+        ("http://127.0.0.1:{port}/back", "127.0.0.1"),
+        ("http://localhost:{port}/back", "127.0.0.1"),
+    ],
+)
+def test_the_listener_is_where_the_redirect_uri_leads(uri: str, address: str) -> None:
+    async def main() -> None:
+        with socket.socket(socket.AF_INET6 if ":" in address else socket.AF_INET) as free:
+            try:
+                free.bind((address, 0))
+            except OSError:
+                return  # there is no IPv6 here
+            port = free.getsockname()[1]
+        listener = LoopbackListener(uri.format(port=port))
+        await listener.open()
+        assert listener._server is not None
+        (sock,) = listener._server.sockets
+        assert sock.getsockname()[:2] == (address, port)
+        assert listener.redirect_uri == uri.format(port=port)
+        await listener.close()
+
+    asyncio.run(main())
 
 
 def test_the_listener_is_on_the_loopback_interface_alone() -> None:

@@ -109,7 +109,7 @@ class BearerAuth:
             await self.prepare(url)
             if self._lines != before:
                 return True
-        failure = _refusal(status, headers)
+        failure = _refusal(status, headers, sent)
         if status == 403 and failure.error is None:
             return False  # not about the token, as far as the server says
         raise failure
@@ -126,13 +126,17 @@ def _line(token: str) -> bytes:
     return f"authorization: Bearer {token}\r\n".encode("ascii")
 
 
-def _refusal(status: int, headers: list[tuple[bytes, bytes]]) -> AuthorizationFailed:
+def _refusal(status: int, headers: list[tuple[bytes, bytes]], sent: bytes) -> AuthorizationFailed:
     values = [value.decode("latin-1") for name, value in headers if name == b"www-authenticate"]
     found = next((each for each in parse_challenges(values) if each.scheme == "bearer"), None)
-    scopes = sorted(found.scopes) if found is not None else []
+    # A token that the server repeats is not a scope.
+    token = sent.decode("ascii").strip().rpartition(" ")[2]
+    scopes = [] if found is None else sorted(found.scopes - {token})
     needs = f"; it asks for the scopes {show(' '.join(scopes))}" if scopes else ""
     return AuthorizationFailed(
         f"the server refused the bearer token with status {status}{needs}",
         step="request",
         error=None if found is None else found.error,
+        status=status,
+        scopes=scopes,
     )

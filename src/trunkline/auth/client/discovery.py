@@ -15,7 +15,9 @@ The rules that live here, and only here:
   in the document may be another of the same origin.     [MCP 2025-03-26, authorization]
 * A document is missing if its status is 4xx, or if it is not JSON: some servers answer every path
   with a page. Any other failure ends the discovery, because it is not known what would be there.
-* Private addresses are asked only if the server itself is at one.              [SEC-26]
+* Private addresses are asked only if the server itself is at one, and only then a browser is sent
+  to an address or a name of this machine.                                      [SEC-26, SEC-27]
+* An issuer has no query.                                        [RFC 8414, section 2]
 * The TLS context of the server is for its own origin. Other origins get that of the configuration,
   or the authorities of the system: a certificate of the client is not shown to them.
 """
@@ -32,7 +34,7 @@ from msgspec.json import decode
 
 from ...errors import AuthorizationFailed, TransportError
 from ...redaction import show
-from ...transports.http.client.fetch import check_url, fetch
+from ...transports.http.client.fetch import check_url, fetch, is_private_host
 from ..challenge import Challenge
 from ..metadata import (
     AuthorizationServerMetadata,
@@ -135,7 +137,8 @@ class MetadataDiscovery:
         """
         if is_legacy:
             return await self._legacy_issuer(issuer)
-        self._check(issuer, "issuer")
+        if self._check(issuer, "issuer").query:
+            raise _failure("the issuer of the authorization server: it has a query")
         found = await self._first(issuer_urls(issuer), AuthorizationServerMetadata)
         if found is None:
             raise _failure(f"the authorization server {show(issuer)} has no metadata")
@@ -172,9 +175,12 @@ class MetadataDiscovery:
     def _check(self, url: str, name: str) -> SplitResult:
         """Check the text of a URL in metadata.                              [SEC-21, SEC-27]"""
         try:
-            return check_url(url)
+            parts = check_url(url)
         except TransportError as error:
             raise _failure(f"the {name} of the authorization server: {error.reason}") from None
+        if is_private_host(parts.hostname or "") and not self.is_private():
+            raise _failure(f"the {name} of the authorization server is not public")
+        return parts
 
     async def _first(
         self, urls: list[str], kind: type[T], headers: dict[str, str] | None = None

@@ -12,7 +12,8 @@ The rules that live here, and only here:
   times.                                                       [SEC-28]
 * Requests that are refused at the same time wait for one token. A token that was refused as often
   as it was sent is followed by an error: a new one would be refused as well.
-* A token is replaced before it ends; without a known end, when it is refused.
+* A token is replaced before it ends; without a known end, when it is refused, which `RenewalLimit`
+  bounds.
 * Clients that share a storage share the token, and one of them at a time asks for another.
 """
 
@@ -28,6 +29,7 @@ from ...errors import AuthorizationFailed
 from ...redaction import show
 from ..challenge import Challenge, parse_challenges
 from .protected_server import ProtectedServer, find_server
+from .renewal_limit import RenewalLimit
 from .token_endpoint import IssuedToken
 from .token_store import EARLY_S, StoredLogin, server_key
 
@@ -75,6 +77,7 @@ class GrantSession:
         storage: TokenStorage | None = None,
         url: str = "",
         client_id: str = "",
+        limit: RenewalLimit | None = None,
     ) -> None:
         self._source = source
         self._discovery = discovery
@@ -99,6 +102,7 @@ class GrantSession:
         # Unix time in seconds.
         self._renew_at = inf
         self._sent = self._refused = self._step_ups = 0
+        self._limit = RenewalLimit() if limit is None else limit
         self._turn = asyncio.Lock()
 
     def __repr__(self) -> str:
@@ -152,7 +156,9 @@ class GrantSession:
                         "the server refused a token that was just issued for it",
                         step="request",
                         error=None if challenge is None else challenge.error,
+                        status=status,
                     )
+            self._limit.count_token()
             server = await self._found(challenge)
             await self._obtain(server, self._wanted(challenge, server))
             return True
@@ -182,6 +188,8 @@ class GrantSession:
                 "which its authorization server did not grant",
                 step="request",
                 error="insufficient_scope",
+                status=403,
+                scopes=wanted,
             )
         self._step_ups += 1
         await self._obtain(self._server, wanted)
@@ -228,6 +236,7 @@ class GrantSession:
                 token_type=token.token_type,
                 expires_at=token.expires_at,
                 scopes=sorted(scopes),
+                granted=None if token.scopes is None else sorted(token.scopes),
                 dpop_key=None if self._proofs is None else self._proofs.key.pem.decode(),
             )
             self._storage.store(self._key, record.encode())

@@ -25,6 +25,7 @@ from ...errors import AuthorizationFailed
 from ...redaction import show
 from .client_authentication import ClientIdentity
 from .dpop import ClientProofs, signing_key_of
+from .renewal_limit import RenewalLimit
 from .secret_source import SecretFunction, SecretSource
 from .server_url import check_secure
 
@@ -61,6 +62,7 @@ class _MachineGrant:
         self._scopes = tuple(scopes)
         # By the URL of a server: the authorization server that its credential is for.
         self._issuers: dict[str, str] = {}
+        self._limits: dict[str, RenewalLimit] = {}
         self._issuer = issuer
         self._key = signing_key_of(dpop)
         self._has_own_key = not isinstance(dpop, bool)
@@ -97,6 +99,7 @@ class _MachineGrant:
             storage=self._storage,
             url=url,
             client_id=self._client_id,
+            limit=self._limits.setdefault(url, RenewalLimit()),
         )
 
     async def obtain(

@@ -113,6 +113,7 @@ class OAuth:
             timeout=timeout,
             logins=KeyLocks(),
             issuers={},
+            limits={},
         )
         self._tls = tls
 

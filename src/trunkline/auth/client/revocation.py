@@ -16,7 +16,6 @@ from urllib.parse import urlencode
 
 from ...errors import AuthorizationFailed, TransportError
 from ...transports.http.client.fetch import fetch
-from .client_authentication import ClientIdentity
 from .discovery import MetadataDiscovery
 from .server_url import has_public_address
 from .token_store import StoredLogin
@@ -40,9 +39,7 @@ async def revoke(login: StoredLogin, *, context: ssl.SSLContext | None = None) -
     url = found.revocation_endpoint
     if url is None:
         return False
-    identity = ClientIdentity(
-        login.client_id, client_secret=login.client_secret, method=login.auth_method
-    )
+    identity = login.identity
     for kind in ("refresh_token", "access_token"):
         token: str | None = getattr(login, kind)
         if not token:

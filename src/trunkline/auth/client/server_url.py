@@ -38,6 +38,6 @@ async def has_public_address(url: str) -> bool:
     """Return True if the host of a URL has a public address, or cannot be looked up."""
     try:
         found = await asyncio.get_running_loop().getaddrinfo(urlsplit(url).hostname, None)
-    except OSError:
+    except (OSError, UnicodeError):  # not found, or not a name
         return True
     return any(is_public_address(str(address[0])) for *_, address in found)

@@ -16,9 +16,10 @@ from __future__ import annotations
 import re
 import ssl
 import time
+from base64 import b64decode
 from collections.abc import Collection, Mapping
 from typing import TYPE_CHECKING, Any, Final
-from urllib.parse import urlencode
+from urllib.parse import unquote_plus, urlencode
 
 from msgspec import DecodeError, Struct, ValidationError
 from msgspec.json import Decoder
@@ -36,8 +37,9 @@ if TYPE_CHECKING:
 __all__ = ["IssuedToken", "TokenEndpoint"]
 
 MAX_ANSWER_BYTES: Final = 256 * 1024
-# Longer lifetimes are as good as none.
+# Longer lifetimes are as good as none, and so are those that end before a request arrives.
 _MAX_LIFETIME_S: Final = 10 * 365 * 24 * 3600
+_MIN_LIFETIME_S: Final = 1
 _MIN_SECRET_CHARS: Final = 6
 _is_token: Final = re.compile(r"[A-Za-z0-9._~+/-]+=*").fullmatch
 _is_error: Final = re.compile(r"[ !#-\[\]-~]{1,100}").fullmatch
@@ -168,9 +170,9 @@ def _expiry(given: float | str | None) -> float | None:
     # Some servers send a text.
     try:
         seconds = float(given) if given is not None else None
-    except ValueError:
+    except (ValueError, OverflowError):
         return None
-    if seconds is None or not 0 < seconds < _MAX_LIFETIME_S:
+    if seconds is None or not _MIN_LIFETIME_S <= seconds < _MAX_LIFETIME_S:
         return None
     return time.time() + seconds
 
@@ -180,16 +182,35 @@ def _failure(response: FetchedResponse, sent: list[str]) -> AuthorizationFailed:
         refusal: _Refusal = _decoded(_refusals, response, "")
     except AuthorizationFailed:
         refusal = _Refusal()
-    error = refusal.error if _is_error(refusal.error) else None
-    said = refusal.error_description
-    # What was sent may come back in the words of the server.
-    is_safe = not any(len(each) >= _MIN_SECRET_CHARS and each in said for each in sent)
-    words = f": {show(said, limit=200)}" if said and is_safe else ""
+    secrets = _in_all_forms(sent)
+    error, said = refusal.error, refusal.error_description
+    shown = error if _is_error(error) and not _repeats(error, secrets) else None
+    words = f": {show(said, limit=200)}" if said and not _repeats(said, secrets) else ""
     return AuthorizationFailed(
         f"the authorization server refused with status {response.status}{words}",
         step="token",
-        error=error,
+        error=shown,
     )
+
+
+def _in_all_forms(sent: list[str]) -> set[str]:
+    """Return what was sent, and the parts of Basic, in lower case."""
+    found = set(sent)
+    for each in sent:
+        scheme, _, value = each.partition(" ")
+        if scheme == "Basic":
+            try:
+                pair = b64decode(value).decode("ascii")
+            except ValueError:
+                continue  # the value of a field, which is there already
+            found |= {value, pair, *pair.split(":"), *map(unquote_plus, pair.split(":"))}
+    return {each.lower() for each in found if len(each) >= _MIN_SECRET_CHARS}
+
+
+def _repeats(said: str, secrets: set[str]) -> bool:
+    """Return True if the words of a server have something that it was sent."""
+    forms = (said.lower(), unquote_plus(said).lower())
+    return any(each in form for each in secrets for form in forms)
 
 
 _answers: Final = Decoder(_Answer).decode

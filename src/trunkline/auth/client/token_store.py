@@ -8,13 +8,14 @@ The rules that live here, and only here:
 * A record belongs to one server and one issuer. If the server names another authorization server,
   the whole record is void: nothing of it is sent there.                     [SEC-20]
 * One process at a time changes a record: it holds the lock, reads, and then writes.
-* A record that cannot be read is as good as none.
+* A record that cannot be read, or whose token or secret cannot be sent, is as good as none.
 * Tokens, secrets and keys appear in no repr.
 """
 
 from __future__ import annotations
 
 import asyncio
+import re
 import threading
 import time
 from collections.abc import AsyncIterator
@@ -28,6 +29,7 @@ from msgspec.structs import replace
 
 from ...concurrency.backoff import backoff
 from ...redaction import HIDDEN, show
+from .client_authentication import ClientIdentity
 
 if TYPE_CHECKING:
     from .token_endpoint import IssuedToken
@@ -36,6 +38,9 @@ __all__ = ["KeyLocks", "MemoryTokens", "StoredLogin", "TokenStorage", "server_ke
 
 # A token that ends within this time, in seconds, is renewed: a request takes time to arrive.
 EARLY_S: Final = 10.0
+_TYPES: Final = ("Bearer", "DPoP")
+_METHODS: Final = (None, "none", "client_secret_basic", "client_secret_post")
+_is_token: Final = re.compile(r"[A-Za-z0-9._~+/-]+=*").fullmatch
 _FIRST_WAIT_S: Final = 0.005
 _LONGEST_WAIT_S: Final = 0.1
 
@@ -101,6 +106,8 @@ class StoredLogin(Struct, kw_only=True, omit_defaults=True):
     refresh_token: str | None = None
     # What was asked for.
     scopes: list[str] = []
+    # What was granted; None if the authorization server did not say: what was asked for.
+    granted: list[str] | None = None
     # The private key in PEM that the tokens are bound to.
     dpop_key: str | None = None
 
@@ -117,6 +124,13 @@ class StoredLogin(Struct, kw_only=True, omit_defaults=True):
             return self.expires_at is not None and time.time() >= self.expires_at - EARLY_S
         return time.time() >= self.renew_at
 
+    @property
+    def identity(self) -> ClientIdentity:
+        """The client of the login, as it authenticates."""
+        # Some servers register a secret for a client that has to send none.
+        secret = None if self.auth_method == "none" else self.client_secret
+        return ClientIdentity(self.client_id, client_secret=secret, method=self.auth_method)
+
     def with_token(self, token: IssuedToken) -> StoredLogin:
         """Return the login with a token that was just issued."""
         ends, now = token.expires_at, time.time()
@@ -129,6 +143,7 @@ class StoredLogin(Struct, kw_only=True, omit_defaults=True):
             renew_at=None if ends is None else ends - min(EARLY_S, (ends - now) / 2),
             # One that is not rotated stays valid.                       [RFC 6749, section 6]
             refresh_token=token.refresh_token or self.refresh_token,
+            granted=self.granted if token.scopes is None else sorted(token.scopes),
         )
 
     def without_tokens(self) -> StoredLogin:
@@ -153,9 +168,21 @@ class StoredLogin(Struct, kw_only=True, omit_defaults=True):
     def decode(cls, data: bytes | None) -> StoredLogin | None:
         """Return a record of a storage; None if there is none, or none that can be read."""
         try:
-            return None if data is None else _decode(data)
+            found = None if data is None else _decode(data)
         except (DecodeError, UnicodeDecodeError, RecursionError):
             return None
+        return found if found is not None and found._is_usable else None
+
+    @property
+    def _is_usable(self) -> bool:
+        """Whether everything can be sent where it belongs: in a line of a header, for most."""
+        secret = self.client_secret or ""
+        return (
+            (not self.access_token or _is_token(self.access_token) is not None)
+            and self.token_type in _TYPES
+            and self.auth_method in _METHODS
+            and (secret.isascii() and (not secret or secret.isprintable()))
+        )
 
 
 _decode: Final = Decoder(StoredLogin).decode

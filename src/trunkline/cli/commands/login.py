@@ -201,7 +201,12 @@ async def _authorize(address: Http | Ws, url: str, auth: Any, memory: Any, key: 
         return
     # The server lets strangers connect, and may ask for a login later.
     is_private = not await has_public_address(url)
-    session = auth.for_server(url, is_private=lambda: is_private)
+    context = None
+    if address.tls:
+        from ...transports.sockets.tls import client_context
+
+        context = client_context(address.tls)
+    session = auth.for_server(url, context=context, is_private=lambda: is_private)
     await session.prepare(url)
     await session.refused("POST", url, 401, [], b"")
 

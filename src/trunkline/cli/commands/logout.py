@@ -50,11 +50,15 @@ def run(options: argparse.Namespace) -> int:
 
     async def work() -> int:
         async with tokens.lock(key):
-            login = StoredLogin.decode(tokens.load(key))
-            if login is None:
+            found = tokens.load(key)
+            if found is None:
                 raise UsageError(f"there is no login for {show(url)}")
+            login = StoredLogin.decode(found)
             status, note = SUCCESS, "logged out"
-            if options.local:
+            if login is None:
+                status = UNREACHABLE
+                note = "the login cannot be read and is deleted here; its tokens are not revoked"
+            elif options.local:
                 note = "the login is deleted here; its tokens are not revoked"
             else:
                 check_auth()

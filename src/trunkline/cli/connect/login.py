@@ -73,8 +73,13 @@ def kept_login(address: Http | Ws) -> Any:
         return None
     check_auth()
     from ...auth.client.oauth import OAuth
+    from ...transports.addresses import Tls
 
-    return OAuth(storage=FileTokens(), interactive=False)
+    # The authorization server may have a certificate of the same authority. That of the client,
+    # if it has one, is not for it.
+    ca = getattr(address.tls, "ca", None)
+    tls = None if ca is None else Tls(ca=ca)
+    return OAuth(storage=FileTokens(), interactive=False, tls=tls)
 
 
 def login_facts(login: StoredLogin) -> dict[str, Any]:
@@ -88,7 +93,8 @@ def login_facts(login: StoredLogin) -> dict[str, Any]:
         "server": login.server,
         "issuer": login.issuer,
         "client_id": login.client_id,
-        "scopes": login.scopes,
+        "scopes": login.scopes if login.granted is None else login.granted,
+        "requested_scopes": login.scopes,
         "expires_at": end,
         "is_expired": login.expires_at is not None and login.expires_at <= time.time(),
         "is_refreshable": login.refresh_token is not None,
@@ -99,6 +105,7 @@ def login_facts(login: StoredLogin) -> dict[str, Any]:
 def login_text(login: StoredLogin) -> str:
     """Return what is shown of a login, for people."""
     facts = login_facts(login)
+    refused = [each for each in login.scopes if login.granted and each not in login.granted]
 
     def shown(name: str) -> str:
         return visible(str(facts[name]), kept="")
@@ -109,6 +116,7 @@ def login_text(login: StoredLogin) -> str:
             ("issuer", shown("issuer")),
             ("client", shown("client_id")),
             ("scopes", visible(" ".join(facts["scopes"]), kept="") or "those of the server"),
+            ("not granted", visible(" ".join(refused), kept="")),
             ("access ends", _end(facts)),
             ("refreshable", "yes" if facts["is_refreshable"] else "no: log in again after that"),
             ("bound to key", "yes" if facts["is_bound_to_key"] else ""),

@@ -722,12 +722,14 @@ def _refused_sentence(error: AuthorizationFailed, options: argparse.Namespace) -
     words = (*options.header, *options.header_env)
     if any(word.lower().startswith("authorization=") for word in words):
         return f"{target} refused the Authorization header"
-    if error.step == "request" and error.error is None:
-        # What the transport says without credentials; 403 need not be about a login.
-        if "status 401" not in error.reason:
-            return str(error)
-        return f"{target} asks for a login\n  log in: trunkline login {target}"
-    return f"{error}\n  log in: trunkline login {target}"
+    # Imported here: it is rare.
+    from ..output.login_advice import is_about_login, login_advice
+
+    if not is_about_login(error):
+        return str(error)
+    advice = f"\n  log in: {login_advice(error, target)}"
+    is_plain = error.step == "request" and error.error is None and error.status == 401
+    return f"{target} asks for a login{advice}" if is_plain else f"{error}{advice}"
 
 
 def _status(error: TrunklineError) -> int:

@@ -252,8 +252,8 @@ class HttpTarget:
         if self._open.pop(id, None) is None:
             return  # it was cancelled
         reason = error.reason if isinstance(error, TransportError) else str(error)
-        if isinstance(error, AuthorizationFailed) and "status 403" not in error.reason:
-            reason = f"the server asks for a login: trunkline login {self._inner.address}"
+        if isinstance(error, AuthorizationFailed):
+            reason = _login_advice(error, str(self._inner.address)) or reason
         self._answer(error_frame(id, f"trunkline proxy: {reason}"))
         if self._gate == (id,):
             self._release()
@@ -305,3 +305,13 @@ class HttpTarget:
         if self._gate is frame:
             self._release()
             self._check_finished()
+
+
+def _login_advice(error: AuthorizationFailed, address: str) -> str | None:
+    """Return how to log in, if that may help."""
+    # Imported here: it is rare.
+    from ..output.login_advice import is_about_login, login_advice
+
+    if not is_about_login(error):
+        return None
+    return f"the server asks for a login: {login_advice(error, address)}"

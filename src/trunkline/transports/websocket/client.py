@@ -157,7 +157,7 @@ class DialledWebSocket(WebSocketTransport):
         what = f"{self._address} refused the WebSocket: {_phrase(status)}"
         if self._auth is None and status == HTTPStatus.UNAUTHORIZED:
             what += "; a client logs in with auth=OAuth()"
-        return AuthorizationFailed(what, step="request")
+        return AuthorizationFailed(what, step="request", status=status)
 
     async def _connect(self, lines: bytes) -> None:
         address, seconds = self._address, self._options.connect_timeout

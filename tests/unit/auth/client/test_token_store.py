@@ -46,6 +46,32 @@ def test_a_record_is_written_and_read() -> None:
     assert "CANARY" not in f"{LOGIN!r} {LOGIN.__rich_repr__()}"
 
 
+@for_each(
+    "changes",
+    [
+        {"access_token": "a\r\nx: y"},
+        {"access_token": "\u00fc"},
+        {"token_type": "Bearer\r\nx"},
+        {"token_type": "mac"},
+        {"client_secret": "\u00fc"},
+        {"client_secret": "a\nb"},
+        {"auth_method": "private_key_jwt"},
+    ],
+)
+def test_a_record_that_cannot_be_sent_is_as_good_as_none(changes: dict[str, str]) -> None:
+    assert StoredLogin.decode(replace(LOGIN, **changes).encode()) is None
+
+
+def test_granted_scopes_are_kept_until_others_are_granted() -> None:
+    token = IssuedToken(access_token="a", token_type="Bearer")
+    asked = replace(LOGIN, scopes=["a", "b"])
+    assert asked.with_token(token).granted is None
+    fewer = asked.with_token(replace(token, scopes=frozenset("a")))
+    assert (fewer.scopes, fewer.granted) == (["a", "b"], ["a"])
+    assert fewer.with_token(token).granted == ["a"]
+    assert StoredLogin.decode(fewer.encode()) == fewer
+
+
 def test_a_token_replaces_the_one_before_and_keeps_a_refresh_token_that_was_not_rotated() -> None:
     token = IssuedToken(access_token="a", token_type="Bearer", expires_at=time.time() + 100)
     first = LOGIN.with_token(token)

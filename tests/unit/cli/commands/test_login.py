@@ -19,6 +19,9 @@ from tests.auth_scene import Scene, hosted
 from trunkline.auth import FileTokens
 from trunkline.auth.client.token_store import StoredLogin
 from trunkline.cli.connect import target
+from trunkline.cli.connect.login import kept_login
+from trunkline.testing import Approval
+from trunkline.transports.addresses import Tls, parse_address
 
 CANARY = "CANARY-0be7"
 WAIT = 60
@@ -192,7 +195,7 @@ def test_the_status_shows_what_names_a_login_and_no_secret(desk: Desk) -> None:
     assert document["format"] == "trunkline.auth-status/1"
     assert [each["server"] for each in document["logins"]] == [login.server, ended.server]
     assert document["logins"][0].keys() == {
-        *("server", "issuer", "client_id", "scopes", "expires_at"),
+        *("server", "issuer", "client_id", "scopes", "requested_scopes", "expires_at"),
         *("is_expired", "is_refreshable", "is_bound_to_key"),
     }
     one = desk.run("auth", "status", "https://OTHER.example.org:443/mcp", "--json")
@@ -411,6 +414,74 @@ def test_a_login_can_be_bound_to_a_key(desk: Desk) -> None:
         assert desk.run("login", where.url, "--dpop").status == 0
         assert desk.login.dpop_key is not None
         assert desk.run("call", where.url, "subject").status == 0
+
+
+def test_a_call_that_needs_more_scopes_says_how_to_log_in(desk: Desk, where: Scene) -> None:
+    assert desk.run("login", where.url, "--scope", "files:read").status == 0
+    shown = desk.run("call", where.url, "save")
+    assert shown.status == 1
+    advice = f"trunkline login {where.url} --scope files:read --scope files:write"
+    assert shown.err == (
+        "trunkline call: scope: the server asks for the scopes 'files:write', and the login has "
+        f"others (insufficient_scope)\n  log in: {advice}\n"
+    )
+    request = {
+        "jsonrpc": "2.0",
+        "id": 1,
+        "method": "tools/call",
+        "params": {
+            "name": "save",
+            "arguments": {},
+            "_meta": {
+                "io.modelcontextprotocol/protocolVersion": "2026-07-28",
+                "io.modelcontextprotocol/clientInfo": {"name": "test", "version": "1"},
+                "io.modelcontextprotocol/clientCapabilities": {},
+            },
+        },
+    }
+    told = desk.run("proxy", where.url, given=f"{json.dumps(request)}\n")
+    assert advice in json.loads(told.out)["error"]["message"]
+    made = desk.run(*advice.split()[1:])
+    assert made.status == 0, made.err
+    assert desk.run("call", where.url, "save").out == "saved\n"
+
+
+def test_the_status_has_what_was_granted(desk: Desk) -> None:
+    fewer = Approval(subject="user", scopes=frozenset(["files:read"]))
+    with hosted(approve=lambda _: fewer) as where:
+        made = desk.run("login", where.url, "--scope", "files:read", "--scope", "files:write")
+        assert made.status == 0, made.err
+        assert "scopes:       files:read\n" in made.out
+        assert "not granted:  files:write\n" in made.out
+        (login,) = json.loads(desk.run("auth", "status", "--json").out)["logins"]
+        assert login["scopes"] == ["files:read"]
+        assert login["requested_scopes"] == ["files:read", "files:write"]
+
+
+def test_a_verb_trusts_its_authorities_at_the_authorization_server_too(
+    desk: Desk, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    url = "https://mcp.example.org/mcp"
+    monkeypatch.setenv("XDG_STATE_HOME", str(desk.state))
+    kept = StoredLogin(server=url, issuer="https://login.example.org", resource=url)
+    kept.access_token = "token"
+    desk.tokens.store(url, kept.encode())
+    plain = kept_login(parse_address(url))
+    assert plain._tls is None
+    address = parse_address(url, tls=Tls(ca="ca.pem", cert="client.pem", server_name="other"))
+    # The certificate of the client is for the server alone.
+    assert kept_login(address)._tls == Tls(ca="ca.pem")
+
+
+def test_a_login_that_cannot_be_read_is_deleted_by_logout(desk: Desk, where: Scene) -> None:
+    assert desk.run("login", where.url).status == 0
+    (path,) = Path(desk.tokens.path).glob("*.json")
+    path.write_bytes(path.read_bytes()[:-20])
+    assert desk.run("call", where.url, "subject").status == 1
+    shown = desk.run("logout", where.url)
+    assert shown.status == 3
+    assert "not revoked" in shown.err
+    assert not path.exists()
 
 
 def test_the_proxy_says_how_to_log_in(desk: Desk, where: Scene) -> None:

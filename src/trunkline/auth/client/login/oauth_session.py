@@ -15,16 +15,19 @@ The rules that live here, and only here:
 * A refusal for missing scopes asks for those of its challenge beside all that were asked for
   before. What was asked for once is not asked for again.      [MCP 2026-07-28, step-up; SEC-28]
 * At most `MAX_IN_A_ROW` logins without a request that was accepted, and `MAX_STEP_UPS` for scopes
-  in all: a server cannot keep a user busy.
+  in all: a server cannot keep a user busy. A token that was refreshed and then refused at once is
+  not refreshed again: the user is asked.
+* A refresh that was sent is not abandoned: a refresh token that is rotated can be used once, and
+  what came for it is kept, even if the client is closed meanwhile.
 * Requests that meet a login wait for it, and share its failure.
 """
 
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator, Callable, Collection, Coroutine
 from contextlib import asynccontextmanager
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Any, Final, TypeVar
 
 from msgspec import Struct
 from msgspec.structs import replace
@@ -33,6 +36,7 @@ from ....errors import AuthorizationFailed
 from ....redaction import show
 from ...challenge import Challenge, parse_challenges
 from ..client_authentication import ClientIdentity
+from ..renewal_limit import RenewalLimit
 from ..token_endpoint import TokenEndpoint
 from ..token_store import KeyLocks, StoredLogin, TokenStorage, server_key
 from .authorization_code import AuthorizationRequest, RedirectReceiver, check_code_flow
@@ -46,9 +50,13 @@ if TYPE_CHECKING:
 
 __all__ = ["LoginSettings", "OAuthSession"]
 
+T = TypeVar("T")
+
 MAX_IN_A_ROW: Final = 3
 MAX_STEP_UPS: Final = 16
 _OFFLINE: Final = "offline_access"
+# Seconds that a client which is closed waits for a refresh that was sent.
+_CLOSE_WAIT_S: Final = 5.0
 # Errors of a token endpoint that say nothing of the refresh token.
 _PASSING_ERRORS: Final = ("server_error", "temporarily_unavailable", "slow_down")
 
@@ -76,6 +84,8 @@ class LoginSettings(Struct, frozen=True, kw_only=True):
     logins: KeyLocks
     # The authorization servers that a client without `issuer` was used with, by server.
     issuers: dict[str, str] = {}
+    # How often a server has made the client obtain tokens.
+    limits: dict[str, RenewalLimit] = {}
 
     def __repr__(self) -> str:
         return "<LoginSettings>"
@@ -88,13 +98,15 @@ class OAuthSession:
     """The `HttpAuth` of a login."""
 
     __slots__ = (
-        *("_discovery", "_failure", "_failures", "_in_a_row", "_is_busy", "_is_loaded", "_key"),
-        *("_login", "_proofs", "_refused", "_sent", "_settings", "_step_ups", "_tried", "_turn"),
+        *("_discovery", "_failure", "_failures", "_in_a_row", "_is_busy", "_is_loaded"),
+        *("_is_untried", "_key", "_limit", "_login", "_proofs", "_refused", "_sent", "_settings"),
+        *("_step_ups", "_tried", "_turn"),
     )
 
     def __init__(self, url: str, settings: LoginSettings, discovery: MetadataDiscovery) -> None:
         self._key = server_key(url)
         self._settings = settings
+        self._limit = settings.limits.setdefault(self._key, RenewalLimit())
         self._discovery = discovery
         self._login: StoredLogin | None = None
         self._is_loaded = False
@@ -105,6 +117,8 @@ class OAuthSession:
         # How many steps have failed, and the last failure: those that waited share it.
         self._failures = 0
         self._failure: AuthorizationFailed | None = None
+        # True of a token that was refreshed and with which no request was accepted yet.
+        self._is_untried = False
         # Requests with the current token, and how many of them were refused.
         self._sent = self._refused = 0
         # Logins since a request was accepted, those for scopes, and what was asked for.
@@ -161,9 +175,13 @@ class OAuthSession:
                 return self._proofs.is_outdated(url, sent)
             if status == 403 and _error(challenge) != "insufficient_scope":
                 return False
-            async with self._step(failures):
+            # A token that the server repeats is not a scope.
+            named = frozenset[str]() if challenge is None else challenge.scopes - {token}
+            if status == 403 and login is not None:
+                named |= frozenset(login.scopes)  # those of a login that has all
+            async with self._step(failures, status, named - {_OFFLINE}):
                 if status == 403 and challenge is not None:
-                    await self._step_up(challenge)
+                    await self._step_up(challenge, challenge.scopes - {token})
                 else:
                     self._check_refusals(challenge)
                     await self._reauthorize(challenge)
@@ -175,19 +193,26 @@ class OAuthSession:
             self._proofs.take_nonce(url, headers)
         if status not in (401, 403):
             self._in_a_row = 0
+            self._is_untried = False
 
     # -- refusals ----------------------------------------------------------------------------
 
     @asynccontextmanager
-    async def _step(self, failures: int) -> AsyncIterator[None]:
-        """Let requests wait; `failures` is how many there were when this one began to wait."""
+    async def _step(
+        self, failures: int, status: int | None = None, scopes: Collection[str] = ()
+    ) -> AsyncIterator[None]:
+        """Let requests wait; `failures` is how many there were when this one began to wait.
+
+        `status` and `scopes` are those of the refusal, for an error.
+        """
         self._share_failure(failures)
         self._is_busy = True
         try:
             yield
         except AuthorizationFailed as error:
+            error.status, error.scopes = status, frozenset(scopes)
             self._failures += 1
-            self._failure = AuthorizationFailed(error.reason, step=error.step, error=error.error)
+            self._failure = _copy_of(error)
             raise
         finally:
             self._is_busy = False
@@ -195,7 +220,7 @@ class OAuthSession:
     def _share_failure(self, failures: int) -> None:
         """Raise the failure of a login that was waited for."""
         if self._failures != failures and (failure := self._failure) is not None:
-            raise AuthorizationFailed(failure.reason, step=failure.step, error=failure.error)
+            raise _copy_of(failure)
 
     def _challenge(self, headers: list[tuple[bytes, bytes]]) -> Challenge | None:
         values = [value.decode("latin-1") for name, value in headers if name == b"www-authenticate"]
@@ -222,14 +247,20 @@ class OAuthSession:
                 error=_error(challenge),
             )
 
-    async def _step_up(self, challenge: Challenge) -> None:
+    async def _step_up(self, challenge: Challenge, scopes: frozenset[str]) -> None:
         login = self._login
         asked = frozenset[str]() if login is None else frozenset(login.scopes)
-        wanted = asked | challenge.scopes
+        wanted = asked | scopes
+        names = show(" ".join(sorted(scopes)))
         if wanted == asked or wanted in self._tried or self._step_ups >= MAX_STEP_UPS:
             raise AuthorizationFailed(
-                f"the server asks for the scopes {show(' '.join(sorted(challenge.scopes)))}, "
-                "which a login did not bring",
+                f"the server asks for the scopes {names}, which a login did not bring",
+                step="scope",
+                error="insufficient_scope",
+            )
+        if not self._settings.is_interactive:
+            raise AuthorizationFailed(
+                f"the server asks for the scopes {names}, and the login has others",
                 step="scope",
                 error="insufficient_scope",
             )
@@ -254,9 +285,10 @@ class OAuthSession:
             return
         self._drop_foreign(server)
         login = self._login
-        is_refreshable = login is not None and login.refresh_token is not None
-        if login is not None and is_refreshable and await self._refresh(login):
-            return
+        if login is not None and login.refresh_token is not None and not self._is_untried:
+            self._limit.count_token()
+            if await self._refresh(login):
+                return
         self._tried.clear()
         await self._log_in(server, challenge, frozenset())
 
@@ -284,6 +316,7 @@ class OAuthSession:
     def _use(self, login: StoredLogin | None) -> None:
         """Use a login from now on."""
         self._login = login
+        self._is_untried = False
         self._sent = self._refused = 0
         if login is not None and login.dpop_key is not None and login.access_token:
             self._proofs = _proofs_of(login.dpop_key)
@@ -312,20 +345,24 @@ class OAuthSession:
                 "refresh_token": login.refresh_token or "",
                 "resource": login.resource,
             }
-            try:
-                token = await self._endpoint(server).request(
-                    form, self._identity(login), self._proofs
-                )
-            except AuthorizationFailed as error:
-                if error.error is None or error.error in _PASSING_ERRORS:
-                    raise
-                kept = login.without_tokens()
-                if error.error == "invalid_client":
-                    kept = replace(kept, client_id="", client_secret=None, redirect_uri=None)
-                await self._keep(kept)
-                return False
-            await self._keep(login.with_token(token))
-            return True
+            return await _to_its_end(self._exchange(login, self._endpoint(server), form))
+
+    async def _exchange(
+        self, login: StoredLogin, endpoint: TokenEndpoint, form: dict[str, str]
+    ) -> bool:
+        try:
+            token = await endpoint.request(form, self._identity(login), self._proofs)
+        except AuthorizationFailed as error:
+            if error.error is None or error.error in _PASSING_ERRORS:
+                raise
+            kept = login.without_tokens()
+            if error.error == "invalid_client":
+                kept = replace(kept, client_id="", client_secret=None, redirect_uri=None)
+            await self._keep(kept)
+            return False
+        await self._keep(login.with_token(token))
+        self._is_untried = True
+        return True
 
     def _endpoint(self, server: AuthorizationServerMetadata) -> TokenEndpoint:
         url = server.token_endpoint
@@ -343,9 +380,7 @@ class OAuthSession:
         for known in (self._settings.client, self._settings.document):
             if known is not None and known.client_id == login.client_id:
                 return known
-        method = login.auth_method
-        secret = None if method == "none" else login.client_secret
-        return ClientIdentity(login.client_id, client_secret=secret, method=method)
+        return login.identity
 
     # -- logging in --------------------------------------------------------------------------
 
@@ -378,6 +413,7 @@ class OAuthSession:
                 scopes=sorted(wanted),
                 dpop_key=None if proofs is None else proofs.key.pem.decode("ascii"),
             )
+            self._limit.count_login()
             self._in_a_row += 1
             try:
                 async with asyncio.timeout(self._settings.timeout):
@@ -469,7 +505,7 @@ class OAuthSession:
             empty,
             client_id=made.client_id,
             client_secret=made.client_secret,
-            client_secret_expires_at=made.client_secret_expires_at,
+            client_secret_expires_at=made.client_secret_expires_at or 0,
             auth_method=made.auth_method,
             redirect_uri=redirect_uri,
         )
@@ -530,6 +566,31 @@ class OAuthSession:
         listed = metadata.dpop_signing_alg_values_supported or ["ES256"]
         algorithm = next((each for each in ("ES256", "EdDSA", "RS256") if each in listed), "ES256")
         return ClientProofs(SigningKey.generate(algorithm))
+
+
+async def _to_its_end(work: Coroutine[Any, Any, T]) -> T:
+    """Run something that is not to be cancelled half-way, for a few seconds."""
+    task = asyncio.ensure_future(work)
+    try:
+        return await asyncio.shield(task)
+    except asyncio.CancelledError:
+        await asyncio.wait((task,), timeout=_CLOSE_WAIT_S)
+        if task.done() and not task.cancelled():
+            task.exception()  # the one that waited is gone
+        raise
+    finally:
+        task.cancel()
+
+
+def _copy_of(error: AuthorizationFailed) -> AuthorizationFailed:
+    """Return the same failure, for another request."""
+    return AuthorizationFailed(
+        error.reason,
+        step=error.step,
+        error=error.error,
+        status=error.status,
+        scopes=error.scopes,
+    )
 
 
 def _is_newer(stored: StoredLogin, before: StoredLogin | None) -> bool:

@@ -2,7 +2,8 @@
 
 The rules that live here, and only here:
 
-* The listener is on 127.0.0.1, at a port of the system's choice unless one is given, and ends
+* The listener is on 127.0.0.1, or at the loopback address of the redirect URI that is given, at a
+  port of the system's choice unless one is given, and ends
   with the first response that has the `state` of the request. Other paths are 404, other methods
   405, and responses with another state 400: they change nothing.      [RFC 8252, section 7.3]
 * The page that it answers with is fixed: nothing of the request is in it, and it loads nothing.
@@ -20,6 +21,7 @@ import asyncio
 import re
 from collections.abc import Callable
 from hmac import compare_digest
+from ipaddress import ip_address
 from typing import Any, Final
 from urllib.parse import parse_qsl, urlsplit
 
@@ -35,6 +37,7 @@ CALLBACK_PATH: Final = "/callback"
 _HOST: Final = "127.0.0.1"
 # The head of a request; codes of large providers have 1 to 2 KiB.
 _MAX_HEAD_BYTES: Final = 16 * 1024
+# Beyond them the oldest is closed.
 _MAX_CONNECTIONS: Final = 16
 # For one request: the browser sends it at once.
 _READ_TIMEOUT_S: Final = 5.0
@@ -115,13 +118,15 @@ class LoopbackListener:
     def __init__(self, redirect_uri: str | None = None) -> None:
         """Listen at the host and port of a redirect URI, or at a port of the system's choice."""
         parts = None if redirect_uri is None else urlsplit(redirect_uri)
+        self._host = _HOST if parts is None else _address_of(parts.hostname or "")
         self._port = 0 if parts is None else parts.port or 80
         self._path = CALLBACK_PATH if parts is None else parts.path or "/"
         self._given = redirect_uri
         self._server: asyncio.Server | None = None
         self._expected: ExpectedResponse | None = None
         self._found: asyncio.Future[str] | None = None
-        self._tasks: set[asyncio.Task[Any]] = set()
+        # In the order of their connections.
+        self._tasks: dict[asyncio.Task[Any], None] = {}
 
     def __repr__(self) -> str:
         return f"<LoopbackListener at port {self._port}>"
@@ -140,11 +145,11 @@ class LoopbackListener:
         self._found = asyncio.get_running_loop().create_future()
         try:
             self._server = await asyncio.start_server(
-                self._accept, _HOST, self._port, limit=_MAX_HEAD_BYTES
+                self._accept, self._host, self._port, limit=_MAX_HEAD_BYTES
             )
         except OSError as error:
             reason = error.strerror or "it cannot be opened"
-            raise _failure(f"{_HOST}:{self._port} for the redirect: {reason}") from None
+            raise _failure(f"{self._host}:{self._port} for the redirect: {reason}") from None
         self._port = self._server.sockets[0].getsockname()[1]
 
     async def wait(self, expected: ExpectedResponse) -> str:
@@ -158,17 +163,23 @@ class LoopbackListener:
         """End the listener. Connections that brought no request, as browsers open them, end too."""
         if self._server is not None:
             self._server.close()
-        for task in list(self._tasks):
+        tasks = list(self._tasks)
+        for task in tasks:
             task.cancel()  # what was written is still sent
-        if self._tasks:
-            await asyncio.wait(self._tasks)
+        if tasks:
+            await asyncio.wait(tasks)
 
     async def _accept(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         task = asyncio.current_task()
         try:
-            if task is not None and len(self._tasks) < _MAX_CONNECTIONS:
-                self._tasks.add(task)
-                task.add_done_callback(self._tasks.discard)
+            if task is not None:
+                while len(self._tasks) >= _MAX_CONNECTIONS:
+                    # Silent connections do not keep the browser out.
+                    oldest = next(iter(self._tasks))
+                    del self._tasks[oldest]
+                    oldest.cancel()
+                self._tasks[task] = None
+                task.add_done_callback(lambda done: self._tasks.pop(done, None))
                 async with asyncio.timeout(_READ_TIMEOUT_S):
                     await self._serve(reader, writer)
         except (TimeoutError, OSError, asyncio.IncompleteReadError, asyncio.CancelledError):
@@ -185,9 +196,12 @@ class LoopbackListener:
             return
         status, url = self._judged(head.partition(b"\r\n")[0])
         writer.write(_answer(status))
-        await writer.drain()
-        if url is not None and self._found is not None and not self._found.done():
-            self._found.set_result(url)
+        try:
+            await writer.drain()
+        finally:
+            # A browser that does not wait for the page has still sent the response.
+            if url is not None and self._found is not None and not self._found.done():
+                self._found.set_result(url)
 
     def _judged(self, line: bytes) -> tuple[int, str | None]:
         """Return the status of the answer, and the URL of the response if it is the expected."""
@@ -272,6 +286,14 @@ def is_redirect_uri(uri: object) -> bool:
         return (parts.scheme == "https" or is_local) and (parts.port or 1) > 0
     except ValueError:
         return False
+
+
+def _address_of(host: str) -> str:
+    """Return where to listen for a loopback host: at its address, or at that of every name."""
+    try:
+        return str(ip_address(host))
+    except ValueError:
+        return _HOST
 
 
 def _split(url: str) -> tuple[str, str, str, str] | None:

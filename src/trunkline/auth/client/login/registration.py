@@ -23,6 +23,7 @@ from urllib.parse import urlsplit
 
 from msgspec import DecodeError, Struct, ValidationError
 from msgspec.json import Decoder, encode
+from msgspec.structs import replace
 
 from ....errors import AuthorizationFailed, TransportError
 from ....redaction import HIDDEN, show
@@ -42,8 +43,8 @@ class RegisteredClient(Struct, frozen=True, kw_only=True):
 
     client_id: str
     client_secret: str | None = None
-    # Unix time in seconds; 0 is never.
-    client_secret_expires_at: float = 0
+    # Unix time in seconds; 0 is never, and so is None, which some servers send.
+    client_secret_expires_at: float | None = 0
     token_endpoint_auth_method: str | None = None
 
     def __repr__(self) -> str:
@@ -62,7 +63,7 @@ class RegisteredClient(Struct, frozen=True, kw_only=True):
     @property
     def has_ended(self) -> bool:
         """Whether the secret of the client has ended."""
-        return 0 < self.client_secret_expires_at <= time.time()
+        return 0 < (self.client_secret_expires_at or 0) <= time.time()
 
 
 _clients: Final = Decoder(RegisteredClient).decode
@@ -117,6 +118,10 @@ async def register(
         found: RegisteredClient = _clients(response.body)
     except (DecodeError, ValidationError, UnicodeDecodeError, RecursionError):
         raise _failure("the answer is not a registration") from None
+    if not found.client_secret:
+        found = replace(found, client_secret=None)  # some servers send "" for none
+    elif not found.client_secret.isascii() or not found.client_secret.isprintable():
+        raise _failure("the secret of the client has characters that it cannot send")
     method = found.auth_method
     if not found.client_id or method not in _METHODS:
         raise _failure(f"the client is to authenticate by {show(method)}, which it cannot")

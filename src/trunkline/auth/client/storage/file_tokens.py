@@ -5,7 +5,10 @@ The rules that live here, and only here:
 * The folder has mode 0700 and its files 0600. A folder or a file that others can reach, that
   belongs to another user, or a file that is a symbolic link is refused, not repaired: what is in
   it may be known, or planted.                                              [SEC-23]
-* A file is replaced as a whole: written beside it, flushed to the disk, renamed.
+* A file is replaced as a whole: written beside it, flushed to the disk, renamed. What a process
+  left beside it when it was killed has tokens too: the next one that replaces or deletes the file
+  removes it.
+* Without a home there is no folder: a path that depends on the current one is not used.
 * Names of files are digests: they tell neither servers nor users.
 """
 
@@ -30,6 +33,7 @@ MAX_FILE_BYTES: Final = 1024 * 1024
 # Files that are listed.
 MAX_FILES: Final = 10_000
 _ENDING: Final = ".json"
+_BESIDE: Final = ".new"
 _is_posix: Final = hasattr(os, "geteuid")
 
 
@@ -53,6 +57,7 @@ class FileTokens:
     __slots__ = ("path",)
 
     def __init__(self, path: str | os.PathLike[str] | None = None) -> None:
+        """Take a folder in place of the default one; it is made when it is needed."""
         self.path = default_folder() if path is None else os.path.abspath(os.fspath(path))
 
     def __repr__(self) -> str:
@@ -74,7 +79,7 @@ class FileTokens:
         """
         self._make_folder()
         path = self._file(key)
-        beside = f"{path}.{secrets.token_hex(8)}.new"
+        beside = f"{path}.{secrets.token_hex(8)}{_BESIDE}"
         try:
             fd = os.open(beside, os.O_WRONLY | os.O_CREAT | os.O_EXCL | _NO_FOLLOW, 0o600)
             try:
@@ -86,6 +91,7 @@ class FileTokens:
             except BaseException:
                 _unlink(beside)
                 raise
+            self._remove_beside(path)
             self._sync_folder()
         except OSError as error:
             raise _failure(f"{show(path)} cannot be written: {error.strerror}") from None
@@ -100,6 +106,7 @@ class FileTokens:
             return
         path = self._file(key)
         try:
+            self._remove_beside(path)
             os.unlink(path)
             self._sync_folder()
         except FileNotFoundError:
@@ -120,7 +127,10 @@ class FileTokens:
         """
         if not self._check_folder():
             return
-        names = sorted(name for name in os.listdir(self.path) if name.endswith(_ENDING))
+        try:
+            names = sorted(name for name in os.listdir(self.path) if name.endswith(_ENDING))
+        except OSError as error:
+            raise _failure(f"{show(self.path)} cannot be read: {error.strerror}") from None
         for name in names[:MAX_FILES]:
             try:
                 found = self._read(os.path.join(self.path, name))
@@ -134,7 +144,16 @@ class FileTokens:
         digest = hashlib.sha256(key.encode("utf-8", "surrogatepass")).hexdigest()
         return os.path.join(self.path, f"{digest}{_ENDING}")
 
+    def _remove_beside(self, path: str) -> None:
+        """Remove what killed processes have left beside a file, whose lock the caller holds."""
+        name = os.path.basename(path)
+        for each in os.listdir(self.path):
+            if each.startswith(f"{name}.") and each.endswith(_BESIDE):
+                _unlink(os.path.join(self.path, each))
+
     def _make_folder(self) -> None:
+        if not os.path.isabs(self.path):
+            raise _failure("there is no home for tokens: set XDG_STATE_HOME to a folder")
         try:
             # Parents get the mode of the process; the folder itself is made private at once.
             os.makedirs(os.path.dirname(self.path), mode=0o700, exist_ok=True)
@@ -147,6 +166,8 @@ class FileTokens:
 
     def _check_folder(self) -> bool:
         """Return False if there is no folder yet."""
+        if not os.path.isabs(self.path):
+            return False
         try:
             found = os.lstat(self.path)
         except (FileNotFoundError, NotADirectoryError):
@@ -168,12 +189,17 @@ class FileTokens:
             if os.path.islink(path):
                 raise _failure(f"{show(path)} is a symbolic link, and is not followed") from None
             raise _failure(f"{show(path)} cannot be read: {error.strerror}") from None
-        with open(fd, "rb") as file:
+        try:
             found = os.fstat(fd)
             if not stat.S_ISREG(found.st_mode):
                 raise _failure(f"{show(path)} is not a file")
             _check_owner(found, path, "600")
-            data = file.read(MAX_FILE_BYTES + 1)
+            with open(fd, "rb", closefd=False) as file:
+                data = file.read(MAX_FILE_BYTES + 1)
+        except OSError as error:
+            raise _failure(f"{show(path)} cannot be read: {error.strerror}") from None
+        finally:
+            os.close(fd)
         if len(data) > MAX_FILE_BYTES:
             raise _failure(f"{show(path)} has more than {MAX_FILE_BYTES} bytes")
         return data
@@ -210,7 +236,7 @@ def _unlink(path: str) -> None:
     try:
         os.unlink(path)
     except OSError:
-        pass  # renamed already
+        pass  # it is gone already
 
 
 def _failure(reason: str) -> AuthorizationFailed:

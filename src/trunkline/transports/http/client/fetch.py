@@ -8,7 +8,10 @@ The rules that live here, and only here:
 * Unless `allow_private`, the address is one of the public internet: not private, loopback,
   link-local or reserved, and not such an IPv4 address inside an IPv6 one.
 * The address that is checked is the one that is connected to: a name that leads elsewhere when it
-  is looked up again has no effect.
+  is looked up again has no effect. Where a proxy looks up names, addresses and names of this
+  machine are checked as they are written; other names are up to the proxy.
+* Plain `http` is connected to a loopback address alone, whatever a name such as `a.localhost`
+  leads to.
 * A redirect is followed within the origin, for GET alone; any other is an error.
 * Body and time are bounded as a whole.
 """
@@ -20,6 +23,7 @@ import re
 import ssl
 from collections.abc import Mapping
 from ipaddress import IPv4Address, IPv6Address, ip_address, ip_network
+from socket import inet_aton, inet_ntoa
 from typing import Final
 from urllib.parse import SplitResult, urljoin, urlsplit
 
@@ -36,6 +40,7 @@ __all__ = [
     "check_url",
     "fetch",
     "is_loopback_host",
+    "is_private_host",
     "is_public_address",
 ]
 
@@ -48,8 +53,16 @@ _READ_BYTES: Final = 64 * 1024
 
 # IPv4 addresses behind a translator.                                          [RFC 6052]
 _NAT64: Final = ip_network("64:ff9b::/96")
+# All that is assigned to the public internet; the rest are translators, and networks of a site.
+#                                                             [RFC 4291; IANA registry]
+_GLOBAL_UNICAST: Final = ip_network("2000::/3")
+# Special purposes that the standard library does not know in all versions.    [RFC 6890, 9637]
+_SPECIAL: Final = (ip_network("192.0.0.0/24"), ip_network("3fff::/20"))
 
+_NOT_PUBLIC: Final = "leads to an address that is not public"
 _is_url_text: Final = re.compile(r"[!-~]+").fullmatch
+# How an IPv4 address can be written.
+_is_number: Final = re.compile(r"[0-9a-fx.]+").fullmatch
 
 
 class FetchRefused(TransportError):
@@ -169,12 +182,15 @@ async def _ask(
     handler = _Handler(loop.create_future(), max_bytes)
     buffer = memoryview(bytearray(_READ_BYTES))
     try:
-        proxy = proxy_for(parts.scheme, host)
+        # Plain http is for this machine, which no proxy reaches.
+        proxy = None if tls is None else proxy_for(parts.scheme, host)
         if proxy is not None:
-            _check_literal(host, allow_private)
+            if not allow_private and is_private_host(host):
+                raise PermissionError(_NOT_PUBLIC)
             sock = await open_tunnel(proxy, host, port)
         else:
-            sock = await dial(host, port, None if allow_private else _why_not_public)
+            why_not = _why_not_here if tls is None else None
+            sock = await dial(host, port, why_not if allow_private else _why_not_public)
         _, connection = await loop.create_connection(
             lambda: HttpClientConnection(buffer, _ignore, _ignore),
             sock=sock,
@@ -256,22 +272,39 @@ def is_public_address(address: str) -> bool:
         ValueError: it is not an IP address.
     """
     found = _plain(ip_address(address.partition("%")[0]))
-    return found.is_global and not found.is_multicast
+    if isinstance(found, IPv6Address) and found not in _GLOBAL_UNICAST:
+        return False
+    is_special = any(found in each for each in _SPECIAL)
+    return found.is_global and not found.is_multicast and not is_special
+
+
+def is_private_host(host: str) -> bool:
+    """Return True if a host is written as an address that is not public, or as this machine.
+
+    Resolvers read other spellings of IPv4 addresses too, such as 127.1 and 0x7f000001.
+    """
+    host = host.rstrip(".").lower()
+    if is_loopback_host(host):
+        return True
+    try:
+        return not is_public_address(host)
+    except ValueError:
+        pass
+    try:
+        return bool(_is_number(host)) and not is_public_address(inet_ntoa(inet_aton(host)))
+    except OSError:
+        return False
 
 
 def _why_not_public(address: str) -> str | None:
     """Return why an IP address may not be connected to, or None."""
-    return None if is_public_address(address) else "leads to an address that is not public"
+    return None if is_public_address(address) else _NOT_PUBLIC
 
 
-def _check_literal(host: str, allow_private: bool) -> None:
-    """Check the address of a host that a proxy connects to, if it is written as one."""
-    try:
-        why = None if allow_private else _why_not_public(host)
-    except ValueError:
-        return
-    if why is not None:
-        raise PermissionError(why)
+def _why_not_here(address: str) -> str | None:
+    """Return why an IP address may not be connected to without encryption, or None."""
+    is_here = _plain(ip_address(address.partition("%")[0])).is_loopback
+    return None if is_here else "leads to another machine, and is not encrypted"
 
 
 def _plain(address: IPv4Address | IPv6Address) -> IPv4Address | IPv6Address:

@@ -389,7 +389,7 @@ class Post:
         what = f"{self._transport.address} refused it with status {self._status}"
         if self._transport.auth is None and self._status == 401:
             what += "; a client logs in with auth=OAuth()"
-        return AuthorizationFailed(what, step="request")
+        return AuthorizationFailed(what, step="request", status=self._status)
 
     def _follow_redirect(self) -> bool:
         """Send to another path of the same origin; return False if the redirect leads elsewhere."""

@@ -13,6 +13,7 @@ from pathlib import Path
 import pytest
 
 from trunkline.auth.client.storage import file_lock as locks
+from trunkline.auth.client.storage import file_tokens
 from trunkline.auth.client.storage.file_tokens import MAX_FILE_BYTES, FileTokens, default_folder
 from trunkline.errors import AuthorizationFailed
 
@@ -177,6 +178,56 @@ def test_the_default_folder_follows_xdg_state_home(
     assert default_folder() == f"{tmp_path}/.local/state/trunkline/tokens"
     monkeypatch.setenv("XDG_STATE_HOME", f"{tmp_path}/other")
     assert FileTokens().path == f"{tmp_path}/other/trunkline/tokens"
+
+
+def test_what_a_killed_process_left_beside_a_file_goes_with_the_next_change(
+    tokens: FileTokens, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def killed(*_: object) -> None:
+        raise KeyboardInterrupt
+
+    def left() -> list[str]:
+        return [each.name for each in Path(tokens.path).iterdir() if b"one" in each.read_bytes()]
+
+    for end in (lambda: tokens.store(KEY, b"two"), lambda: tokens.delete(KEY)):
+        tokens.store("another", b"other")
+        with monkeypatch.context() as patched:
+            patched.setattr(os, "replace", killed)
+            patched.setattr(file_tokens, "_unlink", lambda _: None)
+            with pytest.raises(KeyboardInterrupt):
+                tokens.store(KEY, b"one")
+        assert len(left()) == 1
+        end()
+        assert left() == []
+        assert tokens.load("another") == b"other"
+
+
+def test_a_folder_in_place_of_a_file_is_refused(tokens: FileTokens) -> None:
+    tokens.store(KEY, b"one")
+    path = only_file(tokens)
+    path.unlink()
+    path.mkdir(mode=0o700)
+    with pytest.raises(AuthorizationFailed, match="is not a file"):
+        tokens.load(KEY)
+    assert [str(each) for each in tokens.records()] == [
+        f"storage: {str(path)!r} is not a file",
+    ]
+
+
+def test_without_a_home_nothing_is_written_below_the_current_folder(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("HOME", "relative")
+    monkeypatch.delenv("XDG_STATE_HOME", raising=False)
+    tokens = FileTokens()
+    assert tokens.load(KEY) is None
+    assert list(tokens.records()) == []
+    with pytest.raises(AuthorizationFailed, match="XDG_STATE_HOME"):
+        tokens.store(KEY, b"one")
+    with pytest.raises(AuthorizationFailed, match="XDG_STATE_HOME"):
+        asyncio.run(hold(tokens))
+    assert list(tmp_path.iterdir()) == []
 
 
 COUNT = """

@@ -227,6 +227,14 @@ PRIVATE = [
     "64:ff9b::a00:1",
     "2002:a00:1::",
     "2001:0:0:0:0:0:f5ff:fffe",
+    # Networks of a site, local translators, IPv4 addresses in other forms, and documentation.
+    "fec0::1",
+    "64:ff9b:1::a00:1",
+    "::7f00:1",
+    "::ffff:0:7f00:1",
+    "5f00::1",
+    "3fff::1",
+    "192.0.0.8",
 ]
 
 
@@ -238,6 +246,57 @@ def test_addresses_that_are_not_public(address: str) -> None:
 @for_each("address", ["93.184.215.14", "2606:4700::1111", "64:ff9b::808:808", "::ffff:8.8.8.8"])
 def test_addresses_that_are_public(address: str) -> None:
     assert module._why_not_public(address) is None
+
+
+@for_each(
+    ("host", "expected"),
+    [
+        *((host, True) for host in ("localhost", "LOCALHOST.", "a.localhost", "10.0.0.1", "::1")),
+        *(
+            (host, True)
+            for host in ("127.1", "2130706433", "0x7f000001", "0177.0.0.1", "0", "10.1")
+        ),
+        *((host, False) for host in ("a.example", "8.8.8.8", "2606:4700::1111", "bad.de", "9.9.9")),
+        *((host, False) for host in ("134744072", "localhost.example", "1.2.3.4.5", "")),
+    ],
+)
+def test_hosts_that_are_written_as_private(host: str, expected: bool) -> None:
+    assert module.is_private_host(host) is expected
+
+
+@for_each("host", ["127.1", "a.localhost", "169.254.169.254", "2852039166"])
+def test_a_proxy_is_not_asked_for_a_host_that_is_written_as_private(
+    host: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async def main() -> None:
+        async with serving(lambda _: OK) as (url, asked):
+            monkeypatch.setenv("HTTPS_PROXY", url)
+            for name in ("https_proxy", "no_proxy", "NO_PROXY"):
+                monkeypatch.delenv(name, raising=False)
+            with pytest.raises(FetchRefused, match="not public"):
+                await fetch(f"https://{host}/")
+            assert asked == []
+
+    run(main)
+
+
+def test_a_name_of_this_machine_that_leads_elsewhere_gets_nothing_in_the_clear(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    async def main() -> None:
+        tried: list[Any] = []
+
+        async def connect(self: Any, sock: socket.socket, address: Any) -> None:
+            tried.append(address)
+            raise ConnectionRefusedError(111, "refused")
+
+        resolve_to(monkeypatch, ["203.0.113.7", "10.0.0.1"])
+        monkeypatch.setattr(asyncio.selector_events.BaseSelectorEventLoop, "sock_connect", connect)
+        with pytest.raises(FetchRefused, match="not encrypted"):
+            await fetch("http://a.localhost/", allow_private=True)
+        assert tried == []
+
+    run(main)
 
 
 def resolve_to(monkeypatch: pytest.MonkeyPatch, *answers: list[str]) -> list[str]:
