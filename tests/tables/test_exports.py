@@ -37,7 +37,7 @@ EXPORTS = {
         FrontmatterError SkillEntry SkillResource Skills VerificationFailed verify
     """,
     "trunkline.store": """
-        ChannelSubscription Cursor EndReason InvalidKey Key Lease LogEntry LogPage
+        ChannelSubscription Cursor EndReason InvalidStoreKey Key Lease LogEntry LogPage
         MemoryStore Message RecordPage Retention Store StoreClosed StoreError StoreFull
         StoreLimits StoreUnavailable Stored SubscriptionEnded
     """,

@@ -226,8 +226,48 @@ class ServerCore:
         """Return the scopes that reading a resource needs."""
         if not (self.has_guards(self.resources) or self.has_guards(self.templates)):
             return frozenset()
-        found = next((entry.guard for entry, _ in self.find_resources(uri)), None)
+        found = next((entry.guard for entry, _ in self.served_resources(uri)), None)
         return frozenset() if found is None else found.scopes
+
+    def served_resources(self, uri: str) -> Iterator[tuple[ResourceEntry, Any]]:
+        """Yield the resources that a URI names, best first, with the arguments of their handlers.
+
+        Unlike `find_resources`, it leaves out templates whose handlers do not take the values.
+        """
+        from msgspec import ValidationError, convert
+
+        from .handlers.custom_types import read_custom
+
+        for entry, texts in self.find_resources(uri):
+            try:
+                values = convert(texts, entry.arguments.struct, strict=False, dec_hook=read_custom)
+            except ValidationError:
+                continue  # no resource of the template has such a name
+            yield entry, values
+
+    def is_guarded(self, method: str, params: Any) -> bool:
+        """Return True if the answer to a request depends on the rights of its caller."""
+        lists: dict[str, PagedList[Any]] = {
+            "tools/list": self.tools,
+            "prompts/list": self.prompts,
+            "resources/list": self.resources,
+            "resources/templates/list": self.templates,
+        }
+        if method in lists:
+            return self.varies(lists[method])
+        if method == "tools/call":
+            tool = self.tools.get(params.name)
+            return self.tool_sets is not None or (tool is not None and tool.guard is not None)
+        named: Iterable[Entry] = ()
+        if method == "resources/read":
+            named = (entry for entry, _ in self.find_resources(params.uri))
+        elif method == "prompts/get":
+            named = filter(None, (self.prompts.get(params.name),))
+        elif method == "completion/complete":
+            is_prompt = hasattr(params.ref, "name")
+            name = params.ref.name if is_prompt else params.ref.uri
+            named = self.completed_entries("prompt" if is_prompt else "resource", name)
+        return any(entry.guard is not None for entry in named)
 
     def has_guards(self, listed: PagedList[Any]) -> bool:
         """Return True if an entry of a list has a guard."""

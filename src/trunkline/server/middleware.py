@@ -153,6 +153,8 @@ class ResultCache:
     """Keeps results for some seconds, and answers equal requests with them.
 
     Failures, requests that asked the client something, and calls that became tasks are not kept.
+    Nor are results of entries with `scopes`, `allow` or `visible`, and lists that differ between
+    callers: these are decided for each request.
 
     Args:
         seconds: how long a result is kept.
@@ -215,6 +217,8 @@ class ResultCache:
         members.pop("meta", None)
         given = {name: value for name, value in members.items() if value not in (UNSET, None)}
         if "request_state" in given or "input_responses" in given or "task" in given:
+            return None
+        if context._connection.core.is_guarded(context.method, params):
             return None
         owner = "" if self._shared else client_key(context)
         return _sorted.encode([context.method, context.revision, owner, given])

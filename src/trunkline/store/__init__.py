@@ -11,7 +11,7 @@ __all__, __getattr__, __dir__ = lazy_exports(
     {
         "base": "ChannelSubscription Store",
         "errors": (
-            "EndReason InvalidKey StoreClosed StoreError StoreFull StoreUnavailable "
+            "EndReason InvalidStoreKey StoreClosed StoreError StoreFull StoreUnavailable "
             "SubscriptionEnded"
         ),
         "memory": "MemoryStore",

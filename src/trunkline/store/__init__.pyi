@@ -2,7 +2,7 @@
 from .base import ChannelSubscription as ChannelSubscription
 from .base import Store as Store
 from .errors import EndReason as EndReason
-from .errors import InvalidKey as InvalidKey
+from .errors import InvalidStoreKey as InvalidStoreKey
 from .errors import StoreClosed as StoreClosed
 from .errors import StoreError as StoreError
 from .errors import StoreFull as StoreFull
@@ -25,7 +25,7 @@ __all__ = [
     "ChannelSubscription",
     "Cursor",
     "EndReason",
-    "InvalidKey",
+    "InvalidStoreKey",
     "Key",
     "Lease",
     "LogEntry",

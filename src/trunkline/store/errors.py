@@ -1,7 +1,7 @@
 """Errors of stores.
 
 StoreError                      a TrunklineError
-  InvalidKey                    a part of a key is too long or not encodable
+  InvalidStoreKey               a part of a key is too long or not encodable
   StoreFull                     a limit is reached; nothing has changed
   StoreUnavailable              no response from the engine: the operation may have happened
   StoreClosed                   after `close`; nothing happened
@@ -17,7 +17,7 @@ from ..redaction import redact
 
 __all__ = [
     "EndReason",
-    "InvalidKey",
+    "InvalidStoreKey",
     "StoreClosed",
     "StoreError",
     "StoreFull",
@@ -30,7 +30,7 @@ class StoreError(TrunklineError):
     """A store operation failed."""
 
 
-class InvalidKey(StoreError, ValueError):
+class InvalidStoreKey(StoreError, ValueError):
     """A part of a key is invalid; the text does not repeat it, since it may be a secret."""
 
 

@@ -11,7 +11,7 @@ from typing import Final
 
 from msgspec import Struct
 
-from .errors import InvalidKey
+from .errors import InvalidStoreKey
 
 __all__ = [
     "Cursor",
@@ -52,7 +52,7 @@ class Key(_RedactedStruct, frozen=True):
     `kind` is a word chosen by the code, never by a peer.
 
     Raises:
-        InvalidKey: a part is too long, or cannot be encoded.
+        InvalidStoreKey: a part is too long, or cannot be encoded.
     """
 
     tenant: str
@@ -61,7 +61,7 @@ class Key(_RedactedStruct, frozen=True):
 
     def __post_init__(self) -> None:
         if not (isinstance(self.kind, str) and _KIND.fullmatch(self.kind)):
-            raise InvalidKey("the kind of a key must be 1 to 32 of a-z, 0-9 and -")
+            raise InvalidStoreKey("the kind of a key must be 1 to 32 of a-z, 0-9 and -")
         _check_part("tenant", self.tenant)
         _check_part("name", self.name)
 
@@ -192,7 +192,7 @@ def _check_part(part: str, text: object) -> None:
     except UnicodeEncodeError:
         pass  # a lone surrogate: engines that store bytes cannot store it
     # The text is left out of the message: it may be a secret, or a megabyte long.
-    raise InvalidKey(f"the {part} of a key must be a str of at most {MAX_KEY_BYTES} bytes")
+    raise InvalidStoreKey(f"the {part} of a key must be a str of at most {MAX_KEY_BYTES} bytes")
 
 
 def _shown(value: object) -> str:

@@ -53,6 +53,33 @@ def test_a_malformed_name_is_refused(name: str) -> None:
         Tenants(tools={name: ["x"]})
 
 
+@pytest.mark.parametrize(
+    "options",
+    [{"known": "acme"}, {"known": b"acme"}, {"known": 7}, {"named_in_metrics": "all"}],
+)
+def test_options_of_a_wrong_type_are_refused(options: dict[str, Any]) -> None:
+    with pytest.raises(ValueError, match=next(iter(options))):
+        Tenants(**options)
+
+
+def test_a_burst_is_a_number() -> None:
+    with pytest.raises(ValueError, match="burst is an integer from 1"):
+        TenantLimits(rate=5, burst=None)  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize("mount", ["", "/api", "/api/v1"])
+def test_a_path_is_that_of_the_application_wherever_it_is_mounted(mount: str) -> None:
+    class Mounted(HttpRequest):
+        @property
+        def mount(self) -> str:
+            return mount
+
+    given = Mounted("POST", "/acme/mcp", "", "1.1", [], "192.0.2.1", False)
+    acme = ANN.with_tenant("acme")
+    assert placed(Tenants(path="/{tenant}/mcp"), given, who=acme) == "acme"
+    assert placed(Tenants(path="/{tenant}/mcp"), given, who=ANN.with_tenant("bell")) == 403
+
+
 def test_a_path_names_a_tenant_that_the_credential_names_too() -> None:
     tenants = Tenants(path="/t/{tenant}/mcp")
     acme = ANN.with_tenant("acme")

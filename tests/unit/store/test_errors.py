@@ -7,7 +7,7 @@ import pytest
 from trunkline.errors import TrunklineError
 from trunkline.store.errors import (
     EndReason,
-    InvalidKey,
+    InvalidStoreKey,
     StoreClosed,
     StoreError,
     StoreFull,
@@ -23,7 +23,7 @@ from trunkline.store.errors import (
         (StoreFull("keys", 3), "the store is full: keys is limited to 3"),
         (StoreUnavailable("no answer from engine:6379"), "no answer from engine:6379"),
         (SubscriptionEnded(EndReason.SLOW), "the subscription ended: the subscriber fell behind"),
-        (InvalidKey("a key has no empty part"), "a key has no empty part"),
+        (InvalidStoreKey("a key has no empty part"), "a key has no empty part"),
     ],
 )
 def test_each_error_says_what_happened(error: StoreError, text: str) -> None:

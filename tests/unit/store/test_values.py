@@ -8,7 +8,7 @@ import pytest
 
 from trunkline.store import (
     EndReason,
-    InvalidKey,
+    InvalidStoreKey,
     Key,
     Lease,
     LogEntry,
@@ -30,14 +30,14 @@ def test_a_key_is_equal_only_part_by_part() -> None:
 
 @pytest.mark.parametrize("kind", ["", "Thing", "a:b", "1a", "-a", "a\n", "ä", "a" * 33, None, b"a"])
 def test_a_kind_is_a_word_of_the_code(kind: str) -> None:
-    with pytest.raises(InvalidKey, match="the kind of a key"):
+    with pytest.raises(InvalidStoreKey, match="the kind of a key"):
         Key("acme", kind, "one")
 
 
 @pytest.mark.parametrize("text", ["x" * 513, "ä" * 257, "\ud800", "a\udfff", None, 5, b"bytes"])
 def test_a_part_that_an_engine_could_not_keep_is_refused_and_not_repeated(text: str) -> None:
     for make in (lambda: Key(text, "thing", "one"), lambda: Key("acme", "thing", text)):
-        with pytest.raises(InvalidKey, match="at most 512 bytes") as refused:
+        with pytest.raises(InvalidStoreKey, match="at most 512 bytes") as refused:
             make()
         assert len(str(refused.value)) < 100
         assert isinstance(refused.value, StoreError)

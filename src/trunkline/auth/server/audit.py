@@ -1,4 +1,4 @@
-"""Audit: one structured event for each request of an authenticated caller.
+"""Audit: one structured event for each request of an authenticated caller, and for refused ones.
 
     AuthSettings(verifiers=[...], audit=JsonLinesAudit("audit.jsonl"))
 
@@ -6,6 +6,11 @@ The rules that live here, and only here:
 
 * An event says who asked for what, when, and how it ended. It has no arguments, no results and no
   credentials.
+* A request whose credential is refused has an event too, without a caller: 10 per second, and 100
+  at once. The event after those that were left out has their number: a flood of wrong tokens fills
+  neither a disk nor the queue of other events. A request without a credential has none: clients
+  begin with one.
+* A hook that raises is logged once, and the request is answered all the same.
 * Events are written in the order in which requests end, by a thread: neither a slow disk nor a full
   one delays a request. Beyond 10,000 events that wait, further ones are dropped and counted, and
   the next line that is written has their number.
@@ -17,7 +22,9 @@ import atexit
 import logging
 import os
 import threading
+import time
 from collections import deque
+from collections.abc import Callable
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import IO, Any, Final
@@ -25,14 +32,18 @@ from typing import IO, Any, Final
 from msgspec import Struct
 from msgspec.json import Encoder
 
+from ...exception_text import as_redacted
 from ...redaction import show
 
-__all__ = ["AuditEvent", "JsonLinesAudit"]
+__all__ = ["AuditEvent", "JsonLinesAudit", "RefusalAudit"]
 
 _log: Final = logging.getLogger("trunkline.auth")
 
 # Events that wait to be written: some megabytes.
 MAX_WAITING_EVENTS: Final = 10_000
+# Refused requests that have an event.
+_REFUSALS_AT_ONCE: Final = 100
+_REFUSALS_PER_SECOND: Final = 10.0
 # Seconds that `close` waits for the events that are left.
 _CLOSE_TIMEOUT_S: Final = 5.0
 
@@ -40,7 +51,7 @@ _encode: Final = Encoder().encode
 
 
 class AuditEvent(Struct, frozen=True, kw_only=True, omit_defaults=True):
-    """A request of an authenticated caller, when it has ended."""
+    """A request of an authenticated caller, when it has ended; or one that was refused."""
 
     # Unix time in seconds, of the end, and how long it took.
     time: float
@@ -55,13 +66,16 @@ class AuditEvent(Struct, frozen=True, kw_only=True, omit_defaults=True):
     method: str
     name: str = ""
     # How it ended: "ok", "error", "refused" or "cancelled"; of an error its code. A tool that ran
-    # and failed is "error" without a code.
+    # and failed is "error" without a code. "unauthenticated" is a credential that was refused: over
+    # HTTP `method` is that of HTTP, and `code` the status.
     outcome: str
     code: int | None = None
     # Where: the id of the request, the transport, and the address of the client if it is known.
     request_id: str | int | None = None
     transport: str = ""
     address: str = ""
+    # Refused requests before this one that have no event, since there were too many.
+    omitted: int = 0
 
     def __repr__(self) -> str:
         who = show(self.subject or self.client_id)
@@ -70,6 +84,63 @@ class AuditEvent(Struct, frozen=True, kw_only=True, omit_defaults=True):
 
     def __rich_repr__(self) -> list[tuple[str, str]]:
         return [("", repr(self))]
+
+
+class RefusalAudit:
+    """Reports requests whose credential was refused to a hook, a bounded number of them."""
+
+    def __init__(
+        self, hook: Callable[[AuditEvent], object], clock: Callable[[], float] = time.monotonic
+    ) -> None:
+        self._hook = hook
+        self._clock = clock
+        # A token bucket as one number: the time at which it is full again.
+        self._full_at = float("-inf")
+        self._omitted = 0
+        self._has_failed = False
+
+    def __repr__(self) -> str:
+        return "<RefusalAudit>"
+
+    def __call__(
+        self,
+        *,
+        method: str,
+        code: int,
+        transport: str,
+        address: str,
+        request_id: str | int | None = None,
+    ) -> None:
+        """Report a request, unless there were too many."""
+        interval = 1 / _REFUSALS_PER_SECOND
+        now = self._clock()
+        full_at = max(self._full_at, now)
+        # Sums of floats are not exact: half an interval decides.
+        if full_at - now > (_REFUSALS_AT_ONCE - 0.5) * interval:
+            self._omitted += 1
+            return
+        self._full_at = full_at + interval
+        omitted, self._omitted = self._omitted, 0
+        event = AuditEvent(
+            time=time.time(),
+            seconds=0.0,
+            method=method,
+            outcome="unauthenticated",
+            code=code,
+            request_id=request_id,
+            transport=transport,
+            address=address,
+            omitted=omitted,
+        )
+        try:
+            self._hook(event)
+        except Exception as error:  # noqa: BLE001  # of the author's hook; the client gets its answer
+            if not self._has_failed:
+                self._has_failed = True
+                _log.error(
+                    "the audit hook failed, further failures are not logged\n%s",
+                    as_redacted(error),
+                )
 
 
 class JsonLinesAudit:
@@ -170,7 +241,7 @@ def _line(event: AuditEvent) -> bytes:
     fields: dict[str, Any] = {"time": _moment(event.time)}
     for name in event.__struct_fields__[1:]:
         value = getattr(event, name)
-        if value not in (None, ""):
+        if value not in (None, "") and (value or name != "omitted"):
             fields[name] = round(value, 6) if name == "seconds" else value
     return _encode(fields) + b"\n"
 

@@ -10,6 +10,7 @@
     endpoint = "https://login.example.org/introspect"
     client_id = "files"
     client_secret_env = "FILES_SECRET"
+    audience = "https://mcp.example.org/mcp"
 
 The rules that live here, and only here:
 
@@ -19,6 +20,8 @@ The rules that live here, and only here:
   spelling mistake would leave a server less protected than it seems.
 * Files are named relative to the folder of the TOML file.
 * Verifiers are asked in the order of their tables.
+* An audience is stated, or that every audience is accepted: a table that does not mention it does
+  not accept the tokens of other servers.                                           [SEC-11]
 """
 
 from __future__ import annotations
@@ -80,6 +83,7 @@ _INTROSPECTION: Final = {
     "client_secret_env": _TEXT,
     "client_secret_file": _TEXT,
     "audience": "a text or a list of texts",
+    "any_audience": _FLAG,
     "issuer": _TEXT,
     "endpoint": _TEXT,
     "method": _TEXT,
@@ -152,6 +156,8 @@ _TABLES_OF: Final[dict[str, Mapping[str, str]]] = {
     "peer_uid": _PEER_UID,
     "peer_certificate": _PEER_CERTIFICATE,
 }
+# Tables of verifiers of access tokens, which may be bound to a key; API keys and peers are not.
+_TOKENS: Final = frozenset(("jwt", "introspection"))
 # Tables of which a file may have several.
 _SEVERAL: Final = frozenset(("jwt", "introspection"))
 _SECRETS: Final = frozenset(("client_secret", "nonce_secret", "key", "token", "password", "secret"))
@@ -207,9 +213,10 @@ class _Reader:
         verifiers: list[Any] = []
         for name, value in found.items():
             if name in _TABLES_OF:
-                verifiers += self._verifiers(name, value)
-        if "dpop" in found:
-            verifiers = [self._with_dpop(found["dpop"], each) for each in verifiers]
+                made = self._verifiers(name, value)
+                if "dpop" in found and name in _TOKENS:
+                    made = [self._with_dpop(found["dpop"], each) for each in made]
+                verifiers += made
         if not verifiers:
             raise AuthConfigError(f"{self._path}: no table says how callers are recognised")
         if "tenants" in found:
@@ -219,8 +226,9 @@ class _Reader:
 
             place = self._path.parent / options.pop("audit_file")
             options["audit"] = self._made(None, lambda: JsonLinesAudit(place))
-        made: AuthSettings = self._made(None, lambda: AuthSettings(verifiers=verifiers, **options))
-        return made
+        settings: AuthSettings
+        settings = self._made(None, lambda: AuthSettings(verifiers=verifiers, **options))
+        return settings
 
     # -- checks ------------------------------------------------------------------------------
 
@@ -295,6 +303,14 @@ class _Reader:
             raise self._error(
                 "introspection", None, "client_secret_env or client_secret_file is missing"
             )
+        accepts_all = given.pop("any_audience", False)
+        if accepts_all == ("audience" in given):
+            raise self._error(
+                "introspection",
+                None,
+                "audience is this server as tokens name it; any_audience = true in its place "
+                "accepts the tokens of other servers too",
+            )
         given.setdefault("audience", None)
         return Introspection(client_secret=secret, **given)
 
@@ -316,9 +332,7 @@ class _Reader:
         return Fixed(Principal(**{**given, "scopes": frozenset(given.get("scopes", ()))}))
 
     def _with_dpop(self, value: dict[str, Any], verifier: Any) -> Any:
-        """Return a verifier of tokens with proofs; API keys and peers have none."""
-        if not getattr(verifier, "authorization_servers", ()):
-            return verifier
+        """Return a verifier of tokens with proofs."""
         from .dpop import Dpop
 
         given = dict(value)

@@ -148,8 +148,6 @@ class Dpop:
             proof.token_hash.encode(), token_hash(credential.token).encode()
         ):
             raise InvalidCredential(_BAD_HASH, error=_PROOF)
-        if self._nonces and not self._is_nonce(proof.nonce):
-            raise InvalidCredential(_NEEDS_NONCE, error="use_dpop_nonce", nonce=self.nonce())
         return proof
 
     async def _accept(
@@ -160,6 +158,9 @@ class Dpop:
             return None
         if _bound_to(principal) != proof.key_thumbprint:
             raise InvalidCredential(_UNBOUND)
+        # After the token: beside other verifiers, only the one that knows it asks for its nonce.
+        if self._nonces and not self._is_nonce(proof.nonce):
+            raise InvalidCredential(_NEEDS_NONCE, error="use_dpop_nonce", nonce=self.nonce())
         # Last, so that only proofs of valid tokens take space in the store.
         await self._take(proof)
         return principal

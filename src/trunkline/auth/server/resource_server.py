@@ -15,7 +15,11 @@ The rules that live here, and only here:
 * Metadata is served at the well-known path with the path of the resource behind it, and at the
   well-known path alone.                                            [RFC 9728, section 3]
 * A server that has no authorization server has no metadata: its clients bring their credentials.
-* A refusal is not cached, and its text is fixed: nothing of the request is in it.
+* A refusal is not cached, and its text is fixed: nothing of the request is in it. Characters that a
+  verifier or a handler put into a challenge, and that it cannot have, are replaced or left out.
+                                                  [RFC 6750, section 3; RFC 6749, section 3.3]
+* Functions of the author may take any credential. Beside them alone the challenge is of the scheme
+  Bearer: a refusal with 401 has a challenge.                [RFC 9110, section 15.5.2]
 """
 
 from __future__ import annotations
@@ -32,9 +36,10 @@ from msgspec.json import encode
 from ...exception_text import as_redacted
 from ...redaction import show
 from ...transports.http.gate.admission import Refusal
-from ..challenge import format_challenge
+from ..challenge import format_challenge, split_scopes
 from ..metadata import ProtectedResourceMetadata, resource_urls
 from ..principal import Principal
+from .audit import RefusalAudit
 from .credential import Credential, InvalidCredential, VerifierUnavailable
 from .settings import AuthSettings, is_peer_rule, settings_of
 from .tenants import TenantRefused
@@ -62,6 +67,10 @@ _WELL_KNOWN: Final = "/.well-known/oauth-protected-resource"
 # One or more spaces separate the two, as in any list of parameters.  [RFC 9110, section 11.4]
 _credential: Final = re.compile(rb"([!#$%&'*+.^_`|~0-9A-Za-z-]+)(?: +(.*))?", re.DOTALL).fullmatch
 _token68: Final = re.compile(rb"[A-Za-z0-9._~+/-]+=*").fullmatch
+# What an error and its description do not have.                      [RFC 6750, section 3]
+_replace_others: Final = re.compile(r"[^ !#-\[\]-~]").sub
+# Of the scopes in one challenge: a header is bounded for clients and proxies.
+_MAX_CHALLENGED_SCOPES: Final = 64
 
 _MALFORMED: Final = "The Authorization header is malformed"
 _UNAUTHORIZED: Final = "Unauthorized"
@@ -93,6 +102,7 @@ class ResourceServer:
         verifiers: list[Verifier] = [each for each in recognisers if hasattr(each, "verify")]
         self._has_functions = len(verifiers) != len(recognisers)
         self._schemes = _distinct(scheme for each in verifiers for scheme in each.schemes)
+        self._challenged = self._schemes or ("bearer",)
         self._algorithms = _distinct(name for each in verifiers for name in each.dpop_algorithms)
         self._issuers = _distinct(
             issuer for each in verifiers for issuer in each.authorization_servers
@@ -107,6 +117,7 @@ class ResourceServer:
             self._metadata_url = resource_urls(self.resource)[0]
         self._missing = self._refusal(401, _UNAUTHORIZED)
         self._warned = float("-inf")
+        self._audit = None if settings.audit is None else RefusalAudit(settings.audit)
 
     def __repr__(self) -> str:
         return f"<ResourceServer {show(self.resource)}, {self.settings!r}>"
@@ -204,6 +215,13 @@ class ResourceServer:
 
     # -- refusals ----------------------------------------------------------------------------
 
+    def note_refusal(self, request: HttpRequest, refusal: Refusal, client: str) -> None:
+        """Report a request whose credential was refused to the audit hook, if there is one."""
+        is_bare = refusal is self._missing and request.header(b"authorization") is None
+        if self._audit is not None and not is_bare:
+            method, code = request.method[:16], refusal.status
+            self._audit(method=method, code=code, transport="http", address=client)
+
     def _malformed(self, scheme: str | None = None) -> Refusal:
         return self._refusal(400, _MALFORMED, "invalid_request", _MALFORMED, scheme)
 
@@ -221,7 +239,7 @@ class ResourceServer:
         if isinstance(error, InvalidCredential):
             extra: Headers = ()
             if error.nonce is not None:
-                extra = ((b"dpop-nonce", error.nonce.encode("ascii")),)
+                extra = ((b"dpop-nonce", _replace_others("?", error.nonce).encode()),)
             return self._refusal(401, _UNAUTHORIZED, error.error, error.description, scheme, extra)
         if isinstance(error, VerifierUnavailable):
             self._warn(error.reason)
@@ -261,19 +279,21 @@ class ResourceServer:
         """Return a challenge for each scheme; the error is of the scheme that was used."""
         found: list[tuple[bytes, bytes]] = []
         scope = " ".join(_distinct(scopes, without="offline_access"))
-        for each in self._schemes:
+        for each in self._challenged:
             parameters: dict[str, str] = {}
             if error is not None and (scheme is None or each == self._answered(scheme)):
-                parameters["error"] = error
+                parameters["error"] = _replace_others("?", error)
                 if description:
-                    parameters["error_description"] = description
+                    parameters["error_description"] = _replace_others("?", description)
             if scope:
                 parameters["scope"] = scope
             if self._metadata_url:
                 parameters["resource_metadata"] = self._metadata_url
             if each == "dpop":
                 parameters["algs"] = " ".join(self._algorithms)
-            found.append((b"www-authenticate", format_challenge(_SCHEMES[each], parameters)))
+            found.append(
+                (b"www-authenticate", format_challenge(_SCHEMES.get(each, each), parameters))
+            )
         return tuple(found)
 
     def _answered(self, scheme: str) -> str:
@@ -282,7 +302,10 @@ class ResourceServer:
 
     def insufficient(self, scopes: frozenset[str], owner: Owner | None) -> Headers:
         """Return the headers of a refusal that names the scopes of an operation."""
-        wanted = sorted(scopes)
+        # A handler may pass on what another server has named.
+        wanted = sorted(each for each in scopes if split_scopes(each) == {each})[
+            :_MAX_CHALLENGED_SCOPES
+        ]
         error = None if owner is None else "insufficient_scope"
         return (*self._challenges(wanted, error), _NO_STORE)
 
@@ -319,6 +342,7 @@ def resource_server_of(
     public_url: str | None = None,
     address: str | None = None,
     scheme_of: Callable[[HttpRequest], str] | None = None,
+    host_of: Callable[[HttpRequest], str] | None = None,
     is_from_proxy: Callable[[HttpRequest], bool] | None = None,
 ) -> ResourceServer:
     """Return the resource server for `auth=` of an HTTP listener.
@@ -334,7 +358,7 @@ def resource_server_of(
     if all(map(is_peer_rule, settings.verifiers)):
         kinds = ", ".join(type(each).__name__ for each in settings.verifiers)
         raise ValueError(f"{kinds} is for standard streams and sockets, not for HTTP")
-    url_of = _UrlOf(path, public_url, scheme_of)
+    url_of = _UrlOf(path, public_url, scheme_of, host_of)
     made = ResourceServer(settings, public_url or address, url_of, is_from_proxy)
     if made._issuers and made.resource is None:
         raise ValueError(
@@ -352,8 +376,10 @@ class _UrlOf:
         path: str,
         public_url: str | None,
         scheme_of: Callable[[HttpRequest], str] | None,
+        host_of: Callable[[HttpRequest], str] | None,
     ) -> None:
         self._scheme_of = scheme_of
+        self._host_of = host_of
         self._path = path.rstrip("/")
         self._public_url = public_url
         # What precedes the paths of this server, if the proxy has not changed their names.
@@ -370,6 +396,8 @@ class _UrlOf:
         if self._scheme_of is not None:
             scheme = self._scheme_of(request)
         host = (request.host or b"").decode("latin-1")
+        if self._host_of is not None:
+            host = self._host_of(request)
         return f"{scheme}://{host}{quote(request.mount)}{request.path}"
 
 

@@ -72,7 +72,8 @@ class TenantLimits(Struct, frozen=True, kw_only=True):
         for name in ("in_flight", "bytes", "burst", "tasks", "sessions"):
             value = getattr(self, name)
             is_number = isinstance(value, int) and not isinstance(value, bool)
-            if value is not None and (not is_number or value < 1):
+            is_half = value is None and name != "burst"
+            if not is_half and (not is_number or value < 1):
                 raise ValueError(f"TenantLimits.{name} is an integer from 1, not {show(value)}")
         rate = self.rate
         if rate is not None and (not isinstance(rate, int | float) or not 0 < rate < 1e9):
@@ -135,6 +136,13 @@ class Tenants(Struct, frozen=True, kw_only=True):
         for option in ("limits_of", "tools"):
             if not isinstance(getattr(self, option), Mapping):
                 raise ValueError(f"Tenants.{option} is a dict by the names of tenants")
+        # In a text, any part of it would be found.
+        if isinstance(self.known, str | bytes) or not isinstance(self.known, Collection | None):
+            raise ValueError(f"Tenants.known is a list of names, not {show(self.known)}")
+        if type(self.named_in_metrics) is not int or self.named_in_metrics < 0:
+            raise ValueError(
+                f"Tenants.named_in_metrics is an integer from 0, not {show(self.named_in_metrics)}"
+            )
         for name in (*self.limits_of, *self.tools, *(self.known or ())):
             check_name(name)
         for limits in (self.limits, *self.limits_of.values()):
@@ -178,7 +186,8 @@ class Tenants(Struct, frozen=True, kw_only=True):
             named = given[0].decode("latin-1") if given else None
             return self._placed(principal, named)
         if self.path is not None:
-            named = self._in_path(f"{request.mount}{request.path}")
+            # An application is mounted at the path of a tenant, or has those of all.
+            named = self._in_path(f"{request.mount}{request.path}") or self._in_path(request.path)
             if named is not None and self.members is None and principal.tenant != named:
                 raise TenantRefused("the path names another tenant than the credential")
             return self._placed(principal, named)

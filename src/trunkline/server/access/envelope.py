@@ -10,6 +10,9 @@ The rules that live here, and only here:
   are refused.                                                                      [P-53]
 * An `x-tenant-id` in the headers or the metadata of the envelope counts only if the claims of the
   verified token allow that tenant. Without a token it selects nothing.            [R-PI-11]
+* A session over HTTP belongs to the first principal that uses it. Requests of others in it are
+  refused, and its streams and its end need that principal in the Authorization header: the id of a
+  session is not a credential.                                                     [SEC-06]
 * A tool is refused without a tenant, where tenants are required; other methods are served.
 * A refusal has the code of its cause, and its data says that authentication has failed; nothing
   of the token is in it.                                                           [R-PI-10]
@@ -22,11 +25,14 @@ from collections.abc import Callable
 from inspect import isawaitable
 from typing import TYPE_CHECKING, Any, Final
 
+from ...auth.server.audit import RefusalAudit
 from ...auth.server.credential import Credential, InvalidCredential, VerifierUnavailable
 from ...auth.server.settings import is_peer_rule
 from ...auth.server.tenants import TenantRefused
 from ...errors import RequestError
 from ...spec.error_kinds import ErrorKind
+from ...spec.mcp.aliases import ALIASES
+from ...spec.mcp.methods import METHODS
 from ..errors import as_redacted, refusal
 
 if TYPE_CHECKING:
@@ -42,8 +48,12 @@ __all__ = ["EnvelopeAuth"]
 
 _log: Final = logging.getLogger("trunkline.auth")
 
+# Those that the audit names: a caller writes no text of its own into it.
+_NAMES: Final = frozenset(row.name for row in METHODS)
 _OPEN: Final = frozenset(("initialize", "ping"))
-_CALL: Final = "tools/call"
+_CALLS: Final = frozenset(
+    ("tools/call", *(each.spelling for each in ALIASES if each.official == "tools/call"))
+)
 _TENANT: Final = "x-tenant-id"
 _SCHEME: Final = "bearer "
 _NO_TOKEN: Final = "Authentication token required"
@@ -67,6 +77,7 @@ class EnvelopeAuth:
             if hasattr(each, "verify") and not is_peer_rule(each)
         ]
         self._verifying: set[asyncio.Task[None]] = set()
+        self._audit = None if settings.audit is None else RefusalAudit(settings.audit)
 
     def __repr__(self) -> str:
         return f"<EnvelopeAuth of {self._settings!r}>"
@@ -181,6 +192,9 @@ class EnvelopeAuth:
             else:
                 proceed(asked)
             return
+        if not _is_admitted(connection.transport, principal):
+            self._refuse(connection, asked, RequestError(ErrorKind.AUTHORIZATION_FAILED))
+            return
         try:
             asked.owner = self._placed(principal, asked)
         except TenantRefused as error:
@@ -201,13 +215,36 @@ class EnvelopeAuth:
         try:
             return tenants.of_credential(principal)
         except TenantRefused as error:
-            if error.is_missing and asked.method != _CALL:
+            if error.is_missing and asked.method not in _CALLS:
                 return principal.with_tenant(None)
             raise
 
     def _refuse(self, connection: Connection, asked: IncomingRequest, error: RequestError) -> None:
         policy = connection.policy
-        connection.answer(asked, refusal(error, policy), policy)
+        answer = refusal(error, policy)
+        if self._audit is not None and getattr(asked.envelope, "auth", None):
+            method = asked.method if asked.method in _NAMES else ""
+            request = getattr(asked.route, "request", None)
+            self._audit(
+                method=method,
+                code=answer.code,
+                transport=connection.transport.name,
+                address="" if request is None else str(request.client),
+                request_id=asked.id,
+            )
+        connection.answer(asked, answer, policy)
+
+
+def _is_admitted(transport: Any, principal: Principal) -> bool:
+    """Return True if a principal may use a session; the first one binds it to itself."""
+    if not hasattr(transport, "binding"):
+        return True  # a connection, which has one client at its end
+    if transport.binding is None:
+        # In whichever tenant: a client may choose that for each message.
+        key = principal.with_tenant(None).key
+        transport.binding = lambda owner: owner is not None and owner.with_tenant(None).key == key
+    is_same: bool = transport.binding(principal)
+    return is_same
 
 
 def _named_tenant(envelope: Any) -> object:

@@ -8,7 +8,7 @@ The rules that live here, and only here:
 * A tenant has half of each limit of the server, unless its own limits say otherwise. A request
   beyond its limits is refused, as beyond those of the server; the requests of others are not.
 * Waiting calls of tenants get threads in turn, and a tenant takes at most half of them while
-  others use the server.
+  others have running calls.
 * Tenants that use nothing are forgotten beyond 10,000, the idlest first. The number of names in
   metrics is bounded, and a name that has a place keeps it.
 """
@@ -100,6 +100,8 @@ class Tenancy:
         self._tenants: OrderedDict[str, TenantUse] = OrderedDict()
         self._running: dict[IncomingRequest, TenantUse] = {}
         self._labels: set[str] = set()
+        # Tenants with running calls.
+        self._active = 0
 
     def __repr__(self) -> str:
         return f"<Tenancy: {len(self._tenants)} tenants>"
@@ -124,7 +126,7 @@ class Tenancy:
         return TenantUse(tenant, limits, running, budget, ThreadGroup(self._is_shared))
 
     def _is_shared(self) -> bool:
-        return len(self._tenants) > 1
+        return self._active > 1
 
     def of(self, principal: Principal | None) -> TenantUse | None:
         """Return what the tenant of a principal uses, or None if it has none."""
@@ -192,6 +194,7 @@ class Tenancy:
             return True
         if use.in_flight >= use.max_in_flight:
             return False
+        self._active += not use.in_flight
         use.in_flight += 1
         self._running[asked] = use
         return True
@@ -201,6 +204,7 @@ class Tenancy:
         use = self._running.pop(asked, None)
         if use is not None:
             use.in_flight -= 1
+            self._active -= not use.in_flight
 
     def has_task_room(self, tenant: str | None, running: int, overall: int) -> bool:
         """Return True if a tenant with so many running tasks may start one."""

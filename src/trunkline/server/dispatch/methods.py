@@ -412,7 +412,7 @@ def _subscribe(
     if connection.session is None:
         _not_offered(connection, asked, rev)
         return
-    for entry, variables in core.find_resources(uri):
+    for entry, values in core.served_resources(uri):
         if entry.guard is not None:
             from .guarded import begin_checked, hides, refuses
 
@@ -424,10 +424,6 @@ def _subscribe(
             if refuses(context, entry):
                 return
             if entry.guard.allow:
-                try:
-                    values = _converted(entry, variables)
-                except ValidationError:
-                    continue  # as for `resources/read`
                 joins = partial(_subscribed, connection.itself, asked, rev, uri)
                 begin_checked(context, entry, values, joins)
                 return

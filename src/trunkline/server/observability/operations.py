@@ -108,6 +108,7 @@ class Operation:
 
     __slots__ = (
         "_connection",
+        "_principal",
         "_revision",
         "asked",
         "began",
@@ -115,7 +116,6 @@ class Operation:
         "error_type",
         "meta",
         "method",
-        "principal",
         "prompt",
         "resource",
         "result",
@@ -130,8 +130,8 @@ class Operation:
         self._connection = connection
         self.asked = asked
         core = connection.core
-        # The caller; asked for now, because a request may outlive what it came with.
-        self.principal: Principal | None = connection.principal_of(asked)
+        # Asked for now, because a request may outlive what it came with.
+        self._principal = connection.principal_of(asked)
         method = self.method = _method_of(core, asked.method)
         # Names of registered entries; that of a resource is its URI or template.
         self.tool: str | None = None
@@ -169,6 +169,12 @@ class Operation:
         if self._revision is None and session is not None:
             return session.rev.revision
         return self._revision
+
+    @property
+    def principal(self) -> Principal | None:
+        """The caller; where messages carry the credentials, not known at the begin."""
+        found: Principal | None = self.asked.owner
+        return self._principal if found is None else found
 
     @property
     def tenant(self) -> str | None:

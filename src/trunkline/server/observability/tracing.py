@@ -204,6 +204,11 @@ def _request_facts(operation: Operation) -> dict[str, str]:
         found["jsonrpc.request.id"] = visible(str(redact(str(id))), kept="")[:_MAX_ID_CHARS]
     if operation.resource is not None:
         found["mcp.resource.uri"] = str(redact(operation.resource))
+    if operation.principal is not None:
+        # A digest: traces often leave the organisation, and names of users stay here.
+        found["enduser.pseudo.id"] = operation.principal.key
+        if operation.principal.tenant is not None:
+            found["trunkline.tenant"] = operation.principal.tenant
     return found
 
 

@@ -224,6 +224,7 @@ def _authenticator(
         path=path,
         public_url=settings.public_url,
         scheme_of=admission.scheme_of,
+        host_of=admission.host_of,
         is_from_proxy=admission.is_from_proxy,
     )
 

@@ -206,6 +206,7 @@ class HttpListener:
             public_url=self._settings.public_url,
             address=_url(address, self._settings),
             scheme_of=None if admission is None else admission.scheme_of,
+            host_of=None if admission is None else admission.host_of,
             is_from_proxy=None if admission is None else admission.is_from_proxy,
         )
 

@@ -13,14 +13,10 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable
 from typing import TYPE_CHECKING, Any, Final
 
-import msgspec
-from msgspec import ValidationError
-
 from ...spec.error_kinds import ErrorKind
 from ..access.decisions import AccessRefused, check_allow, check_scopes, is_visible
 from ..context import Context
 from ..dispatch.requests import RETRY_AFTER_MS
-from ..handlers.custom_types import read_custom
 
 if TYPE_CHECKING:
     from ...jsonrpc.incoming import IncomingRequest
@@ -46,7 +42,7 @@ def readable(
     """Call `proceed` with the URIs that the caller may read: now, or after functions that wait."""
     found: dict[str, tuple[ResourceEntry, Any, Context] | None] = {}
     for uri in uris:
-        for entry, variables in connection.core.find_resources(uri):
+        for entry, values in connection.core.served_resources(uri):
             if entry.guard is None:
                 found[uri] = None
                 break
@@ -55,11 +51,6 @@ def readable(
                 continue
             try:
                 check_scopes(entry.guard, context)
-                values = msgspec.convert(
-                    variables, entry.arguments.struct, strict=False, dec_hook=read_custom
-                )
-            except ValidationError:
-                continue  # no resource of the template has such a name
             except AccessRefused:
                 break
             found[uri] = (entry, values, context) if entry.guard.allow else None

@@ -269,7 +269,11 @@ class Endpoint:
             return None
         if self.authenticator is not None:
             # What else is wrong with a request is not for callers that are not known.
-            return self.authenticator.precheck(request)
+            refusal = self.authenticator.precheck(request)
+            if refusal is not None:
+                client = self.admission.client_of(request)
+                self.authenticator.note_refusal(request, refusal, client)
+            return refusal
         return self._admit_known(request)
 
     def _admit_known(self, request: HttpRequest) -> Refusal | None:
@@ -422,6 +426,8 @@ class Endpoint:
         key = client if owner is None else f"principal {owner.key}"
         if self.settings.rate is not None and not self._may_go(key, request, responder):
             return
+        if refusal is not None and self.authenticator is not None:
+            self.authenticator.note_refusal(request, refusal, client)
         refusal = refusal or self._admit_known(request)
         if refusal is not None:
             self.refuse(responder, refusal, request)
@@ -549,7 +555,7 @@ class Endpoint:
             self.refuse(responder, Refusal(400, "Mcp-Session-Id is missing"), request)
             return
         id = request.session_id.decode("latin-1")
-        session = self.sessions.get(id, owner, self._clock())
+        session = self._session_of(id, owner)
         if session is None:
             self.refuse(responder, Refusal(404, "Session not found"), request)
         elif request.method == "DELETE":
@@ -572,6 +578,18 @@ class Endpoint:
             responder.exchange = exchange
             session.open(exchange, listens=True)
             exchange.start_stream()
+
+    def _session_of(self, id: str, owner: Owner | None) -> HttpSession | None:
+        """Return the session of an owner, also one whose messages carry the credentials."""
+        now = self._clock()
+        session = self.sessions.get(id, owner, now)
+        if session is None and owner is not None:
+            session = self.sessions.get(id, None, now)
+            if session is not None and session.binding is None:
+                return None  # of an anonymous client
+        if session is not None and session.binding is not None and not session.binding(owner):
+            return None
+        return session
 
     async def _resume(
         self,

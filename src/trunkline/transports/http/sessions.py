@@ -54,6 +54,7 @@ class HttpSession:
         "_sent",
         "_slow",
         "began",
+        "binding",
         "dropped",
         "exchanges",
         "id",
@@ -83,6 +84,8 @@ class HttpSession:
         self.id = id
         self.owner = owner
         self.owner_key = None if owner is None else owner.key
+        # Decides on callers of a session whose messages carry the credentials; None is any.
+        self.binding: Callable[[Owner | None], bool] | None = None
         self.began = now
         self.used = now
         self.retry_ms = retry_ms

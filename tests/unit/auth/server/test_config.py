@@ -33,6 +33,7 @@ INTROSPECTION = """
 [introspection]
 endpoint = "https://login.example.org/introspect"
 client_id = "files"
+audience = "https://mcp.example.org/mcp"
 """
 
 
@@ -133,6 +134,23 @@ def test_proofs_are_for_tokens_of_authorization_servers(tmp_path: Path) -> None:
     found = load(tmp_path, f"{keys}{JWT}{dpop}", NONCES="n" * 32)
     assert [type(each) for each in found.verifiers] == [ApiKeys, Dpop]
     assert found.verifiers[1].nonce() is not None
+
+
+def test_proofs_are_required_of_an_endpoint_without_an_issuer_too(tmp_path: Path) -> None:
+    text = f'{INTROSPECTION}client_secret_env = "S"\n[dpop]\n'
+    (verifier,) = load(tmp_path, text, S="s").verifiers
+    assert type(verifier) is Dpop
+    assert verifier.schemes == ("dpop",)
+
+
+def test_tokens_of_other_servers_are_accepted_only_if_the_file_says_so(tmp_path: Path) -> None:
+    named = 'audience = "https://mcp.example.org/mcp"\n'
+    without = f'{INTROSPECTION.replace(named, "")}client_secret_env = "S"\n'
+    for option in ("", "any_audience = false\n", f"{named}any_audience = true\n"):
+        with pytest.raises(AuthConfigError, match="audience is this server as tokens name it"):
+            load(tmp_path, f"{without}{option}", S="s")
+    (verifier,) = load(tmp_path, f"{without}any_audience = true\n", S="s").verifiers
+    assert verifier.audience is None
 
 
 def test_a_secret_is_in_the_environment_or_in_a_file(tmp_path: Path) -> None:

@@ -360,10 +360,24 @@ async def waiting(found: Principal | Awaitable[Principal | None] | None) -> Prin
 
 
 @on_a_loop
+async def test_beside_other_verifiers_the_nonce_is_that_of_the_one_that_knows_the_token() -> None:
+    scene = Scene(nonces=True)
+    other = JwtBearer(issuer="https://b.example", audience=AUDIENCE, keys=jwks(), clock=scene.clock)
+    first = Dpop(other, nonces=True, clock=scene.clock)
+    for order in ((first, scene.verifier), (scene.verifier, first)):
+        both = Chain(order)
+        with pytest.raises(InvalidCredential) as raised:
+            await waiting(both.verify(scene.credential()))
+        assert raised.value.nonce == scene.verifier.nonce()
+        found = await waiting(both.verify(scene.credential(nonce=raised.value.nonce)))
+        assert found is not None
+
+
+@on_a_loop
 async def test_a_nonce_is_asked_for_and_accepted() -> None:
     scene = Scene(nonces=True)
     with pytest.raises(InvalidCredential) as raised:
-        scene.verifier.verify(scene.credential())
+        await waiting(scene.verifier.verify(scene.credential()))
     error = raised.value
     assert error.error == "use_dpop_nonce"
     assert error.nonce == scene.verifier.nonce()
@@ -464,7 +478,7 @@ async def test_no_secret_is_in_a_log_a_repr_or_an_error(caplog: pytest.LogCaptur
     ]
     for credential in credentials:
         with pytest.raises(InvalidCredential) as raised:
-            scene.verifier.verify(credential)
+            await waiting(scene.verifier.verify(credential))
         for shown in (str(raised.value), repr(raised.value), repr(credential)):
             assert "CANARY" not in shown
             assert text not in shown

@@ -21,7 +21,7 @@ from trunkline.auth import (
     Principal,
     VerifierUnavailable,
 )
-from trunkline.auth.challenge import parse_challenges
+from trunkline.auth.challenge import Challenge, parse_challenges
 from trunkline.auth.server.resource_server import ResourceServer, resource_server_of
 from trunkline.auth.server.settings import settings_of
 from trunkline.transports.http.gate.admission import Refusal
@@ -249,9 +249,9 @@ def test_a_function_gets_the_request_and_returns_a_principal_or_a_subject(is_asy
     server = made(later if is_async else who)
     assert decide(server, **{"x-user": "ann"}) is ANN
     assert decide(server, **{"x-user": "bob"}) == Principal(subject="bob")
-    # Without authorization servers there is nothing to refer to.
+    # A status of 401 has a challenge; without authorization servers it refers to nothing.
     refusal = decide(server, **{"x-user": "nobody"})
-    assert (refusal.status, challenges(refusal)) == (401, [])
+    assert (refusal.status, challenges(refusal)) == (401, [Challenge("bearer")])
     assert decide(server).status == 401
     assert decide(server, **{"x-user": ""}).status == 401
     assert decide(server, **{"x-user": "wrong"}).status == 500

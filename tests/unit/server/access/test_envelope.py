@@ -189,6 +189,14 @@ async def test_a_tool_is_refused_without_a_tenant_and_a_list_is_not() -> None:
         assert await wire.who(cleo, headers={"x-tenant-id": "acme"}) == "cleo of acme, None"
 
 
+async def test_another_spelling_of_a_call_is_refused_without_a_tenant_too() -> None:
+    policy = Policy.pierre().replace(method_names="accept-bare")
+    async with pierre(policy) as wire:
+        for method in ("tools/call", "tool/execute"):
+            refused = await wire.request(method, f"cleo.{SECRET}", name="other", arguments={})
+            assert refused["data"] == {"error_type": "tenant_required"}, method
+
+
 async def test_without_a_token_a_named_tenant_selects_nothing() -> None:
     async with pierre(required=False) as wire:
         listed = await wire.request("tools/list", headers={"x-tenant-id": "bell"})

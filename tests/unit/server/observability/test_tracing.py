@@ -31,6 +31,7 @@ from tests.unit.server.observability.observed import (
 )
 from tests.unit.server.wire import PER_REQUEST, connected
 from trunkline import Client, Server, ServerLimits, TaskSettings
+from trunkline.auth import Fixed, Principal
 from trunkline.server.observability.operations import DURATION_BUCKETS
 
 TRACE_ID = 0x0AF7651916CD43DD8448EB211C80319C
@@ -75,6 +76,23 @@ class Exported:
 
 def attributes(span: ReadableSpan) -> dict[str, Any]:
     return dict(span.attributes or {})
+
+
+def test_a_span_names_its_caller_by_a_digest_and_its_tenant() -> None:
+    app = make_app()
+    exported = Exported(app)
+    ann = Principal(subject="canary-ann", tenant="acme", claims={"secret": "canary"})
+
+    async def talk() -> None:
+        async with connected(app, auth=Fixed(ann)) as wire:
+            wire.ask(1, "tools/list", {})
+            await wire.answer(1)
+
+    asyncio.run(talk())
+    found = attributes(exported.last)
+    assert found["enduser.pseudo.id"] == ann.key
+    assert found["trunkline.tenant"] == "acme"
+    assert "canary" not in exported.everything()
 
 
 async def converse(

@@ -55,10 +55,10 @@ PREFLIGHT_MAX_AGE_S: Final = 600
 
 _ALLOWED_METHODS: Final = b"POST, GET, DELETE"
 _ALLOWED_HEADERS: Final = (
-    b"Content-Type, Accept, Authorization, Mcp-Session-Id, MCP-Protocol-Version, Last-Event-ID, "
-    b"Mcp-Method, Mcp-Name"
+    b"Content-Type, Accept, Authorization, DPoP, Mcp-Session-Id, MCP-Protocol-Version, "
+    b"Last-Event-ID, Mcp-Method, Mcp-Name"
 )
-_EXPOSED_HEADERS: Final = b"Mcp-Session-Id, WWW-Authenticate, Retry-After"
+_EXPOSED_HEADERS: Final = b"Mcp-Session-Id, WWW-Authenticate, DPoP-Nonce, Retry-After"
 _PARAM_HEADER: Final = re.compile(rb"mcp-param-[!#$%&'*+.^_`|~0-9a-z-]+", re.IGNORECASE)
 _VARY: Final[Headers] = ((b"vary", b"Origin"),)
 
@@ -188,6 +188,13 @@ class Admission:
         if forwarding is not None and forwarding.scheme is not None:
             return forwarding.scheme
         return "https" if request.is_secure else "http"
+
+    def host_of(self, request: HttpRequest) -> str:
+        """Return the host that the client used, as `check` has admitted it."""
+        forwarding = None if self._proxies is None else self._proxies.read(request)
+        if forwarding is not None and forwarding.hosts:
+            return forwarding.hosts[0]
+        return (request.host or b"").decode("latin-1")
 
     def wait(self, client: str, now: float) -> float | None:
         """Return the seconds until the next request of a client is admitted, or None if it is."""

@@ -66,6 +66,10 @@ class Authenticator(Protocol):
         """
         ...
 
+    def note_refusal(self, request: HttpRequest, refusal: Refusal, client: str) -> None:
+        """Note that a request of a client was refused, as `precheck` or `authenticate` says."""
+        ...
+
     def documents(self, path: str) -> dict[str, bytes]:
         """Return JSON documents to serve beside MCP at `path`, by their own path."""
         ...

@@ -409,7 +409,7 @@ def test_a_response_names_the_exact_origin_and_no_other() -> None:
             (b"access-control-allow-origin", origin),
             (
                 b"access-control-expose-headers",
-                b"Mcp-Session-Id, WWW-Authenticate, Retry-After",
+                b"Mcp-Session-Id, WWW-Authenticate, DPoP-Nonce, Retry-After",
             ),
             (b"vary", b"Origin"),
         )
@@ -434,7 +434,7 @@ def test_a_preflight_is_answered_with_what_a_page_may_send() -> None:
             (b"access-control-allow-methods", b"POST, GET, DELETE"),
             (
                 b"access-control-allow-headers",
-                b"Content-Type, Accept, Authorization, Mcp-Session-Id, MCP-Protocol-Version, "
+                b"Content-Type, Accept, Authorization, DPoP, Mcp-Session-Id, MCP-Protocol-Version, "
                 b"Last-Event-ID, Mcp-Method, Mcp-Name",
             ),
             (b"access-control-max-age", b"600"),
