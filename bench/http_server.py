@@ -23,7 +23,6 @@ Without Node the rows of TypeScript are left out, and the run says so.
 
 from __future__ import annotations
 
-import argparse
 import json
 import os
 import shutil
@@ -34,7 +33,8 @@ from pathlib import Path
 from typing import Any, Final, NamedTuple
 
 from bench import harness
-from bench.harness import Bench, Case, Claim, Effort
+from bench.harness import Bench, Case, Effort
+from bench.section import Section
 from bench.servers.driver import HANDSHAKE, PER_REQUEST, clock_of
 from trunkline import Server
 
@@ -62,6 +62,8 @@ _ROOT: Final = Path(__file__).parent.parent
 _TYPESCRIPT: Final = Path(__file__).parent / "servers" / "typescript"
 # `http_client` calls both.
 _TOOLS: Final = ("echo", "progress")
+# The header that varies, by kind of group.
+_VARYING: Final = {VARYING: "traceparent", NONCE: "x-nonce"}
 _BOTH: Final = "application/json, text/event-stream"
 _SESSIONS: Final = 1000
 _WARM_SESSIONS: Final = 50
@@ -116,12 +118,20 @@ class Process:
         self.port = int(address.rsplit(":", 1)[1].partition("/")[0])
         self.clock = clock_of(self._process.pid)
         self.rss_at_start = self.rss()
-        # The least wall time per request, by group.
-        self.fastest: dict[str, float] = {}
+        self._wall_ns = 0
 
     def cpu_ns(self) -> int:
         """Return the CPU time that the server has used."""
         return time.clock_gettime_ns(self.clock)
+
+    def wall_ns(self) -> int:
+        """Return how long requests to this server have taken, as the load generator saw it."""
+        return self._wall_ns
+
+    def load(self, load: Load, run: dict[str, Any]) -> None:
+        """Send requests, and wait until the server is idle."""
+        self._wall_ns += load.ask("run", **run)
+        self.settle()
 
     def settle(self) -> None:
         """Wait until the server is idle: some have work to do after a response."""
@@ -269,7 +279,7 @@ def _kinds(row: Row) -> list[tuple[str, str]]:
         return [(STREAM, "")]
     found = [(JSON, "")]
     if row.server in (OWN, MCP):
-        found += [(VARYING, "traceparent"), (NONCE, "x-nonce")]
+        found += _VARYING.items()
     return found
 
 
@@ -279,15 +289,18 @@ def _add(bench: Bench, load: Load, process: Process, group: str, run: dict[str, 
     load.ask("run", requests=least, **run)
     spent = load.ask("run", requests=least, **run) / least
     requests = max(least, int(bench.effort.round_ns / spent))
-    fastest = process.fastest
-
-    def case(_: Any) -> None:
-        wall = load.ask("run", requests=requests, **run) / requests
-        fastest[group] = min(fastest.get(group, wall), wall)
-        process.settle()
-
-    # A round is one run: the calibration of the bench finds that enough.
-    bench.add(Case(group, process.row.name, case, operations=requests, cpu_clock=process.cpu_ns))
+    run = {**run, "requests": requests}
+    bench.add(
+        Case(
+            group,
+            process.row.name,
+            # A round is one run: the calibration of the bench finds that enough.
+            lambda _: process.load(load, run),
+            operations=requests,
+            cpu_clock=process.cpu_ns,
+            wall_clock=process.wall_ns,
+        )
+    )
 
 
 def per_session(load: Load, row: Row, cores: set[int]) -> tuple[float, float]:
@@ -303,53 +316,44 @@ def per_session(load: Load, row: Row, cores: set[int]) -> tuple[float, float]:
         process.close()
 
 
-# --- claims
-
-
-def claims(bench: Bench, servers: list[str], session: float, rss: float) -> list[Claim]:
-    """What this benchmark holds the HTTP server to."""
-    wanted = [(OWN, JSON, 20), (OWN, VARYING, 15), (OWN, STREAM, 30)]
-    if ASGI in servers:
-        wanted.append((ASGI, JSON, 6))
-    found = []
-    for server, kind, bound in wanted:
-        group = group_name(kind, 64)
-        ratio = bench.ratio(group, f"{MCP} {HANDSHAKE}", f"{server} {HANDSHAKE}")
-        value = ratio.median if ratio else None
-        found.append(Claim(f"{server}, {group}, against mcp", value, bound, "at least", "x"))
-    return [
-        *found,
-        Claim("1000 idle sessions", session * 1000 / 1e6, 3, "at most", "MB"),
-        Claim("resident memory after the run", rss / 1e6, 35, "at most", "MB"),
-    ]
-
-
 # --- running
 
 
-def print_groups(bench: Bench, load: Load, processes: list[Process]) -> None:
-    """Print one line per case: CPU time, throughput, latency, and mcp's CPU time divided by it."""
-    fastest = {f"{each.row.name} {each.row.form}": each.fastest for each in processes}
+def rivals_of(name: str) -> list[str]:
+    """Return what a case is compared with: mcp, then TypeScript, in the same revision."""
+    revision = name.rpartition(" ")[2]
+    return [f"{MCP} {revision}", f"{TYPESCRIPT} {revision}"]
+
+
+def note_latencies(bench: Bench, load: Load) -> None:
+    """Set p50 and p99 of each case, as the load generator saw them."""
     for group, cases in bench.groups().items():
-        titles = "".join(f"{each:>10}" for each in ("best", "median", "req/s", "p50", "p99"))
-        print(f"\n{group:<38}{titles}   mcp/it")
         kind, _, last = group.rpartition(", ")
-        form = "sse" if kind == STREAM else "json"
         for case in cases:
-            name = case.name.removesuffix(" (again)")
             p50, p99 = load.ask(
                 "latencies",
-                pool=f"{name} {kind}",
+                pool=f"{case.name.removesuffix(harness.AGAIN)} {kind}",
                 connections=int(last.split()[0]),
-                varies={VARYING: "traceparent", NONCE: "x-nonce"}.get(kind, ""),
+                varies=_VARYING.get(kind, ""),
             )
-            rate = f"{1e9 / fastest[f'{name} {form}'][group]:.0f}"
-            times = [harness.duration(each) for each in (case.best, case.median)]
-            waits = [harness.duration(each) for each in (p50, p99)]
-            baseline = f"{MCP} {name.rpartition(' ')[2]}"
-            ratio = bench.ratio(group, baseline, case.name) if baseline != name else None
-            numbers = "".join(f"{each:>10}" for each in (*times, rate, *waits))
-            print(f"  {case.name:<36}{numbers}   {ratio or ''}")
+            case.latencies = {50: p50, 99: p99}
+
+
+def print_memory(section: Section, load: Load, processes: list[Process]) -> None:
+    """Print resident memory of every server, and that of idle sessions."""
+    title = f"resident memory, and {_SESSIONS} idle sessions"
+    print(f"\n{title:<38}{'start':>10}{'after':>10}{'sessions':>10}{'opening one':>13}")
+    cores = _cores()[0]
+    for process in processes:
+        row, after = process.row, process.rss() / 1e6
+        name = f"{row.name}, {row.form}"
+        line = f"  {name:<36}{process.rss_at_start / 1e6:7.1f} MB{after:7.1f} MB"
+        section.value("resident memory after the run", name, after, "MB")
+        if row.revision == HANDSHAKE:
+            size, spent = per_session(load, row, cores)
+            line += f"{size * 1000 / 1e6:7.2f} MB{harness.duration(spent):>13}"
+            section.value(f"{_SESSIONS} idle sessions", name, size * 1000 / 1e6, "MB")
+        print(line)
 
 
 def _cores() -> tuple[set[int], set[int]]:
@@ -359,61 +363,46 @@ def _cores() -> tuple[set[int], set[int]]:
 
 
 def main() -> int:
-    """Run it; the exit code says whether the claims hold."""
-    options = harness.parse_arguments("HTTP servers, against mcp and the TypeScript SDK.")
-    facts = harness.machine(DISTRIBUTIONS)
-    harness.print_heading(facts)
+    """Run it; the exit code says whether the targets hold."""
+    about = "An HTTP server under load, against mcp under uvicorn and the TypeScript SDK."
+    section = Section("http_server", about, DISTRIBUTIONS)
     servers = available()
     if TYPESCRIPT in servers:
-        pins = json.loads((_TYPESCRIPT / "package.json").read_text(encoding="utf-8"))
-        version = pins["dependencies"]["@modelcontextprotocol/server"]
-        node = subprocess.run(["node", "--version"], capture_output=True, text=True, check=True)
-        print(f"{TYPESCRIPT} SDK: {version}, Node {node.stdout.strip()}")
+        section.facts["typescript sdk"] = typescript_version()
+        print(f"typescript sdk: {section.facts['typescript sdk']}")
     server_cores, load_cores = _cores()
     load = Load(load_cores)
     processes: list[Process] = []
     try:
         for row in rows(servers):
             processes.append(Process(row, server_cores))
-        return _run(QUICK if options.quick else FULL, facts, options, servers, load, processes)
+        _run(section, load, processes)
     finally:
         for process in processes:
             process.close()
         load.close()
+    return section.conclude()
 
 
-def _run(
-    effort: Effort,
-    facts: dict[str, str],
-    options: argparse.Namespace,
-    servers: list[str],
-    load: Load,
-    processes: list[Process],
-) -> int:
-    bench = Bench(effort)
-    register(bench, load, processes, FEW if options.quick else CONNECTIONS)
+def typescript_version() -> str:
+    """Return the versions of the TypeScript SDK and of Node."""
+    pins = json.loads((_TYPESCRIPT / "package.json").read_text(encoding="utf-8"))
+    version = pins["dependencies"]["@modelcontextprotocol/server"]
+    node = subprocess.run(["node", "--version"], capture_output=True, text=True, check=True)
+    return f"{version}, Node {node.stdout.strip()}"
+
+
+def _run(section: Section, load: Load, processes: list[Process]) -> None:
+    bench = section.bench(FULL, QUICK)
+    register(bench, load, processes, FEW if section.is_quick else CONNECTIONS)
     bench.run(harness.show_progress)
+    note_latencies(bench, load)
     print("\nCPU time of the server process; p50 and p99 as clients see them")
-    print_groups(bench, load, processes)
-    for case, ratio in bench.controls():
-        print(f"control: {case.group}, {case.name}, against itself: {ratio}")
-    title = f"resident memory, and {_SESSIONS} idle sessions"
-    print(f"\n{title:<38}{'start':>10}{'after':>10}{'sessions':>10}{'opening one':>13}")
-    own_session = own_rss = 0.0
-    cores = _cores()[0]
-    for process in processes:
-        row, after = process.row, process.rss()
-        line = f"  {f'{row.name}, {row.form}':<36}"
-        line += f"{process.rss_at_start / 1e6:7.1f} MB{after / 1e6:7.1f} MB"
-        if row.revision == HANDSHAKE:
-            size, spent = per_session(load, row, cores)
-            line += f"{size * 1000 / 1e6:7.2f} MB{harness.duration(spent):>13}"
-            if row.server == OWN:
-                own_session = max(own_session, size)
-        if row.server == OWN:
-            own_rss = max(own_rss, after)
-        print(line)
-    return harness.conclude(bench, claims(bench, servers, own_session, own_rss), facts, options)
+    for group in bench.groups():
+        bench.compare(group, rivals_of)
+        harness.print_group(bench, group)
+    harness.print_controls(bench)
+    print_memory(section, load, processes)
 
 
 if __name__ == "__main__":
