@@ -19,7 +19,7 @@ from typing import Any, Final, NamedTuple
 from bench import harness
 from bench.harness import Bench, Case, Effort
 from bench.section import Section
-from bench.servers.driver import HANDSHAKE, NAMES, PER_REQUEST, Driver, Server
+from bench.servers.driver import HANDSHAKE, NAMES, PER_REQUEST, Driver, Server, is_available
 from bench.session import texts
 
 DISTRIBUTIONS: Final = ("trunkline", "msgspec", "mcp", "mcp-types", "pydantic", "anyio")
@@ -55,9 +55,14 @@ def start(server: Server, revision: str, *, calls: bool) -> Callable[[Any], None
     return run
 
 
+def available() -> dict[Server, str]:
+    """Return the servers that can be started here, with their names."""
+    return {server: name for server, name in NAMES.items() if is_available(server)}
+
+
 def register(bench: Bench) -> None:
     """Add every case."""
-    for server, name in NAMES.items():
+    for server, name in available().items():
         bench.add(Case(OPENED, name, start(server, HANDSHAKE, calls=False)))
         bench.add(Case(CALLED, name, start(server, HANDSHAKE, calls=True)))
     for server in ("ours", "mcpserver"):
@@ -126,7 +131,7 @@ def print_imports(section: Section, rounds: int) -> None:
 def print_memory(section: Section) -> None:
     """Print what each server holds after some calls."""
     print(f"\nresident memory of a server after {_CALLS} calls:")
-    for server, name in NAMES.items():
+    for server, name in available().items():
         driver = Driver(server, "echo")
         try:
             driver.open()
@@ -142,7 +147,7 @@ def print_memory(section: Section) -> None:
 def rivals_of(name: str) -> list[str]:
     """Return what a case is compared with: mcp in the same revision."""
     era = f" {PER_REQUEST}" if PER_REQUEST in name else ""
-    return [f"{NAMES[each]}{era}" for each in ("mcpserver", "lowlevel")]
+    return [f"{NAMES[each]}{era}" for each in NAMES if each != "ours"]
 
 
 def main() -> int:

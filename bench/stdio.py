@@ -62,9 +62,11 @@ class Drivers:
 
     def __init__(self) -> None:
         self.all: dict[tuple[Server, str], Driver] = {}
+        available = [server for server in get_args(Server) if driver.is_available(server)]
         for revision in (HANDSHAKE, PER_REQUEST):
-            for server in get_args(Server):
-                self.all[server, revision] = Driver(server, "echo", revision=revision)
+            for server in available:
+                if revision == HANDSHAKE or server not in driver.HANDSHAKE_ONLY:
+                    self.all[server, revision] = Driver(server, "echo", revision=revision)
         for each in self.all.values():
             each.open()
 
@@ -153,7 +155,7 @@ def children_and_own() -> Callable[[], int]:
 def rivals_of(name: str) -> list[str]:
     """Return what a case is compared with: mcp in the same revision."""
     revision = PER_REQUEST if PER_REQUEST in name else HANDSHAKE
-    return [f"{NAMES[each]} {revision}" for each in ("mcpserver", "lowlevel")]
+    return [f"{NAMES[each]} {revision}" for each in NAMES if each != "ours"]
 
 
 # --- running
