@@ -35,7 +35,8 @@ from typing import Any, Final, NamedTuple
 from bench import harness
 from bench.harness import Bench, Case, Effort
 from bench.section import Section
-from bench.servers.driver import HANDSHAKE, PER_REQUEST, clock_of
+from bench.servers import driver
+from bench.servers.driver import HANDSHAKE, NAMES, PER_REQUEST, clock_of
 from trunkline import Server
 
 DISTRIBUTIONS: Final = (
@@ -57,6 +58,8 @@ OWN: Final = "trunkline"
 ASGI: Final = "trunkline, ASGI"
 MCP: Final = "mcp"
 TYPESCRIPT: Final = "TypeScript"
+# In environments of their own, by the server in `bench.servers`.
+APART: Final[dict[str, driver.Server]] = {NAMES["mcp1"]: "mcp1", NAMES["fastmcp4"]: "fastmcp4"}
 
 _ROOT: Final = Path(__file__).parent.parent
 _TYPESCRIPT: Final = Path(__file__).parent / "servers" / "typescript"
@@ -64,6 +67,7 @@ _TYPESCRIPT: Final = Path(__file__).parent / "servers" / "typescript"
 _TOOLS: Final = ("echo", "progress")
 # The header that varies, by kind of group.
 _VARYING: Final = {VARYING: "traceparent", NONCE: "x-nonce"}
+_LIKE_MCP: Final = (MCP, NAMES["fastmcp4"])
 _BOTH: Final = "application/json, text/event-stream"
 _SESSIONS: Final = 1000
 _WARM_SESSIONS: Final = 50
@@ -78,6 +82,7 @@ class Row(NamedTuple):
     server: str
     revision: str
     form: str
+    options: tuple[str, ...] = ()
 
     @property
     def name(self) -> str:
@@ -94,8 +99,11 @@ class Row(NamedTuple):
         """Return what starts the server."""
         if self.server == TYPESCRIPT:
             return ["node", str(_TYPESCRIPT / "server.mjs"), self.revision, self.form]
+        if self.server in APART:
+            return driver.command(APART[self.server], "--http", self.form, *_TOOLS)
         kind = {OWN: "own", ASGI: "asgi", MCP: "mcp"}[self.server]
-        return [sys.executable, "-m", "bench.servers.over_http", kind, self.form, *_TOOLS]
+        program = [sys.executable, "-m", "bench.servers.over_http", kind, self.form]
+        return [*program, *self.options, *_TOOLS]
 
 
 class Process:
@@ -109,6 +117,7 @@ class Process:
             stderr=subprocess.DEVNULL,
             text=True,
             cwd=_ROOT,
+            env={**os.environ, "PYTHONPATH": str(_ROOT)},
         )
         os.sched_setaffinity(self._process.pid, cores)
         assert self._process.stdout is not None
@@ -128,10 +137,29 @@ class Process:
         """Return how long requests to this server have taken, as the load generator saw it."""
         return self._wall_ns
 
-    def load(self, load: Load, run: dict[str, Any]) -> None:
-        """Send requests, and wait until the server is idle."""
-        self._wall_ns += load.ask("run", **run)
-        self.settle()
+    def add(self, bench: Bench, load: Load, group: str, name: str, run: dict[str, Any]) -> None:
+        """Add a case: runs of the load generator, of as many requests as fill a round."""
+        least = max(50, 4 * run["connections"])
+        # Once to warm up, once to learn how many requests fill a round.
+        load.ask("run", requests=least, **run)
+        spent = load.ask("run", requests=least, **run) / least
+        requests = max(least, int(bench.effort.round_ns / spent))
+
+        def case(_: Any) -> None:
+            self._wall_ns += load.ask("run", requests=requests, **run)
+            self.settle()
+
+        bench.add(
+            Case(
+                group,
+                name,
+                # A round is one run: the calibration of the bench finds that enough.
+                case,
+                operations=requests,
+                cpu_clock=self.cpu_ns,
+                wall_clock=self.wall_ns,
+            )
+        )
 
     def settle(self) -> None:
         """Wait until the server is idle: some have work to do after a response."""
@@ -199,7 +227,8 @@ def rows(servers: list[str]) -> list[Row]:
         for revision in (HANDSHAKE, PER_REQUEST)
         for form in ("json", "sse")
         # mcp answers single requests by their Accept header, in the same way in both modes.
-        if not (server == MCP and revision == PER_REQUEST and form == "sse")
+        if not (server in _LIKE_MCP and revision == PER_REQUEST and form == "sse")
+        and not (APART.get(server) in driver.HANDSHAKE_ONLY and revision == PER_REQUEST)
     ]
 
 
@@ -209,6 +238,7 @@ def available() -> list[str]:
     if hasattr(Server, "asgi"):
         found.append(ASGI)
     found.append(MCP)
+    found += [name for name, server in APART.items() if driver.is_available(server)]
     missing = typescript_problem()
     if missing is None:
         found.append(TYPESCRIPT)
@@ -253,7 +283,7 @@ def register(bench: Bench, load: Load, processes: list[Process], counts: tuple[i
         for kind, varies in _kinds(row):
             # Headers make the same difference for any number of connections. Connections of
             # their own, because a server may remember what was sent on one.
-            used = FEW if varies else counts
+            used = FEW if varies or row.server in APART else counts
             pool = f"{row.name} {kind}"
             load.ask(
                 "open",
@@ -266,7 +296,7 @@ def register(bench: Bench, load: Load, processes: list[Process], counts: tuple[i
             )
             for connections in used:
                 run = {"pool": pool, "connections": connections, "varies": varies}
-                _add(bench, load, process, group_name(kind, connections), run)
+                process.add(bench, load, group_name(kind, connections), row.name, run)
     for connections in counts:
         for kind in (JSON, STREAM):
             bench.control(group_name(kind, connections), f"{OWN} {HANDSHAKE}")
@@ -281,26 +311,6 @@ def _kinds(row: Row) -> list[tuple[str, str]]:
     if row.server in (OWN, MCP):
         found += _VARYING.items()
     return found
-
-
-def _add(bench: Bench, load: Load, process: Process, group: str, run: dict[str, Any]) -> None:
-    least = max(50, 4 * run["connections"])
-    # Once to warm up, once to learn how many requests fill a round.
-    load.ask("run", requests=least, **run)
-    spent = load.ask("run", requests=least, **run) / least
-    requests = max(least, int(bench.effort.round_ns / spent))
-    run = {**run, "requests": requests}
-    bench.add(
-        Case(
-            group,
-            process.row.name,
-            # A round is one run: the calibration of the bench finds that enough.
-            lambda _: process.load(load, run),
-            operations=requests,
-            cpu_clock=process.cpu_ns,
-            wall_clock=process.wall_ns,
-        )
-    )
 
 
 def per_session(load: Load, row: Row, cores: set[int]) -> tuple[float, float]:
@@ -320,9 +330,9 @@ def per_session(load: Load, row: Row, cores: set[int]) -> tuple[float, float]:
 
 
 def rivals_of(name: str) -> list[str]:
-    """Return what a case is compared with: mcp, then TypeScript, in the same revision."""
+    """Return what a case is compared with: mcp, then others, in the same revision."""
     revision = name.rpartition(" ")[2]
-    return [f"{MCP} {revision}", f"{TYPESCRIPT} {revision}"]
+    return [f"{each} {revision}" for each in (MCP, *APART, TYPESCRIPT)]
 
 
 def note_latencies(bench: Bench, load: Load) -> None:
@@ -343,20 +353,20 @@ def print_memory(section: Section, load: Load, processes: list[Process]) -> None
     """Print resident memory of every server, and that of idle sessions."""
     title = f"resident memory, and {_SESSIONS} idle sessions"
     print(f"\n{title:<38}{'start':>10}{'after':>10}{'sessions':>10}{'opening one':>13}")
-    cores = _cores()[0]
+    server_cores, _ = cores()
     for process in processes:
         row, after = process.row, process.rss() / 1e6
         name = f"{row.name}, {row.form}"
         line = f"  {name:<36}{process.rss_at_start / 1e6:7.1f} MB{after:7.1f} MB"
         section.value("resident memory after the run", name, after, "MB")
         if row.revision == HANDSHAKE:
-            size, spent = per_session(load, row, cores)
+            size, spent = per_session(load, row, server_cores)
             line += f"{size * 1000 / 1e6:7.2f} MB{harness.duration(spent):>13}"
             section.value(f"{_SESSIONS} idle sessions", name, size * 1000 / 1e6, "MB")
         print(line)
 
 
-def _cores() -> tuple[set[int], set[int]]:
+def cores() -> tuple[set[int], set[int]]:
     """Return the cores for servers and those for the load generator."""
     usable = os.sched_getaffinity(0)
     return (usable - {max(usable)}, {max(usable)}) if len(usable) > 1 else (usable, usable)
@@ -370,7 +380,7 @@ def main() -> int:
     if TYPESCRIPT in servers:
         section.facts["typescript sdk"] = typescript_version()
         print(f"typescript sdk: {section.facts['typescript sdk']}")
-    server_cores, load_cores = _cores()
+    server_cores, load_cores = cores()
     load = Load(load_cores)
     processes: list[Process] = []
     try:

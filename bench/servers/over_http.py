@@ -60,9 +60,9 @@ def _mcp(tools: list[str], form: str, key: Any) -> Any:
         from pydantic import AnyHttpUrl
 
         from bench.servers.token_check import SameCheck
-        from bench.servers.tokens import AUDIENCE, ISSUER
+        from bench.servers.tokens import ALGORITHM, AUDIENCE, ISSUER
 
-        options["token_verifier"] = SameCheck(key["alg"], key)
+        options["token_verifier"] = SameCheck(ALGORITHM, key)
         options["auth"] = AuthSettings(
             issuer_url=AnyHttpUrl(ISSUER),
             resource_server_url=AnyHttpUrl(AUDIENCE),

@@ -9,6 +9,8 @@ from trunkline.auth import JwtBearer
 
 ISSUER: Final = "https://login.example.org"
 AUDIENCE: Final = "https://mcp.example.org/mcp"
+ALGORITHM: Final = "Ed25519"
+"""Of tokens that a server checks; `bench.auth` has others too."""
 
 
 def claims(audience: str = AUDIENCE) -> dict[str, Any]:
