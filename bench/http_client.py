@@ -42,7 +42,7 @@ DISTRIBUTIONS: Final = (
 )
 
 # 64 callers of mcp take a quarter of a second, whatever `round_ns` says.
-FULL: Final = Effort(15, 30_000_000, 0, fewest_singles=0, most_singles=0)
+FULL: Final = Effort(12, 30_000_000, 0, fewest_singles=0, most_singles=0)
 QUICK: Final = Effort(4, 10_000_000, 0, fewest_singles=0, most_singles=0)
 
 FORMS: Final = {"json": "JSON", "sse": "event stream"}

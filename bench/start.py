@@ -24,8 +24,8 @@ from bench.session import texts
 
 DISTRIBUTIONS: Final = ("trunkline", "msgspec", "mcp", "mcp-types", "pydantic", "anyio")
 
-FULL: Final = Effort(12, 1, 1, fewest_singles=1, most_singles=1)
-QUICK: Final = Effort(5, 1, 1, fewest_singles=1, most_singles=1)
+FULL: Final = Effort(8, 1, 1, fewest_singles=1, most_singles=1)
+QUICK: Final = Effort(3, 1, 1, fewest_singles=1, most_singles=1)
 
 OPENED: Final = "start to the answer of initialize"
 CALLED: Final = "start to the answer of a tool"
