@@ -202,7 +202,7 @@ def _refuses(read: Callable[[bytes], Any], data: bytes) -> bool:
     return False
 
 
-# --- cases, sizes and claims
+# --- cases and sizes
 
 
 def register(bench: Bench, message: Message) -> None:

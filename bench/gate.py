@@ -27,8 +27,12 @@ def judge(result: dict[str, Any]) -> list[Verdict]:
     found = []
     for target in targets.load():
         record = sections.get(target.section)
-        usable = record is not None and not record["void"]
-        found.append(Verdict(target, targets.measured(record, target) if usable else None))
+        if record is None:
+            found.append(Verdict(target, None))
+        elif record["void"]:
+            found.append(Verdict(target, None, "void"))
+        else:
+            found.append(Verdict(target, targets.measured(record, target)))
     return found
 
 

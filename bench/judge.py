@@ -2,7 +2,7 @@
 
 Run as `python -m bench.judge`. Every message is judged once before anything is timed, and
 has to come out as expected. Hostile messages are ten megabytes each and timed once, on the
-wall clock: the claim is that none takes more than a few seconds, whatever is in it.
+wall clock: the target is that none takes more than a few seconds, whatever is in it.
 """
 
 from __future__ import annotations

@@ -31,6 +31,8 @@ PAGE: Final = ROOT / "docs" / "benchmarks.md"
 CHARTS: Final = ROOT / "docs" / "benchmarks"
 
 OURS: Final = "trunkline"
+HANDSHAKE: Final = "2025-11-25"
+_DEPTHS: Final = ("envelope", "dict", "typed")
 # A row is a small gain below this ratio, and a loss below 1.
 SMALL_GAIN: Final = 2.0
 
@@ -160,23 +162,37 @@ def _cpu_chart(verdicts: list[Verdict]) -> str:
         if verdict.value is not None and verdict.target.measure == "speedup"
     ]
     title = "CPU time of mcp divided by that of Trunkline"
-    subtitle = "Median of paired rounds, logarithmic. The dark mark is the target."
+    subtitle = "Median of paired rounds, logarithmic. The vertical mark is the target."
     return bars(title, subtitle, rows, ratios=True)
 
 
 def _small_chart(found: list[Pair]) -> str:
+    # One row for each group, that of the greatest loss: the table of the page has all.
+    worst = {pair.group: pair for pair in reversed(found)}
     rows = [
         Bar(
-            _shortened(f"{pair.group}: {pair.name}"),
+            _small_label(pair),
             pair.ratio.median,
-            f"{_times(pair.ratio.median)} of {pair.rival}",
+            f"{_times(pair.ratio.median)}, {_library(pair.rival)}",
             "ours" if pair.ratio.median >= 1 else "loss",
         )
-        for pair in found
+        for pair in sorted(worst.values(), key=lambda pair: pair.ratio.median)
     ]
     title = f"Where Trunkline is less than {SMALL_GAIN:g}x faster, or slower"
-    subtitle = "CPU time of the rival divided by that of Trunkline; below 1x it is a loss."
+    subtitle = "CPU time of a rival / Trunkline, the least of each group; below 1x is a loss."
     return bars(title, subtitle, rows, ratios=True)
+
+
+def _small_label(pair: Pair) -> str:
+    depth = pair.name.split()[0] if pair.row.startswith("codec") else ""
+    group = f"{pair.group}, {depth}" if depth else pair.group
+    return _shortened(f"{_TITLES[pair.row.split(targets.SEPARATOR)[0]]}: {group}")
+
+
+def _library(name: str) -> str:
+    """Return the name of a case without the depth and the revision in it."""
+    words = name.split()
+    return " ".join(word for word in words if word not in _DEPTHS and not word.startswith("20"))
 
 
 def _memory_chart(result: dict[str, Any]) -> str:
@@ -191,9 +207,12 @@ def _memory_chart(result: dict[str, Any]) -> str:
 
 def _amount_bars(result: dict[str, Any], section: str, group: str, title: str) -> Iterator[Bar]:
     for row in amounts(result, section, group):
-        kind = "ours" if OURS in row["name"] else "rival"
-        text = f"{_number(row['value'])} {row['unit']}"
-        yield Bar(_shortened(f"{title}, {row['name']}"), row["value"], text, kind)
+        name, _, form = row["name"].partition(f" {HANDSHAKE}")
+        # Sessions of servers that answer with event streams are no different.
+        if form in ("", ", json"):
+            kind = "ours" if OURS in name else "rival"
+            text = f"{_number(row['value'])} {row['unit']}"
+            yield Bar(f"{title}, {name}", row["value"], text, kind)
 
 
 def _features_chart(result: dict[str, Any]) -> str:
@@ -280,7 +299,9 @@ def _targets(verdicts: list[Verdict]) -> str:
     ]
     for verdict in verdicts:
         target = verdict.target
-        value = "not measured" if verdict.value is None else _with_unit(verdict.value, target.unit)
+        value = verdict.problem
+        if verdict.value is not None:
+            value = _with_unit(verdict.value, target.unit)
         bound = f"{target.sense} {_with_unit(target.bound, target.unit)}"
         state = "met" if verdict.met else "**missed**"
         lines.append(f"| {_capital(target.about)} | {value} | {bound} | {state} |")
@@ -385,7 +406,7 @@ def _capital(text: str) -> str:
     return text if text.startswith("`") else text[0].upper() + text[1:]
 
 
-def _shortened(text: str, most: int = 54) -> str:
+def _shortened(text: str, most: int = 50) -> str:
     return text if len(text) <= most else text[: most - 1].rstrip() + "…"
 
 

@@ -59,6 +59,8 @@ class Verdict:
 
     target: Target
     value: float | None
+    problem: str = "not measured"
+    """Why there is no value."""
 
     @property
     def met(self) -> bool:
@@ -73,7 +75,7 @@ class Verdict:
     def __str__(self) -> str:
         """One line: verdict, name, value and bound."""
         target = self.target
-        value = "not measured" if self.value is None else f"{self.value:.2f} {target.unit}"
+        value = self.problem if self.value is None else f"{self.value:.2f} {target.unit}"
         verdict = "PASS" if self.met else "MISS"
         bound = f"{target.sense} {target.bound:g} {target.unit}"
         return f"{verdict}  {target.about:<58} {value:>16}   {bound}"

@@ -55,7 +55,7 @@ def websocket(app: FastMCP[Any]) -> Any:
 
 def main() -> None:
     """Serve until the process is ended."""
-    # WebSocket is deprecated, which is no news for a benchmark.
+    # WebSocket is deprecated; the warning is not of interest here.
     warnings.simplefilter("ignore")
     option, *tools = sys.argv[1:]
     if option == "--http":

@@ -65,6 +65,6 @@ async def main(library: str, url: str) -> None:
 
 
 if __name__ == "__main__":
-    # WebSocket of mcp is deprecated, which is no news for a benchmark.
+    # WebSocket of mcp is deprecated; the warning is not of interest here.
     warnings.simplefilter("ignore")
     asyncio.run(main(*sys.argv[1:]))
