@@ -18,6 +18,7 @@ from __future__ import annotations
 import json
 import sys
 from collections.abc import Callable
+from contextlib import ExitStack
 from typing import Any, Final, NamedTuple
 
 from bench import harness
@@ -75,7 +76,7 @@ def features_of_http() -> list[Http]:
 class Drivers:
     """A server on stdio for each library and feature."""
 
-    def __init__(self) -> None:
+    def __init__(self, open_ones: ExitStack) -> None:
         self.all: dict[str, tuple[Driver, str]] = {}
         for server, library in LIBRARIES.items():
             for feature, tools, reports in (
@@ -84,6 +85,7 @@ class Drivers:
                 (PROGRESS, ("progress",), True),
             ):
                 driver = Driver(server, *tools, reports=reports)
+                open_ones.callback(driver.close)
                 self.all[f"{library}, {feature}"] = driver, tools[-1]
         for driver, _ in self.all.values():
             driver.open()
@@ -102,11 +104,6 @@ class Drivers:
 
             _add(bench, SEQUENTIAL, name, one_by_one, len(row), driver.cpu_ns)
             _add(bench, CROWD, name, in_flight, len(crowd), driver.cpu_ns)
-
-    def close(self) -> None:
-        """End all servers."""
-        for driver, _ in self.all.values():
-            driver.close()
 
 
 def _add(
@@ -128,14 +125,17 @@ def _add(
 class Servers:
     """A server over HTTP for each library and feature, and the load generator."""
 
-    def __init__(self) -> None:
+    def __init__(self, open_ones: ExitStack) -> None:
         server_cores, load_cores = cores()
         self._load = Load(load_cores)
+        open_ones.callback(self._load.close)
         self._all: list[tuple[str, Http, Process]] = []
         for library in LIBRARIES.values():
             for feature in features_of_http():
                 row = Row(library, HANDSHAKE, feature.form, feature.options)
-                self._all.append((library, feature, Process(row, server_cores)))
+                process = Process(row, server_cores)
+                open_ones.callback(process.close)
+                self._all.append((library, feature, process))
 
     def register(self, bench: Bench) -> None:
         """Add every case."""
@@ -153,12 +153,6 @@ class Servers:
             )
             run = {"pool": name, "connections": _CONNECTIONS, "varies": ""}
             process.add(bench, self._load, HTTP, name, run)
-
-    def close(self) -> None:
-        """End all processes."""
-        for _, _, process in self._all:
-            process.close()
-        self._load.close()
 
 
 # --- running
@@ -192,17 +186,12 @@ def main() -> int:
     about = "Tracing, progress and authorization switched on, against mcp with the same on."
     section = Section("features", about, DISTRIBUTIONS)
     bench = section.bench(FULL, QUICK)
-    drivers = Drivers()
-    servers = Servers()
-    try:
-        drivers.register(bench)
-        servers.register(bench)
+    with ExitStack() as open_ones:
+        Drivers(open_ones).register(bench)
+        Servers(open_ones).register(bench)
         for group in bench.groups():
             bench.control(group, f"{NAMES['ours']}, {PLAIN}")
         bench.run(harness.show_progress)
-    finally:
-        drivers.close()
-        servers.close()
     print("\nCPU time of the server process")
     for group in bench.groups():
         bench.compare(group, rivals_of)

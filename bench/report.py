@@ -302,7 +302,8 @@ def _targets(verdicts: list[Verdict]) -> str:
         value = verdict.problem
         if verdict.value is not None:
             value = _with_unit(verdict.value, target.unit)
-        bound = f"{target.sense} {_with_unit(target.bound, target.unit)}"
+        unit = "x" if target.unit == "x" else f" {target.unit}".replace(" us", " µs")
+        bound = f"{target.sense} {target.bound:g}{unit}"
         state = "met" if verdict.met else "**missed**"
         lines.append(f"| {_capital(target.about)} | {value} | {bound} | {state} |")
     notes: dict[str, list[str]] = {}

@@ -18,6 +18,7 @@ import os
 import subprocess
 import sys
 import time
+from contextlib import ExitStack
 from pathlib import Path
 from typing import Final
 
@@ -104,11 +105,16 @@ def client_command(library: str, address: str) -> list[str]:
 class Pairs:
     """Servers of both libraries, and a client for each pair that is measured."""
 
-    def __init__(self, libraries: list[str]) -> None:
-        self.servers = {library: Program(server_command(library)) for library in libraries}
+    def __init__(self, libraries: list[str], open_ones: ExitStack) -> None:
+        def start(command: list[str]) -> Program:
+            program = Program(command)
+            open_ones.callback(program.close)
+            return program
+
+        self.servers = {library: start(server_command(library)) for library in libraries}
         addresses = {library: server.line() for library, server in self.servers.items()}
         self.clients = {
-            (kind, library): Program(client_command(*_ends(kind, library, addresses)))
+            (kind, library): start(client_command(*_ends(kind, library, addresses)))
             for kind in (SERVER, CLIENT, ENDS)
             for library in libraries
         }
@@ -133,11 +139,6 @@ class Pairs:
         for group in bench.groups():
             bench.control(group, f"{OWN} {HANDSHAKE}")
 
-    def close(self) -> None:
-        """End all processes."""
-        for each in (*self.clients.values(), *self.servers.values()):
-            each.close()
-
 
 def _ends(kind: str, library: str, addresses: dict[str, str]) -> tuple[str, str]:
     """Return the library of the client, and the address of the server."""
@@ -153,13 +154,10 @@ def main() -> int:
     if driver.is_available("mcp1"):
         libraries.append(RIVAL)
         section.facts["mcp"] = RIVAL.split()[1]
-    pairs = Pairs(libraries)
-    try:
-        bench = section.bench(FULL, QUICK)
-        pairs.register(bench)
+    bench = section.bench(FULL, QUICK)
+    with ExitStack() as open_ones:
+        Pairs(libraries, open_ones).register(bench)
         bench.run(harness.show_progress)
-    finally:
-        pairs.close()
     print("\nCPU time of the process that a group is about; wall times are those of both")
     for group in bench.groups():
         bench.compare(group, lambda _: [f"{RIVAL} {HANDSHAKE}"])
