@@ -25,7 +25,7 @@ from bench import harness
 from bench.harness import Bench, Case, Effort
 from bench.http_server import Load, Process, Row, cores, group_name
 from bench.section import Section
-from bench.servers.driver import HANDSHAKE, NAMES, Driver
+from bench.servers.driver import HANDSHAKE, NAMES, Driver, Server
 from bench.servers.tokens import ALGORITHM, claims
 from bench.session import texts
 from trunkline.auth import SigningKey
@@ -38,7 +38,7 @@ DISTRIBUTIONS: Final = (
 FULL: Final = Effort(20, 30_000_000, 0, fewest_singles=0, most_singles=0)
 QUICK: Final = Effort(5, 15_000_000, 0, fewest_singles=0, most_singles=0)
 
-LIBRARIES: Final = {"ours": NAMES["ours"], "mcpserver": NAMES["mcpserver"]}
+LIBRARIES: Final[dict[Server, str]] = {"ours": NAMES["ours"], "mcpserver": NAMES["mcpserver"]}
 SEQUENTIAL: Final = "stdio, one call after another"
 CROWD: Final = "stdio, 64 calls in flight"
 HTTP: Final = group_name("HTTP", 64)

@@ -376,6 +376,7 @@ def main() -> int:
     """Run it; the exit code says whether the targets hold."""
     about = "An HTTP server under load, against mcp under uvicorn and the TypeScript SDK."
     section = Section("http_server", about, DISTRIBUTIONS)
+    section.facts |= driver.versions()
     servers = available()
     if TYPESCRIPT in servers:
         section.facts["typescript sdk"] = typescript_version()

@@ -19,7 +19,15 @@ from typing import Any, Final, NamedTuple
 from bench import harness
 from bench.harness import Bench, Case, Effort
 from bench.section import Section
-from bench.servers.driver import HANDSHAKE, NAMES, PER_REQUEST, Driver, Server, is_available
+from bench.servers.driver import (
+    HANDSHAKE,
+    NAMES,
+    PER_REQUEST,
+    Driver,
+    Server,
+    is_available,
+    versions,
+)
 from bench.session import texts
 
 DISTRIBUTIONS: Final = ("trunkline", "msgspec", "mcp", "mcp-types", "pydantic", "anyio")
@@ -154,6 +162,7 @@ def main() -> int:
     """Run the benchmark; the exit code says whether it holds."""
     about = "A server on stdio from its start to an answer, against mcp."
     section = Section("start", about, DISTRIBUTIONS)
+    section.facts |= versions()
     bench = section.bench(FULL, QUICK, cpu_clock=children_ns)
     register(bench)
     bench.run(harness.show_progress)

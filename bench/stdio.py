@@ -165,6 +165,7 @@ def main() -> int:
     """Run both measurements; the exit code says whether they hold."""
     about = "A server on stdio, and client and server together, against mcp."
     section = Section("stdio", about, DISTRIBUTIONS)
+    section.facts |= driver.versions()
     _run_servers(section)
     _run_ends(section)
     return section.conclude()

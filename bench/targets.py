@@ -85,7 +85,7 @@ def load(path: Path = TARGETS) -> list[Target]:
     """Return all targets, in the order of the file."""
     found = []
     for row in json.loads(path.read_text(encoding="utf-8")):
-        sense = "at least" if "at least" in row else "at most"
+        sense: Literal["at least", "at most"] = "at least" if "at least" in row else "at most"
         bound = row.pop(sense)
         found.append(Target(**row, sense=sense, bound=bound))
     return found

@@ -153,7 +153,7 @@ def main() -> int:
     libraries = [OWN]
     if driver.is_available("mcp1"):
         libraries.append(RIVAL)
-        section.facts["mcp"] = RIVAL.split()[1]
+        section.facts |= driver.versions()
     bench = section.bench(FULL, QUICK)
     with ExitStack() as open_ones:
         Pairs(libraries, open_ones).register(bench)

@@ -21,7 +21,9 @@ from msgspec.json import Decoder, encode
 SERVERS: Final = Path(__file__).parent
 HANDSHAKE: Final = "2025-11-25"
 PER_REQUEST: Final = "2026-07-28"
-NAMES: Final = {
+Server = Literal["ours", "mcpserver", "lowlevel", "mcp1", "fastmcp4"]
+
+NAMES: Final[dict[Server, str]] = {
     "ours": "trunkline",
     "mcpserver": "mcp",
     "lowlevel": "mcp low-level",
@@ -30,14 +32,13 @@ NAMES: Final = {
 }
 """What each server is called in print, by its file."""
 
-Server = Literal["ours", "mcpserver", "lowlevel", "mcp1", "fastmcp4"]
-
 _ROOT: Final = SERVERS.parent.parent
 # Servers that cannot share an environment with mcp 2.
-_ENVIRONMENTS: Final = {
+_ENVIRONMENTS: Final[dict[Server, Path]] = {
     "mcp1": _ROOT / ".venv-bench-mcp1" / "bin" / "python",
     "fastmcp4": _ROOT / ".venv-bench-fastmcp" / "bin" / "python",
 }
+_PACKAGES: Final[dict[Server, str]] = {"mcp1": "mcp", "fastmcp4": "fastmcp"}
 HANDSHAKE_ONLY: Final = ("mcp1",)
 """Servers that do not know the newest revision."""
 
@@ -84,6 +85,18 @@ def is_available(server: Server) -> bool:
         f"{NAMES[server]}: left out, there is no {python.parent.parent.name}; `make bench` has it"
     )
     return False
+
+
+def versions() -> dict[str, str]:
+    """Return the versions of the servers that have environments of their own, and print them."""
+    found = {}
+    for server, python in _ENVIRONMENTS.items():
+        if python.exists():
+            program = f"import importlib.metadata as m; print(m.version({_PACKAGES[server]!r}))"
+            ended = subprocess.run([python, "-c", program], capture_output=True, check=True)
+            found[NAMES[server]] = ended.stdout.decode().strip()
+            print(f"{NAMES[server]}: {found[NAMES[server]]}")
+    return found
 
 
 def clock_of(pid: int) -> int:
