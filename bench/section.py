@@ -128,12 +128,16 @@ def _case(case: Case) -> dict[str, Any]:
         "baseline": case.baseline,
         "rivals": list(case.rivals),
         "operations_per_round": len(case.sequence) * case.operations,
-        "cpu_ns": [round(value, 1) for value in case.cpu],
-        "wall_ns": [round(value, 1) for value in case.wall],
+        "cpu_ns": [_rounded(value) for value in case.cpu],
+        "wall_ns": [_rounded(value) for value in case.wall],
         "p50_ns": case.percentile(50),
         "p99_ns": case.percentile(99),
         "single_wall_ns": case.single,
     }
+
+
+def _rounded(nanoseconds: float) -> float:
+    return round(nanoseconds, 1) if nanoseconds < 1000 else round(nanoseconds)
 
 
 def _parse_arguments(about: str, *, has_only: bool) -> argparse.Namespace:
