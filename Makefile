@@ -8,6 +8,10 @@ FUZZ_VENV := .venv-fuzz
 FUZZ_READY := $(FUZZ_VENV)/.ready
 BENCH_VENV := .venv-bench
 BENCH_READY := $(BENCH_VENV)/.ready
+# Rivals that cannot share an environment with mcp 2.
+MCP1_VENV := .venv-bench-mcp1
+FASTMCP_VENV := .venv-bench-fastmcp
+RIVALS_READY := $(MCP1_VENV)/.ready $(FASTMCP_VENV)/.ready
 INTEROP_VENV := .venv-interop
 INTEROP_READY := $(INTEROP_VENV)/.ready
 CONFORMANCE_VENV := .venv-conformance
@@ -33,7 +37,7 @@ unexport PYTHONDONTWRITEBYTECODE
 .DEFAULT_GOAL := help
 .PHONY: help demo demo-full dist test test-all check format lint types unit spec-check structs exports \
 	sync-client vectors requirements parity \
-	prose census limits interop conformance docs fuzz soak mutants bench bench-quick clean
+	prose census limits interop conformance docs fuzz soak mutants bench bench-quick bench-gate bench-docs clean
 
 help: ## List every target
 	@awk 'BEGIN {FS = ":.*## "} /^[a-z-]+:.*## / {printf "  %-12s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -134,16 +138,20 @@ mutants: $(MUTANTS_READY) ## Put faults into copies of the source: make mutants 
 	@$(MUTANTS_VENV)/bin/python -m tools.mutants $(addprefix --sample ,$(SAMPLE)) \
 		$(addprefix --seed ,$(SEED)) $(addprefix --package ,$(PACKAGE))
 
-bench: $(BENCH_READY) ## Compare with others, in interleaved runs, and check the claims
-	@failed=0; for each in codec session stdio sockets http_server http_client auth command start growth fanout hostile; do \
-		$(BENCH_VENV)/bin/python -m bench.$$each --check || failed=1; done; exit $$failed
+bench: $(BENCH_READY) $(RIVALS_READY) ## Measure everything against the rivals: make bench SECTIONS="codec stdio"
+	@$(BENCH_VENV)/bin/python -m bench.run $(SECTIONS)
 
-bench-quick: $(BENCH_READY) ## The same, short and without the verdict
-	@for each in codec session stdio sockets http_server http_client auth command start growth fanout hostile; do \
-		$(BENCH_VENV)/bin/python -m bench.$$each --quick; done
+bench-quick: $(BENCH_READY) $(RIVALS_READY) ## The same with short rounds, for a first look
+	@$(BENCH_VENV)/bin/python -m bench.run --quick $(SECTIONS)
+
+bench-gate: $(READY) ## Compare a result with bench/targets.json: make bench-gate RESULT=bench/reference.json
+	@$(BIN)/python -m bench.gate $(RESULT)
+
+bench-docs: $(READY) ## Write docs/benchmarks.md and its charts: make bench-docs RESULT=bench/results/latest.json
+	@$(BIN)/python -m bench.report $(RESULT)
 
 clean: ## Remove what was made here
-	rm -rf $(VENV) $(FUZZ_VENV) $(BENCH_VENV) $(INTEROP_VENV) $(CONFORMANCE_VENV) $(MUTANTS_VENV) $(DOCS_VENV) .conformance .mypy_cache .pytest_cache .ruff_cache .hypothesis dist site
+	rm -rf $(VENV) $(FUZZ_VENV) $(BENCH_VENV) $(MCP1_VENV) $(FASTMCP_VENV) $(INTEROP_VENV) $(CONFORMANCE_VENV) $(MUTANTS_VENV) $(DOCS_VENV) .conformance .mypy_cache .pytest_cache .ruff_cache .hypothesis dist site
 	find . -name __pycache__ -type d -prune -exec rm -rf {} +
 
 $(READY): pyproject.toml requirements/dev.txt
@@ -160,6 +168,14 @@ $(FUZZ_READY): pyproject.toml requirements/fuzz.txt
 
 $(BENCH_READY): pyproject.toml requirements/bench.txt
 	@$(PYTHON) tools/environment.py $(BENCH_VENV) requirements/bench.txt
+	@touch $@
+
+$(MCP1_VENV)/.ready: pyproject.toml requirements/bench-mcp1.txt
+	@$(PYTHON) tools/environment.py $(MCP1_VENV) requirements/bench-mcp1.txt
+	@touch $@
+
+$(FASTMCP_VENV)/.ready: pyproject.toml requirements/interop.txt requirements/interop-fastmcp.txt
+	@$(PYTHON) tools/environment.py $(FASTMCP_VENV) requirements/interop.txt requirements/interop-fastmcp.txt
 	@touch $@
 
 $(INTEROP_READY): pyproject.toml requirements/interop.txt requirements/interop-fastmcp.txt

@@ -1,8 +1,7 @@
 """The codec against mcp's own path, orjson and the standard library.
 
 Run as `python -m bench.codec`. Every rival's answers are compared with the expected ones before
-anything is timed. The claims are listed in `claims`; what equal work means is said in
-`bench.rivals`.
+anything is timed. What equal work means is said in `bench.rivals`.
 """
 
 from __future__ import annotations
@@ -15,9 +14,10 @@ from typing import Any, Final
 import msgspec
 
 from bench import harness, rivals
-from bench.harness import Bench, Case, Claim
+from bench.harness import Bench, Case
 from bench.messages import MESSAGES, REFUSED, Kind, Message
 from bench.rivals import Adapter, decoder, encoder, plain_value
+from bench.section import Section
 from bench.shapes import PARAMS, RESULTS
 from trunkline import jsonrpc
 from trunkline.jsonrpc import (
@@ -202,7 +202,7 @@ def _refuses(read: Callable[[bytes], Any], data: bytes) -> bool:
     return False
 
 
-# --- cases, sizes and claims
+# --- cases and sizes
 
 
 def register(bench: Bench, message: Message) -> None:
@@ -221,17 +221,15 @@ def register(bench: Bench, message: Message) -> None:
 _ORDER: Final = {"envelope": 0, "dict": 1, "typed": 2}
 
 
-def baselines(names: Sequence[str]) -> dict[str, str]:
-    """The case each is compared with: the first of mcp, msgspec and orjson at the same depth."""
-    found = {}
-    for name in names:
-        depth = name.split()[0]
-        wanted = (f"{depth} {rival}" for rival in ("mcp", "msgspec", "orjson"))
-        found[name] = next((item for item in wanted if item in names), "")
-    return found
+def rivals_of(name: str) -> list[str]:
+    """Return the cases that one is compared with: those of others at the same depth."""
+    depth, library = name.split(maxsplit=1)
+    if library not in (OURS, f"{OURS} default"):
+        return [f"{depth} mcp"]
+    return [f"{depth} {rival}" for rival in ("mcp", "orjson", "json")]
 
 
-def print_sizes(messages: Sequence[Message], kept: int = 500) -> None:
+def print_sizes(section: Section, messages: Sequence[Message], kept: int = 500) -> None:
     """Print the bytes of a decoded message: the outer object, and all it keeps alive.
 
     The second is what the allocator hands out per message while many are kept, each decoded from
@@ -246,6 +244,7 @@ def print_sizes(messages: Sequence[Message], kept: int = 500) -> None:
                 outer, deep = _sizes(adapter.run, message.wire, kept)
                 label = f"{message.name}, {adapter.rival}"
                 print(f"  {label:<34}{outer:>10}{deep:>10}{len(message.wire[0]):>10}")
+                section.value("memory of a decoded message", label, deep, "bytes")
 
 
 def _sizes(run: Callable[[bytes], Any], wire: Sequence[bytes], kept: int) -> tuple[int, int]:
@@ -259,54 +258,27 @@ def _sizes(run: Callable[[bytes], Any], wire: Sequence[bytes], kept: int) -> tup
     return sys.getsizeof(first), (after - before - sys.getsizeof(held)) // kept
 
 
-def claims(bench: Bench) -> list[Claim]:
-    """What this benchmark holds the codec to."""
-    return [
-        _times(bench, "decode small request", "typed", 15),
-        _times(bench, "encode small request", "typed", 15),
-        _times(bench, "decode result", "typed", 25),
-        _times(bench, "encode result", "typed", 25),
-        _times(bench, "decode small request", "dict", 7),
-        _times(bench, "decode 1 MB prose", "typed", 4),
-        _within(bench, "encode small request", 370),
-        _within(bench, "encode error", 370),
-        _within(bench, "decode small request", 370),
-        _within(bench, "encode batch of 10", 3_700),
-        _within(bench, "decode batch of 10", 3_700),
-    ]
-
-
-def _times(bench: Bench, group: str, depth: str, bound: float) -> Claim:
-    ratio = bench.ratio(group, f"{depth} mcp", f"{depth} {OURS}")
-    value = ratio.median if ratio else None
-    return Claim(f"{group}, {depth}, against mcp", value, bound, "at least", "x")
-
-
-def _within(bench: Bench, group: str, bound: float) -> Claim:
-    value = bench.best(group, f"envelope {OURS}")
-    return Claim(f"{group}, envelope", value, bound, "at most", "ns")
-
-
 def main() -> int:
     """Run the benchmark; the exit code says whether it holds."""
-    options = harness.parse_arguments("The codec against mcp, orjson and json.")
-    facts = harness.machine(DISTRIBUTIONS)
-    harness.print_heading(facts)
+    about = "Messages decoded and encoded, against the path of mcp, orjson and json."
+    section = Section("codec", about, DISTRIBUTIONS, has_only=True)
     print_refusals()
-    chosen = [message for message in MESSAGES if options.only in message.name]
+    chosen = [message for message in MESSAGES if section.options.only in message.name]
     if not chosen:
-        sys.exit(f"no message has {options.only!r} in its name")
-    bench = Bench(harness.QUICK if options.quick else harness.FULL)
+        sys.exit(f"no message has {section.options.only!r} in its name")
+    bench = section.bench(harness.FULL, harness.QUICK)
     for message in chosen:
         register(bench, message)
     for direction in ("decode", "encode"):
         bench.control(f"{direction} {chosen[0].name}", f"envelope {OURS}")
     bench.run(harness.show_progress)
-    for group, cases in bench.groups().items():
-        harness.print_group(bench, group, baselines([case.name for case in cases]))
-    print_sizes(chosen)
+    for group in bench.groups():
+        bench.compare(group, rivals_of)
+        harness.print_group(bench, group)
+    print_sizes(section, chosen)
     harness.print_overhead(bench)
-    return harness.conclude(bench, claims(bench), facts, options)
+    harness.print_controls(bench)
+    return section.conclude()
 
 
 if __name__ == "__main__":

@@ -18,7 +18,6 @@ from __future__ import annotations
 import asyncio
 import gc
 import json
-import logging
 import os
 import statistics
 import sys
@@ -27,7 +26,8 @@ from collections.abc import Callable, Coroutine
 from typing import Any, Final
 
 from bench import harness
-from bench.harness import Bench, Case, Claim, Effort
+from bench.harness import Case, Effort, check
+from bench.section import Section
 from bench.servers.driver import HANDSHAKE, PER_REQUEST
 from trunkline import Server, memory_pair
 
@@ -67,16 +67,6 @@ _OPENING: Final = {
 
 
 Run = Callable[[Coroutine[Any, Any, Any]], Any]
-
-
-def check(got: object, wanted: object) -> None:
-    """Compare what arrived with what should.
-
-    Raises:
-        SystemExit: they differ, so times mean nothing.
-    """
-    if got != wanted:
-        sys.exit(f"{got!r:.300} instead of {wanted!r:.300}")
 
 
 class Crowd:
@@ -161,27 +151,12 @@ def print_turns(run: Run, crowds: list[Crowd], times: int) -> float:
     return max(medians)
 
 
-def claims(bench: Bench, turn: float) -> list[Claim]:
-    """What this benchmark holds a fan-out to."""
-    cases = {case.name: case for case in bench.groups()[GROUP]}
-    return [
-        *(
-            Claim(f"{GROUP}, {each}", cases[each].median / 1000, 3, "at most", "us")
-            for each in (HANDSHAKE, PER_REQUEST)
-        ),
-        Claim("the loop is held up", turn, 5, "at most", "ms"),
-    ]
-
-
 def main() -> int:
     """Run the benchmark; the exit code says whether it holds."""
-    options = harness.parse_arguments("Telling many clients of one change.")
-    facts = harness.machine(DISTRIBUTIONS)
-    harness.print_heading(facts)
-    # Nobody pays for log lines that nobody reads.
-    logging.disable(logging.WARNING)
-    count = 2_000 if options.quick else 10_000
-    bench = Bench(QUICK if options.quick else FULL)
+    about = "A notification sent to 10 000 clients in one process."
+    section = Section("fanout", about, DISTRIBUTIONS)
+    count = 2_000 if section.is_quick else 10_000
+    bench = section.bench(FULL, QUICK)
     run = asyncio.new_event_loop().run_until_complete
     crowds = [Crowd(revision, count) for revision in (HANDSHAKE, PER_REQUEST)]
     print(f"\n{count} subscribers in each revision")
@@ -191,11 +166,13 @@ def main() -> int:
         bench.add(Case(GROUP, crowd.revision, _teller(run, crowd), operations=count))
     gc.freeze()  # as a server does once it is up: what is open is not looked through again
     bench.control(GROUP, HANDSHAKE)
-    turn = print_turns(run, crowds, 5 if options.quick else 20)
+    turn = print_turns(run, crowds, 5 if section.is_quick else 20)
+    section.value("longest iteration of the event loop", "median", turn, "ms")
     bench.run(harness.show_progress)
-    harness.print_group(bench, GROUP, {PER_REQUEST: HANDSHAKE})
+    harness.print_group(bench, GROUP)
     harness.print_overhead(bench)
-    return harness.conclude(bench, claims(bench, turn), facts, options)
+    harness.print_controls(bench)
+    return section.conclude()
 
 
 def _teller(run: Run, crowd: Crowd) -> Any:

@@ -1,7 +1,7 @@
-"""Interleaved timing of named callables, and the judgement of claims made about them.
+"""Interleaved timing of named callables.
 
-This module times, pairs, judges and prints. It knows nothing of what is measured: a benchmark
-hands it callables in groups, names the pairs it cares about, and states its claims.
+This module times, pairs and prints. It does not know what is measured: a benchmark
+registers callables in groups and names the pairs it compares. `bench.section` records them.
 
 How a number is made:
 
@@ -20,9 +20,7 @@ How a number is made:
 
 from __future__ import annotations
 
-import argparse
 import gc
-import json
 import os
 import platform
 import random
@@ -31,18 +29,15 @@ import sys
 import sysconfig
 import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import asdict, dataclass, field
+from dataclasses import dataclass, field
 from importlib import metadata
 from pathlib import Path
 from types import FunctionType
-from typing import Any, Final, Literal
+from typing import Any, Final
 
-RESULTS: Final = Path(__file__).parent / "results"
 CONTROL_LIMIT: Final = 0.15
-
-EXIT_OK: Final = 0
-EXIT_MISSED: Final = 1
-EXIT_VOID: Final = 3
+AGAIN: Final = " (again)"
+"""Ends the name of the second of two twins."""
 
 Clock = Callable[[], int]
 
@@ -79,10 +74,18 @@ class Case:
     """How many operations one call performs, for callables that drive a whole conversation."""
     cpu_clock: Clock | None = None
     """The clock of what this case is about, if it is not that of the whole bench."""
+    wall_clock: Clock | None = None
+    """The clock of its wall time, if that is not all the time the callable takes."""
+    baseline: str = ""
+    """The case of the same group that this one is compared with in print; may be empty."""
+    rivals: tuple[str, ...] = ()
+    """All cases of other libraries in the group that do equal work, `baseline` among them."""
     sequence: tuple[Any, ...] = ()
     cpu: list[float] = field(default_factory=list)
     wall: list[float] = field(default_factory=list)
     single: list[int] = field(default_factory=list)
+    latencies: dict[int, float] = field(default_factory=dict)
+    """Percentiles that another process measured, in wall nanoseconds; `single` is empty then."""
 
     @property
     def best(self) -> float:
@@ -94,8 +97,10 @@ class Case:
         """The median CPU nanoseconds per operation over all rounds."""
         return statistics.median(self.cpu)
 
-    def percentile(self, percent: int) -> float:
-        """The wall nanoseconds that this share of single operations stays within."""
+    def percentile(self, percent: int) -> float | None:
+        """The wall nanoseconds that this share of single operations stays within, if timed."""
+        if not self.single:
+            return self.latencies.get(percent)
         ordered = sorted(self.single)
         return ordered[min(len(ordered) - 1, len(ordered) * percent // 100)] / self.operations
 
@@ -125,30 +130,6 @@ class Overhead:
     """One pair of clock readings; subtracted from single timings."""
 
 
-@dataclass(frozen=True, slots=True)
-class Claim:
-    """A bound on a measured value; a value of None was not measured and counts as missed."""
-
-    name: str
-    value: float | None
-    bound: float
-    sense: Literal["at least", "at most"]
-    unit: str
-
-    @property
-    def met(self) -> bool:
-        """Whether the measured value keeps the bound."""
-        if self.value is None:
-            return False
-        return self.value >= self.bound if self.sense == "at least" else self.value <= self.bound
-
-    def __str__(self) -> str:
-        """One line: verdict, name, value and bound."""
-        value = "not measured" if self.value is None else f"{self.value:.2f} {self.unit}"
-        verdict = "PASS" if self.met else "MISS"
-        return f"{verdict}  {self.name:<44} {value:>16}   {self.sense} {self.bound:g} {self.unit}"
-
-
 class Bench:
     """Cases in groups, timed together."""
 
@@ -174,8 +155,29 @@ class Bench:
     def control(self, group: str, name: str) -> None:
         """Register a case a second time, to see how far apart the same work comes out."""
         case = self._cases[group, name]
-        twin = Case(group, f"{name} (again)", case.run, case.items, case.operations, case.cpu_clock)
+        twin = Case(
+            group,
+            f"{name}{AGAIN}",
+            case.run,
+            case.items,
+            case.operations,
+            case.cpu_clock,
+            case.wall_clock,
+        )
         self._controls.append((case, self.add(twin)))
+
+    def compare(self, group: str, rivals: Callable[[str], Sequence[str]]) -> None:
+        """Set what each case of a group is compared with: the first rival is its baseline.
+
+        `rivals` gets the name of a case and returns names of others; those that were not
+        registered are left out, and so is the case itself.
+        """
+        cases = {case.name: case for case in self.groups()[group]}
+        for case in cases.values():
+            given = rivals(case.name.removesuffix(AGAIN))
+            found = [name for name in given if name in cases and name != case.name]
+            case.rivals = tuple(found)
+            case.baseline = found[0] if found else ""
 
     def run(self, progress: Callable[[str], None] = lambda _: None) -> None:
         """Time every case; samples are on the cases afterwards."""
@@ -211,11 +213,11 @@ class Bench:
     def ratio(self, group: str, slow: str, fast: str) -> Ratio | None:
         """How many times the CPU time of `fast` the case `slow` takes, if both were registered."""
         left, right = self.case(group, slow), self.case(group, fast)
-        return _ratio(left, right) if left and right else None
+        return paired(left.cpu, right.cpu) if left and right else None
 
     def controls(self) -> list[tuple[Case, Ratio]]:
         """Each doubled case with the ratio of its twins."""
-        return [(case, _ratio(case, twin)) for case, twin in self._controls]
+        return [(case, paired(case.cpu, twin.cpu)) for case, twin in self._controls]
 
     def is_void(self) -> bool:
         """Whether the same work came out too far apart for any other ratio to mean something."""
@@ -225,7 +227,7 @@ class Bench:
         repeats = 1
         while True:
             sequence = case.items * repeats
-            _, wall = loop(case.run, sequence, case.cpu_clock or self._cpu_clock)
+            _, wall = loop(case.run, sequence, *self._clocks(case))
             if wall >= self.effort.round_ns // 2:
                 break
             repeats *= 2
@@ -245,10 +247,13 @@ class Bench:
 
     def _time(self, case: Case) -> None:
         loop = self._loops[case.group, case.name]
-        cpu, wall = loop(case.run, case.sequence, case.cpu_clock or self._cpu_clock)
+        cpu, wall = loop(case.run, case.sequence, *self._clocks(case))
         turns = len(case.sequence)
         case.cpu.append((cpu / turns - self.overhead.loop) / case.operations)
         case.wall.append((wall / turns - self.overhead.loop) / case.operations)
+
+    def _clocks(self, case: Case) -> tuple[Clock, Clock]:
+        return case.cpu_clock or self._cpu_clock, case.wall_clock or time.perf_counter_ns
 
     def _time_singles(self) -> None:
         for cases in self.groups().values():
@@ -260,20 +265,22 @@ class Bench:
                     case.single += _singles(case, count, self.overhead.timer)
 
     def _singles(self, case: Case) -> int:
+        if not self.effort.most_singles:
+            return 0
         affordable = int(self.effort.single_ns / (case.best * case.operations + 100))
         return max(self.effort.fewest_singles, min(self.effort.most_singles, affordable))
 
 
-def _loop(run: Callable[[Any], object], sequence: Sequence[Any], cpu: Clock) -> tuple[int, int]:
-    wall = time.perf_counter_ns
+def _loop(
+    run: Callable[[Any], object], sequence: Sequence[Any], cpu: Clock, wall: Clock
+) -> tuple[int, int]:
     wall_start, cpu_start = wall(), cpu()
     for item in sequence:
         run(item)
     return cpu() - cpu_start, wall() - wall_start
 
 
-def _empty_loop(_: object, sequence: Sequence[Any], cpu: Clock) -> tuple[int, int]:
-    wall = time.perf_counter_ns
+def _empty_loop(_: object, sequence: Sequence[Any], cpu: Clock, wall: Clock) -> tuple[int, int]:
     wall_start, cpu_start = wall(), cpu()
     for _item in sequence:
         pass
@@ -291,11 +298,10 @@ def _empty(_: object) -> None:
 
 
 def _calibrate(cpu: Clock) -> Overhead:
-    sequence = (None,) * 20_000
-    loop = min(_empty_loop(None, sequence, cpu)[0] for _ in range(15)) / len(sequence)
+    sequence, wall = (None,) * 20_000, time.perf_counter_ns
+    loop = min(_empty_loop(None, sequence, cpu, wall)[0] for _ in range(15)) / len(sequence)
     calling = _own_loop()
-    call = min(calling(_empty, sequence, cpu)[0] for _ in range(15)) / len(sequence)
-    wall = time.perf_counter_ns
+    call = min(calling(_empty, sequence, cpu, wall)[0] for _ in range(15)) / len(sequence)
     readings = []
     for _ in range(2_000):
         start = wall()
@@ -314,23 +320,21 @@ def _singles(case: Case, count: int, timer: float) -> list[int]:
     return [max(0, round(value - timer)) for value in spent]
 
 
-def _ratio(slow: Case, fast: Case) -> Ratio:
-    paired = sorted(a / b for a, b in zip(slow.cpu, fast.cpu, strict=True))
-    quarter = len(paired) // 4
-    return Ratio(statistics.median(paired), paired[quarter], paired[-1 - quarter])
+def paired(slow: Sequence[float], fast: Sequence[float]) -> Ratio:
+    """How many times slower the first samples are than the second, round by round."""
+    ratios = sorted(a / b for a, b in zip(slow, fast, strict=True))
+    quarter = len(ratios) // 4
+    return Ratio(statistics.median(ratios), ratios[quarter], ratios[-1 - quarter])
 
 
-def parse_arguments(description: str) -> argparse.Namespace:
-    """The options every benchmark takes."""
-    parser = argparse.ArgumentParser(description=description)
-    parser.add_argument("--quick", action="store_true", help="fewer and shorter rounds")
-    parser.add_argument("--check", action="store_true", help="exit 1 if a claim is missed")
-    parser.add_argument("--raw", metavar="FILE", help="write all samples to bench/results/FILE")
-    parser.add_argument("--only", metavar="TEXT", default="", help="messages whose name has TEXT")
-    options = parser.parse_args()
-    if options.check and options.only:
-        parser.error("--check judges every claim, so it cannot be combined with --only")
-    return options
+def check(got: object, wanted: object) -> None:
+    """Compare what a case returned with what it should.
+
+    Raises:
+        SystemExit: they differ, so times mean nothing.
+    """
+    if got != wanted:
+        sys.exit(f"{got!r:.300} instead of {wanted!r:.300}")
 
 
 def machine(distributions: Iterable[str]) -> dict[str, str]:
@@ -357,86 +361,45 @@ def print_heading(facts: Mapping[str, str]) -> None:
 
 
 def show_progress(text: str) -> None:
-    """Show how far a run is, where somebody is watching."""
+    """Show how far a run is, if standard error is a terminal."""
     if sys.stderr.isatty():
         print(f"\r{text:<30}", end="", file=sys.stderr, flush=True)
 
 
-def print_group(bench: Bench, group: str, baselines: Mapping[str, str]) -> None:
-    """Print one line per case; `baselines` names the case each is compared with."""
-    titles = "".join(f"{title:>10}" for title in ("best", "median", "wall", "p50", "p99"))
-    print(f"\n{group:<36}{titles}   baseline/it")
+def print_group(bench: Bench, group: str) -> None:
+    """Print one line per case, with the paired ratio of its baseline to it."""
+    titles = "".join(f"{title:>10}" for title in ("best", "median", "wall", "per s", "p50", "p99"))
+    print(f"\n{group:<46}{titles}   baseline/it")
     for case in bench.groups()[group]:
-        best_wall = min(case.wall)
-        columns = (case.best, case.median, best_wall, case.percentile(50), case.percentile(99))
-        baseline = baselines.get(case.name, "")
-        ratio = bench.ratio(group, baseline, case.name) if baseline != case.name else None
-        numbers = "".join(f"{duration(value):>10}" for value in columns)
-        print(f"  {case.name:<34}{numbers}   {ratio or ''}")
+        wall = min(case.wall)
+        waits = [duration(case.percentile(percent)) for percent in (50, 99)]
+        times = [duration(each) for each in (case.best, case.median, wall)]
+        ratio = bench.ratio(group, case.baseline, case.name) if case.baseline else None
+        numbers = "".join(f"{each:>10}" for each in (*times, f"{1e9 / wall:.0f}", *waits))
+        print(f"  {case.name:<44}{numbers}   {ratio or ''}")
 
 
 def print_overhead(bench: Bench) -> None:
-    """Print what was subtracted, and the controls."""
+    """Print what was subtracted, and what was not."""
     cost = bench.overhead
     print(f"\nsubtracted: {cost.loop:.1f} ns per turn of the loop,")
     print(f"  {cost.timer:.0f} ns per pair of clock readings from each single timing")
     print(f"not subtracted: the call, {cost.call - cost.loop:.1f} ns for an empty Python function")
+
+
+def print_controls(bench: Bench) -> None:
+    """Print how far apart the same work came out."""
     for case, ratio in bench.controls():
         print(f"control: {case.group}, {case.name}, against itself: {ratio}")
 
 
-def conclude(
-    bench: Bench, claims: Sequence[Claim], facts: Mapping[str, str], options: argparse.Namespace
-) -> int:
-    """Print the claims, write the samples if asked, and give the exit code of the run."""
-    if options.raw:
-        print(f"\nsamples written to {write_raw(options.raw, bench, facts, claims).name}")
-    print("\nclaims (ratios are paired medians of CPU time, times are best of rounds):")
-    for claim in claims:
-        if claim.value is not None or not options.only:
-            print(f"  {claim}")
-    if bench.is_void():
-        print(
-            f"VOID: the same callable timed twice came out more than {CONTROL_LIMIT:.0%} apart; "
-            "rerun on a quieter machine."
-        )
-        return EXIT_VOID
-    missed = not all(claim.met for claim in claims)
-    return EXIT_MISSED if options.check and missed else EXIT_OK
-
-
-def write_raw(name: str, bench: Bench, facts: Mapping[str, str], claims: Sequence[Claim]) -> Path:
-    """The file in the results directory that now holds every sample of the run."""
-    RESULTS.mkdir(exist_ok=True)
-    path = RESULTS / Path(name).name
-    record = {
-        "command": command(),
-        "machine": dict(facts),
-        "overhead_ns": asdict(bench.overhead),
-        "void": bench.is_void(),
-        "claims": [asdict(claim) | {"met": claim.met} for claim in claims],
-        "cases": [_record(case) for cases in bench.groups().values() for case in cases],
-    }
-    path.write_text(json.dumps(record), encoding="utf-8")
-    return path
-
-
-def duration(nanoseconds: float) -> str:
-    """A time in the unit that keeps it short."""
+def duration(nanoseconds: float | None) -> str:
+    """A time in the unit that keeps it short; nothing, if it was not measured."""
+    if nanoseconds is None:
+        return ""
     if nanoseconds < 10_000:
         return f"{nanoseconds:.0f} ns"
     return f"{nanoseconds / 1000:.1f} us" if nanoseconds < 1e6 else f"{nanoseconds / 1e6:.2f} ms"
-
-
-def _record(case: Case) -> dict[str, Any]:
-    return {
-        "group": case.group,
-        "name": case.name,
-        "operations_per_round": len(case.sequence) * case.operations,
-        "cpu_ns": [round(value, 1) for value in case.cpu],
-        "wall_ns": [round(value, 1) for value in case.wall],
-        "single_wall_ns": case.single,
-    }
 
 
 def _cpu_model() -> str:

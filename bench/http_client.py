@@ -21,9 +21,7 @@ being counted, so that no round pays for opening them again.
 
 from __future__ import annotations
 
-import argparse
 import asyncio
-import logging
 import os
 import subprocess
 import sys
@@ -32,8 +30,9 @@ from collections.abc import Callable
 from typing import Any, Final, NamedTuple
 
 from bench import harness
-from bench.harness import Bench, Case, Claim, Clock, Effort
+from bench.harness import Bench, Case, Clock, Effort
 from bench.http_server import MCP, OWN, Process, Row
+from bench.section import Section
 from bench.servers.driver import HANDSHAKE, PER_REQUEST
 from bench.session import Held, echo, progress_of_mcp, progress_of_ours, sequential, texts
 from trunkline import Client
@@ -43,7 +42,7 @@ DISTRIBUTIONS: Final = (
 )
 
 # 64 callers of mcp take a quarter of a second, whatever `round_ns` says.
-FULL: Final = Effort(15, 30_000_000, 0, fewest_singles=0, most_singles=0)
+FULL: Final = Effort(12, 30_000_000, 0, fewest_singles=0, most_singles=0)
 QUICK: Final = Effort(4, 10_000_000, 0, fewest_singles=0, most_singles=0)
 
 FORMS: Final = {"json": "JSON", "sse": "event stream"}
@@ -53,7 +52,6 @@ ORDERS: Final = (ONE, CROWD)
 REPORTS: Final = f"three reports and a text, {ONE}"
 MANY: Final = "100 clients, all at once"
 ENDS: Final = "both ends"
-BOUNDS: Final = {ONE: 15.0, CROWD: 35.0}
 
 _CROWD: Final = 64
 _CLIENTS: Final = 100
@@ -227,43 +225,10 @@ def memory(library: str, server: Process) -> dict[str, float]:
     return dict(zip(names, map(float, ended.stdout.split()), strict=True))
 
 
-# --- claims
-
-
-def claims(bench: Bench) -> list[Claim]:
-    """What this benchmark holds the HTTP client to."""
-    return [
-        _claim(bench, f"{kind}, {order}", revision, bound)
-        for kind in FORMS.values()
-        for order, bound in BOUNDS.items()
-        for revision in (HANDSHAKE, PER_REQUEST)
-    ]
-
-
-def _claim(bench: Bench, group: str, revision: str, bound: float) -> Claim:
-    ratio = bench.ratio(group, f"{MCP} {revision}", f"{OWN} {revision}")
-    value = ratio.median if ratio else None
-    return Claim(f"{group}, {revision}", value, bound, "at least", "x")
-
-
 # --- running
 
 
-def print_groups(bench: Bench) -> None:
-    """Print one line per case: CPU time, calls per second, and mcp's CPU time divided by it."""
-    for group, cases in bench.groups().items():
-        titles = "".join(f"{each:>10}" for each in ("best", "median", "calls/s"))
-        print(f"\n{group:<46}{titles}   mcp/it")
-        for case in cases:
-            times = [harness.duration(each) for each in (case.best, case.median)]
-            numbers = "".join(f"{each:>10}" for each in (*times, f"{1e9 / min(case.wall):.0f}"))
-            name = case.name.removesuffix(" (again)")
-            baseline = f"{MCP} {name.rpartition(' ')[2]}"
-            ratio = bench.ratio(group, baseline, case.name) if baseline != name else None
-            print(f"  {case.name:<44}{numbers}   {ratio or ''}")
-
-
-def print_memory(server: Process) -> None:
+def print_memory(section: Section, server: Process) -> None:
     """Print resident memory of the clients of each library."""
     title = f"resident memory, 1 and {_CLIENTS} clients"
     columns = ("imported", "one", f"{_CLIENTS}", "opening one")
@@ -272,15 +237,15 @@ def print_memory(server: Process) -> None:
         found = memory(library, server)
         sizes = "".join(f"{found[each] / 1e6:9.1f} MB" for each in ("imported", "one", "many"))
         print(f"  {library:<34}{sizes}{harness.duration(found['opening']):>12}")
+        section.value("resident memory of a process, 1 client", library, found["one"] / 1e6, "MB")
+        name = f"resident memory of a process, {_CLIENTS} clients"
+        section.value(name, library, found["many"] / 1e6, "MB")
 
 
 def main() -> int:
-    """Run it; the exit code says whether the claims hold."""
-    options = harness.parse_arguments("HTTP clients, against mcp.")
-    facts = harness.machine(DISTRIBUTIONS)
-    harness.print_heading(facts)
-    # Log lines that no reader sees are not paid for.
-    logging.disable(logging.WARNING)
+    """Run it; the exit code says whether the targets hold."""
+    about = "An HTTP client calling a server of Trunkline, against the client of mcp."
+    section = Section("http_client", about, DISTRIBUTIONS)
     usable = os.sched_getaffinity(0)
     cores = usable - {max(usable)} if len(usable) > 1 else usable
     # Of ours alone, one that answers in events whatever a client accepts.
@@ -291,30 +256,26 @@ def main() -> int:
             servers[row.server, row.form] = Process(row, cores)
         if cores != usable:
             os.sched_setaffinity(0, usable - cores)
-        return _run(QUICK if options.quick else FULL, facts, options, servers)
+        _run(section, servers)
     finally:
         for server in servers.values():
             server.close()
+    return section.conclude()
 
 
-def _run(
-    effort: Effort,
-    facts: dict[str, str],
-    options: argparse.Namespace,
-    servers: dict[tuple[str, str], Process],
-) -> int:
-    bench = Bench(effort)
+def _run(section: Section, servers: dict[tuple[str, str], Process]) -> None:
+    bench = section.bench(FULL, QUICK)
     sides = [Side(OWN), Side(MCP)]
     register(bench, sides, servers)
     bench.run(harness.show_progress)
     print("\nCPU time of the client process, for both ends of both processes")
-    print_groups(bench)
-    for case, ratio in bench.controls():
-        print(f"control: {case.group}, {case.name}, against itself: {ratio}")
-    print_memory(servers[OWN, "json"])
+    for group in bench.groups():
+        bench.compare(group, lambda name: [f"{MCP} {name.rpartition(' ')[2]}"])
+        harness.print_group(bench, group)
+    harness.print_controls(bench)
+    print_memory(section, servers[OWN, "json"])
     for side in sides:
         side.held.close()
-    return harness.conclude(bench, claims(bench), facts, options)
 
 
 if __name__ == "__main__":

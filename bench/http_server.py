@@ -10,7 +10,7 @@ p99 are what the load generator saw.
 
 What is compared:
 
-* Answers as JSON and as event streams, over 1, 16, 64 and 256 connections. Headers are the same
+* Answers as JSON and as event streams, over 1, 64 and 256 connections. Headers are the same
   in each request of a connection but for Content-Length; with `traceparent varies` each has a new
   one, and with `a nonce in each` a header that no server knows.
 * Our HTTP server, our ASGI application under uvicorn, the application of mcp under uvicorn, the
@@ -23,7 +23,6 @@ Without Node the rows of TypeScript are left out, and the run says so.
 
 from __future__ import annotations
 
-import argparse
 import json
 import os
 import shutil
@@ -34,8 +33,10 @@ from pathlib import Path
 from typing import Any, Final, NamedTuple
 
 from bench import harness
-from bench.harness import Bench, Case, Claim, Effort
-from bench.servers.driver import HANDSHAKE, PER_REQUEST, clock_of
+from bench.harness import Bench, Case, Effort
+from bench.section import Section
+from bench.servers import driver
+from bench.servers.driver import HANDSHAKE, NAMES, PER_REQUEST, clock_of
 from trunkline import Server
 
 DISTRIBUTIONS: Final = (
@@ -43,10 +44,10 @@ DISTRIBUTIONS: Final = (
 )
 
 # A round is one run of the load generator for each case; `round_ns` is how long it is to last.
-FULL: Final = Effort(10, 100_000_000, 0, fewest_singles=0, most_singles=0)
+FULL: Final = Effort(10, 80_000_000, 0, fewest_singles=0, most_singles=0)
 QUICK: Final = Effort(5, 40_000_000, 0, fewest_singles=0, most_singles=0)
 
-CONNECTIONS: Final = (1, 16, 64, 256)
+CONNECTIONS: Final = (1, 64, 256)
 FEW: Final = (1, 64)
 JSON: Final = "JSON"
 VARYING: Final = "JSON, traceparent varies"
@@ -57,11 +58,16 @@ OWN: Final = "trunkline"
 ASGI: Final = "trunkline, ASGI"
 MCP: Final = "mcp"
 TYPESCRIPT: Final = "TypeScript"
+# In environments of their own, by the server in `bench.servers`.
+APART: Final[dict[str, driver.Server]] = {NAMES["mcp1"]: "mcp1", NAMES["fastmcp4"]: "fastmcp4"}
 
 _ROOT: Final = Path(__file__).parent.parent
 _TYPESCRIPT: Final = Path(__file__).parent / "servers" / "typescript"
 # `http_client` calls both.
 _TOOLS: Final = ("echo", "progress")
+# The header that varies, by kind of group.
+_VARYING: Final = {VARYING: "traceparent", NONCE: "x-nonce"}
+_LIKE_MCP: Final = (MCP, NAMES["fastmcp4"])
 _BOTH: Final = "application/json, text/event-stream"
 _SESSIONS: Final = 1000
 _WARM_SESSIONS: Final = 50
@@ -76,6 +82,7 @@ class Row(NamedTuple):
     server: str
     revision: str
     form: str
+    options: tuple[str, ...] = ()
 
     @property
     def name(self) -> str:
@@ -92,8 +99,11 @@ class Row(NamedTuple):
         """Return what starts the server."""
         if self.server == TYPESCRIPT:
             return ["node", str(_TYPESCRIPT / "server.mjs"), self.revision, self.form]
+        if self.server in APART:
+            return driver.command(APART[self.server], "--http", self.form, *_TOOLS)
         kind = {OWN: "own", ASGI: "asgi", MCP: "mcp"}[self.server]
-        return [sys.executable, "-m", "bench.servers.over_http", kind, self.form, *_TOOLS]
+        program = [sys.executable, "-m", "bench.servers.over_http", kind, self.form]
+        return [*program, *self.options, *_TOOLS]
 
 
 class Process:
@@ -107,6 +117,7 @@ class Process:
             stderr=subprocess.DEVNULL,
             text=True,
             cwd=_ROOT,
+            env={**os.environ, "PYTHONPATH": str(_ROOT)},
         )
         os.sched_setaffinity(self._process.pid, cores)
         assert self._process.stdout is not None
@@ -116,12 +127,39 @@ class Process:
         self.port = int(address.rsplit(":", 1)[1].partition("/")[0])
         self.clock = clock_of(self._process.pid)
         self.rss_at_start = self.rss()
-        # The least wall time per request, by group.
-        self.fastest: dict[str, float] = {}
+        self._wall_ns = 0
 
     def cpu_ns(self) -> int:
         """Return the CPU time that the server has used."""
         return time.clock_gettime_ns(self.clock)
+
+    def wall_ns(self) -> int:
+        """Return how long requests to this server have taken, as the load generator saw it."""
+        return self._wall_ns
+
+    def add(self, bench: Bench, load: Load, group: str, name: str, run: dict[str, Any]) -> None:
+        """Add a case: runs of the load generator, of as many requests as fill a round."""
+        least = max(50, 4 * run["connections"])
+        # Once to warm up, once to learn how many requests fill a round.
+        load.ask("run", requests=least, **run)
+        spent = load.ask("run", requests=least, **run) / least
+        requests = max(least, int(bench.effort.round_ns / spent))
+
+        def case(_: Any) -> None:
+            self._wall_ns += load.ask("run", requests=requests, **run)
+            self.settle()
+
+        bench.add(
+            Case(
+                group,
+                name,
+                # A round is one run: the calibration of the bench finds that enough.
+                case,
+                operations=requests,
+                cpu_clock=self.cpu_ns,
+                wall_clock=self.wall_ns,
+            )
+        )
 
     def settle(self) -> None:
         """Wait until the server is idle: some have work to do after a response."""
@@ -189,7 +227,8 @@ def rows(servers: list[str]) -> list[Row]:
         for revision in (HANDSHAKE, PER_REQUEST)
         for form in ("json", "sse")
         # mcp answers single requests by their Accept header, in the same way in both modes.
-        if not (server == MCP and revision == PER_REQUEST and form == "sse")
+        if not (server in _LIKE_MCP and revision == PER_REQUEST and form == "sse")
+        and not (APART.get(server) in driver.HANDSHAKE_ONLY and revision == PER_REQUEST)
     ]
 
 
@@ -199,6 +238,7 @@ def available() -> list[str]:
     if hasattr(Server, "asgi"):
         found.append(ASGI)
     found.append(MCP)
+    found += [name for name, server in APART.items() if driver.is_available(server)]
     missing = typescript_problem()
     if missing is None:
         found.append(TYPESCRIPT)
@@ -243,7 +283,7 @@ def register(bench: Bench, load: Load, processes: list[Process], counts: tuple[i
         for kind, varies in _kinds(row):
             # Headers make the same difference for any number of connections. Connections of
             # their own, because a server may remember what was sent on one.
-            used = FEW if varies else counts
+            used = FEW if varies or row.server in APART else counts
             pool = f"{row.name} {kind}"
             load.ask(
                 "open",
@@ -256,7 +296,7 @@ def register(bench: Bench, load: Load, processes: list[Process], counts: tuple[i
             )
             for connections in used:
                 run = {"pool": pool, "connections": connections, "varies": varies}
-                _add(bench, load, process, group_name(kind, connections), run)
+                process.add(bench, load, group_name(kind, connections), row.name, run)
     for connections in counts:
         for kind in (JSON, STREAM):
             bench.control(group_name(kind, connections), f"{OWN} {HANDSHAKE}")
@@ -269,25 +309,8 @@ def _kinds(row: Row) -> list[tuple[str, str]]:
         return [(STREAM, "")]
     found = [(JSON, "")]
     if row.server in (OWN, MCP):
-        found += [(VARYING, "traceparent"), (NONCE, "x-nonce")]
+        found += _VARYING.items()
     return found
-
-
-def _add(bench: Bench, load: Load, process: Process, group: str, run: dict[str, Any]) -> None:
-    least = max(50, 4 * run["connections"])
-    # Once to warm up, once to learn how many requests fill a round.
-    load.ask("run", requests=least, **run)
-    spent = load.ask("run", requests=least, **run) / least
-    requests = max(least, int(bench.effort.round_ns / spent))
-    fastest = process.fastest
-
-    def case(_: Any) -> None:
-        wall = load.ask("run", requests=requests, **run) / requests
-        fastest[group] = min(fastest.get(group, wall), wall)
-        process.settle()
-
-    # A round is one run: the calibration of the bench finds that enough.
-    bench.add(Case(group, process.row.name, case, operations=requests, cpu_clock=process.cpu_ns))
 
 
 def per_session(load: Load, row: Row, cores: set[int]) -> tuple[float, float]:
@@ -303,117 +326,94 @@ def per_session(load: Load, row: Row, cores: set[int]) -> tuple[float, float]:
         process.close()
 
 
-# --- claims
-
-
-def claims(bench: Bench, servers: list[str], session: float, rss: float) -> list[Claim]:
-    """What this benchmark holds the HTTP server to."""
-    wanted = [(OWN, JSON, 20), (OWN, VARYING, 15), (OWN, STREAM, 30)]
-    if ASGI in servers:
-        wanted.append((ASGI, JSON, 6))
-    found = []
-    for server, kind, bound in wanted:
-        group = group_name(kind, 64)
-        ratio = bench.ratio(group, f"{MCP} {HANDSHAKE}", f"{server} {HANDSHAKE}")
-        value = ratio.median if ratio else None
-        found.append(Claim(f"{server}, {group}, against mcp", value, bound, "at least", "x"))
-    return [
-        *found,
-        Claim("1000 idle sessions", session * 1000 / 1e6, 3, "at most", "MB"),
-        Claim("resident memory after the run", rss / 1e6, 35, "at most", "MB"),
-    ]
-
-
 # --- running
 
 
-def print_groups(bench: Bench, load: Load, processes: list[Process]) -> None:
-    """Print one line per case: CPU time, throughput, latency, and mcp's CPU time divided by it."""
-    fastest = {f"{each.row.name} {each.row.form}": each.fastest for each in processes}
+def rivals_of(name: str) -> list[str]:
+    """Return what a case is compared with: mcp, then others, in the same revision."""
+    revision = name.rpartition(" ")[2]
+    return [f"{each} {revision}" for each in (MCP, *APART, TYPESCRIPT)]
+
+
+def note_latencies(bench: Bench, load: Load) -> None:
+    """Set p50 and p99 of each case, as the load generator saw them."""
     for group, cases in bench.groups().items():
-        titles = "".join(f"{each:>10}" for each in ("best", "median", "req/s", "p50", "p99"))
-        print(f"\n{group:<38}{titles}   mcp/it")
         kind, _, last = group.rpartition(", ")
-        form = "sse" if kind == STREAM else "json"
         for case in cases:
-            name = case.name.removesuffix(" (again)")
             p50, p99 = load.ask(
                 "latencies",
-                pool=f"{name} {kind}",
+                pool=f"{case.name.removesuffix(harness.AGAIN)} {kind}",
                 connections=int(last.split()[0]),
-                varies={VARYING: "traceparent", NONCE: "x-nonce"}.get(kind, ""),
+                varies=_VARYING.get(kind, ""),
             )
-            rate = f"{1e9 / fastest[f'{name} {form}'][group]:.0f}"
-            times = [harness.duration(each) for each in (case.best, case.median)]
-            waits = [harness.duration(each) for each in (p50, p99)]
-            baseline = f"{MCP} {name.rpartition(' ')[2]}"
-            ratio = bench.ratio(group, baseline, case.name) if baseline != name else None
-            numbers = "".join(f"{each:>10}" for each in (*times, rate, *waits))
-            print(f"  {case.name:<36}{numbers}   {ratio or ''}")
+            case.latencies = {50: p50, 99: p99}
 
 
-def _cores() -> tuple[set[int], set[int]]:
+def print_memory(section: Section, load: Load, processes: list[Process]) -> None:
+    """Print resident memory of every server, and that of idle sessions."""
+    title = f"resident memory, and {_SESSIONS} idle sessions"
+    print(f"\n{title:<38}{'start':>10}{'after':>10}{'sessions':>10}{'opening one':>13}")
+    server_cores, _ = cores()
+    for process in processes:
+        row, after = process.row, process.rss() / 1e6
+        name = f"{row.name}, {row.form}"
+        line = f"  {name:<36}{process.rss_at_start / 1e6:7.1f} MB{after:7.1f} MB"
+        section.value("resident memory after the run", name, after, "MB")
+        if row.revision == HANDSHAKE:
+            size, spent = per_session(load, row, server_cores)
+            line += f"{size * 1000 / 1e6:7.2f} MB{harness.duration(spent):>13}"
+            section.value(f"{_SESSIONS} idle sessions", name, size * 1000 / 1e6, "MB")
+        print(line)
+
+
+def cores() -> tuple[set[int], set[int]]:
     """Return the cores for servers and those for the load generator."""
     usable = os.sched_getaffinity(0)
     return (usable - {max(usable)}, {max(usable)}) if len(usable) > 1 else (usable, usable)
 
 
 def main() -> int:
-    """Run it; the exit code says whether the claims hold."""
-    options = harness.parse_arguments("HTTP servers, against mcp and the TypeScript SDK.")
-    facts = harness.machine(DISTRIBUTIONS)
-    harness.print_heading(facts)
+    """Run it; the exit code says whether the targets hold."""
+    about = "An HTTP server under load, against mcp under uvicorn and the TypeScript SDK."
+    section = Section("http_server", about, DISTRIBUTIONS)
+    section.facts |= driver.versions()
     servers = available()
     if TYPESCRIPT in servers:
-        pins = json.loads((_TYPESCRIPT / "package.json").read_text(encoding="utf-8"))
-        version = pins["dependencies"]["@modelcontextprotocol/server"]
-        node = subprocess.run(["node", "--version"], capture_output=True, text=True, check=True)
-        print(f"{TYPESCRIPT} SDK: {version}, Node {node.stdout.strip()}")
-    server_cores, load_cores = _cores()
+        section.facts["typescript sdk"] = typescript_version()
+        print(f"typescript sdk: {section.facts['typescript sdk']}")
+    server_cores, load_cores = cores()
     load = Load(load_cores)
     processes: list[Process] = []
     try:
         for row in rows(servers):
             processes.append(Process(row, server_cores))
-        return _run(QUICK if options.quick else FULL, facts, options, servers, load, processes)
+        _run(section, load, processes)
     finally:
         for process in processes:
             process.close()
         load.close()
+    return section.conclude()
 
 
-def _run(
-    effort: Effort,
-    facts: dict[str, str],
-    options: argparse.Namespace,
-    servers: list[str],
-    load: Load,
-    processes: list[Process],
-) -> int:
-    bench = Bench(effort)
-    register(bench, load, processes, FEW if options.quick else CONNECTIONS)
+def typescript_version() -> str:
+    """Return the versions of the TypeScript SDK and of Node."""
+    pins = json.loads((_TYPESCRIPT / "package.json").read_text(encoding="utf-8"))
+    version = pins["dependencies"]["@modelcontextprotocol/server"]
+    node = subprocess.run(["node", "--version"], capture_output=True, text=True, check=True)
+    return f"{version}, Node {node.stdout.strip()}"
+
+
+def _run(section: Section, load: Load, processes: list[Process]) -> None:
+    bench = section.bench(FULL, QUICK)
+    register(bench, load, processes, FEW if section.is_quick else CONNECTIONS)
     bench.run(harness.show_progress)
+    note_latencies(bench, load)
     print("\nCPU time of the server process; p50 and p99 as clients see them")
-    print_groups(bench, load, processes)
-    for case, ratio in bench.controls():
-        print(f"control: {case.group}, {case.name}, against itself: {ratio}")
-    title = f"resident memory, and {_SESSIONS} idle sessions"
-    print(f"\n{title:<38}{'start':>10}{'after':>10}{'sessions':>10}{'opening one':>13}")
-    own_session = own_rss = 0.0
-    cores = _cores()[0]
-    for process in processes:
-        row, after = process.row, process.rss()
-        line = f"  {f'{row.name}, {row.form}':<36}"
-        line += f"{process.rss_at_start / 1e6:7.1f} MB{after / 1e6:7.1f} MB"
-        if row.revision == HANDSHAKE:
-            size, spent = per_session(load, row, cores)
-            line += f"{size * 1000 / 1e6:7.2f} MB{harness.duration(spent):>13}"
-            if row.server == OWN:
-                own_session = max(own_session, size)
-        if row.server == OWN:
-            own_rss = max(own_rss, after)
-        print(line)
-    return harness.conclude(bench, claims(bench, servers, own_session, own_rss), facts, options)
+    for group in bench.groups():
+        bench.compare(group, rivals_of)
+        harness.print_group(bench, group)
+    harness.print_controls(bench)
+    print_memory(section, load, processes)
 
 
 if __name__ == "__main__":

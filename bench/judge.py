@@ -2,7 +2,7 @@
 
 Run as `python -m bench.judge`. Every message is judged once before anything is timed, and
 has to come out as expected. Hostile messages are ten megabytes each and timed once, on the
-wall clock: the claim is that none takes more than a few seconds, whatever is in it.
+wall clock: the target is that none takes more than a few seconds, whatever is in it.
 """
 
 from __future__ import annotations
@@ -13,7 +13,8 @@ import time
 from typing import Any, Final
 
 from bench import harness
-from bench.harness import Bench, Case, Claim
+from bench.harness import Case
+from bench.section import Section
 from trunkline.judge import judge
 from trunkline.spec.revisions import V2025_11_25, V2026_07_28
 
@@ -97,36 +98,26 @@ def hostile_seconds() -> float:
     return most
 
 
-def claims(bench: Bench, hostile: float) -> list[Claim]:
-    """What this benchmark holds the judge to."""
-    small, tools = bench.best("judge", "small request"), bench.best("judge", "20 KB of tools")
-    return [
-        Claim("small request", small and small / 1e3, 15, "at most", "us"),
-        Claim("20 KB of tools", tools and tools / 1e6, 2, "at most", "ms"),
-        Claim("the worst hostile message of 10 MB", hostile, 10, "at most", "s"),
-    ]
-
-
 def main() -> int:
     """Run the benchmark; the exit code says whether it holds."""
-    options = harness.parse_arguments("The message judge.")
-    facts = harness.machine(("trunkline", "msgspec"))
-    harness.print_heading(facts)
+    about = "Messages judged: a small one, a list of tools, and what a hostile peer can cost."
+    section = Section("judge", about, ("trunkline", "msgspec"))
     cases: dict[str, Judged] = {
         "small request": (small_request(), V2026_07_28, None),
         "20 KB of tools": (list_of_tools(), V2026_07_28, "tools/list"),
     }
-    bench = Bench(harness.QUICK if options.quick else harness.FULL)
+    bench = section.bench(harness.FULL, harness.QUICK)
     for name, item in cases.items():
         if run(item) != []:
             sys.exit(f"{name}: something was found in a message that is in order")
         bench.add(Case("judge", name, run, (item,)))
     bench.control("judge", "small request")
     bench.run(harness.show_progress)
-    harness.print_group(bench, "judge", {})
-    hostile = hostile_seconds()
+    harness.print_group(bench, "judge")
+    section.value("hostile message of 10 MB", "the worst", hostile_seconds(), "s")
     harness.print_overhead(bench)
-    return harness.conclude(bench, claims(bench, hostile), facts, options)
+    harness.print_controls(bench)
+    return section.conclude()
 
 
 if __name__ == "__main__":

@@ -15,14 +15,14 @@ makes 4 calls one after another.
 from __future__ import annotations
 
 import asyncio
-import logging
 import sys
 from collections.abc import Awaitable, Callable, Coroutine
 from contextlib import AbstractAsyncContextManager
 from typing import Any, Final, TypeVar
 
 from bench import harness
-from bench.harness import Bench, Case, Claim, Effort
+from bench.harness import Bench, Case, Effort, check
+from bench.section import Section
 from bench.servers import lowlevel, mcpserver, ours
 from bench.servers.driver import HANDSHAKE, PER_REQUEST
 from trunkline import Client
@@ -95,16 +95,6 @@ class Held:
 def texts(count: int) -> list[str]:
     """Return texts of a usual length, no two alike."""
     return [f"the quick brown fox, for the {number}th time" for number in range(count)]
-
-
-def check(got: object, wanted: object) -> None:
-    """Compare an answer with what was asked for.
-
-    Raises:
-        SystemExit: they differ, so times mean nothing.
-    """
-    if got != wanted:
-        sys.exit(f"{got!r:.300} instead of {wanted!r:.300}")
 
 
 # --- what is called, and how its answer is looked at
@@ -229,41 +219,31 @@ def _add(bench: Bench, group: str, name: str, made: tuple[Callable[[Any], object
     bench.add(Case(group, name, run, operations=operations))
 
 
-def baselines(names: list[str]) -> dict[str, str]:
-    """The case each is compared with: that of mcp in the same era."""
-    return {name: MCP_AUTO if PER_REQUEST in name or "auto" in name else MCP for name in names}
-
-
-def claims(bench: Bench) -> list[Claim]:
-    """What this benchmark holds client and server together to."""
-    return [
-        _times(bench, SEQUENTIAL, 15),
-        _times(bench, AT_ONCE, 22),
-    ]
-
-
-def _times(bench: Bench, group: str, bound: float) -> Claim:
-    ratio = bench.ratio(group, MCP, OURS)
-    value = ratio.median if ratio else None
-    return Claim(f"{group}, against {MCP}", value, bound, "at least", "x")
+def rivals_of(name: str) -> list[str]:
+    """Return what a case is compared with: mcp in the same era."""
+    is_auto = PER_REQUEST in name or "auto" in name
+    if name.startswith("mcp"):
+        return [MCP_AUTO if is_auto else MCP]
+    if is_auto:
+        return [MCP_AUTO, "mcp low-level auto"]
+    return [MCP, "mcp low-level legacy", f"{MCP}, text twice"]
 
 
 def main() -> int:
     """Run the benchmark; the exit code says whether it holds."""
-    options = harness.parse_arguments("Client and server in one process, against mcp.")
-    facts = harness.machine(DISTRIBUTIONS)
-    harness.print_heading(facts)
-    # Nobody pays for log lines that nobody reads.
-    logging.disable(logging.WARNING)
-    bench = Bench(QUICK if options.quick else FULL)
+    about = "A tool called by a client in the process of the server, against mcp."
+    section = Section("session", about, DISTRIBUTIONS)
+    bench = section.bench(FULL, QUICK)
     held = Held()
     register(bench, held)
     bench.run(harness.show_progress)
-    for group, cases in bench.groups().items():
-        harness.print_group(bench, group, baselines([case.name for case in cases]))
+    for group in bench.groups():
+        bench.compare(group, rivals_of)
+        harness.print_group(bench, group)
     harness.print_overhead(bench)
+    harness.print_controls(bench)
     held.close()
-    return harness.conclude(bench, claims(bench), facts, options)
+    return section.conclude()
 
 
 if __name__ == "__main__":

@@ -11,9 +11,7 @@ Every answer is checked.
 
 from __future__ import annotations
 
-import argparse
 import asyncio
-import logging
 import subprocess
 import sys
 import tempfile
@@ -23,7 +21,8 @@ from pathlib import Path
 from typing import Any, Final
 
 from bench import harness
-from bench.harness import Bench, Case, Claim, Effort
+from bench.harness import Bench, Case, Effort
+from bench.section import Section
 from bench.servers import driver
 from bench.servers.driver import HANDSHAKE, NAMES
 from bench.session import Held, at_once, echo, sequential
@@ -105,58 +104,35 @@ async def per_connection(server: Listening) -> float:
         await asyncio.gather(*(client.close() for client in clients))
 
 
-def claims(bench: Bench, connection: float) -> list[Claim]:
-    """What this benchmark holds sockets to."""
-    found = [
-        Claim(
-            f"{name}, {group}, CPU against mcp on stdio",
-            _ratio(bench, group, name),
-            bound,
-            "at least",
-            "x",
-        )
-        for group, bound in ((ONE, 10.0), (CROWD, 20.0))
-        for name in (UNIX, TCP)
-    ]
-    return [*found, Claim("memory per connection", connection / 1000, 16.0, "at most", "KB")]
-
-
-def _ratio(bench: Bench, group: str, name: str) -> float | None:
-    ratio = bench.ratio(group, RIVAL, name)
-    return ratio.median if ratio else None
-
-
 def main() -> int:
-    """Run it; the exit code says whether the claims hold."""
-    options = harness.parse_arguments("Client and server over sockets, against stdio.")
-    facts = harness.machine(DISTRIBUTIONS)
-    harness.print_heading(facts)
-    # Nobody pays for log lines that nobody reads.
-    logging.disable(logging.WARNING)
+    """Run it; the exit code says whether the targets hold."""
+    about = "Client and server over TCP and Unix sockets, against mcp on stdio."
+    section = Section("sockets", about, DISTRIBUTIONS)
     with tempfile.TemporaryDirectory() as folder:
-        return _run(QUICK if options.quick else FULL, facts, options, folder)
+        _run(section, folder)
+    return section.conclude()
 
 
-def _run(effort: Effort, facts: dict[str, str], options: argparse.Namespace, folder: str) -> int:
+def _run(section: Section, folder: str) -> None:
     servers = {UNIX: Listening(f"unix:{folder}/s"), TCP: Listening("tcp://127.0.0.1:0")}
     held = Held()
     clock: list[Callable[[], int]] = [time.process_time_ns]
-    bench = Bench(effort, cpu_clock=lambda: clock[0]())
+    bench = section.bench(FULL, QUICK, cpu_clock=lambda: clock[0]())
     register(bench, held, servers)
     clock[0] = children_and_own()
     bench.run(harness.show_progress)
     print("\n\nCPU time of client and server process together")
-    for group, cases in bench.groups().items():
-        harness.print_group(bench, group, {case.name: RIVAL for case in cases})
-    for case, ratio in bench.controls():
-        print(f"control: {case.group}, {case.name}, against itself: {ratio}")
+    for group in bench.groups():
+        bench.compare(group, lambda _: [RIVAL])
+        harness.print_group(bench, group)
+    harness.print_controls(bench)
     clock[0] = time.process_time_ns
     held.close()
-    connection = asyncio.run(per_connection(servers[UNIX]))
-    print(f"\nmemory per connection, {_CONNECTIONS} of them: {connection / 1000:.2f} KB")
+    connection = asyncio.run(per_connection(servers[UNIX])) / 1000
+    print(f"\nmemory per connection, {_CONNECTIONS} of them: {connection:.2f} KB")
+    section.value("memory per connection", UNIX, connection, "KB")
     for server in servers.values():
         server.close()
-    return harness.conclude(bench, claims(bench, connection), facts, options)
 
 
 if __name__ == "__main__":

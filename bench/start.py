@@ -17,14 +17,23 @@ from collections.abc import Callable
 from typing import Any, Final, NamedTuple
 
 from bench import harness
-from bench.harness import Bench, Case, Claim, Effort
-from bench.servers.driver import HANDSHAKE, NAMES, PER_REQUEST, Driver, Server
+from bench.harness import Bench, Case, Effort
+from bench.section import Section
+from bench.servers.driver import (
+    HANDSHAKE,
+    NAMES,
+    PER_REQUEST,
+    Driver,
+    Server,
+    is_available,
+    versions,
+)
 from bench.session import texts
 
 DISTRIBUTIONS: Final = ("trunkline", "msgspec", "mcp", "mcp-types", "pydantic", "anyio")
 
-FULL: Final = Effort(12, 1, 1, fewest_singles=1, most_singles=1)
-QUICK: Final = Effort(5, 1, 1, fewest_singles=1, most_singles=1)
+FULL: Final = Effort(8, 1, 1, fewest_singles=1, most_singles=1)
+QUICK: Final = Effort(3, 1, 1, fewest_singles=1, most_singles=1)
 
 OPENED: Final = "start to the answer of initialize"
 CALLED: Final = "start to the answer of a tool"
@@ -54,9 +63,14 @@ def start(server: Server, revision: str, *, calls: bool) -> Callable[[Any], None
     return run
 
 
+def available() -> dict[Server, str]:
+    """Return the servers that can be started here, with their names."""
+    return {server: name for server, name in NAMES.items() if is_available(server)}
+
+
 def register(bench: Bench) -> None:
     """Add every case."""
-    for server, name in NAMES.items():
+    for server, name in available().items():
         bench.add(Case(OPENED, name, start(server, HANDSHAKE, calls=False)))
         bench.add(Case(CALLED, name, start(server, HANDSHAKE, calls=True)))
     for server in ("ours", "mcpserver"):
@@ -103,86 +117,63 @@ def imported(statement: str, rounds: int) -> list[Imported]:
     return found[1:]
 
 
-def print_imports(rounds: int) -> Imported:
-    """Print what each import costs; return the best times of ours."""
+def print_imports(section: Section, rounds: int) -> None:
+    """Print what each import costs."""
     print(
         f"\n{'import and make a server':<36}{'cpu best':>10}{'median':>10}{'wall':>10}{'MiB':>10}"
     )
-    kept = {}
     for name, statement in _STATEMENTS.items():
         runs = imported(statement, rounds)
         cpu = [run.cpu_ms for run in runs]
         wall = min(run.wall_ms for run in runs)
         rss = statistics.median(run.rss for run in runs)
-        kept[name] = Imported(min(cpu), wall, rss)
+        section.value("import and make a server, CPU", name, min(cpu), "ms")
+        section.value("import and make a server, wall", name, wall, "ms")
+        section.value("import and make a server, memory", name, rss, "MiB")
         print(
             f"  {name:<34}{min(cpu):>7.1f} ms{statistics.median(cpu):>7.1f} ms"
             f"{wall:>7.1f} ms{rss:>10.1f}"
         )
-    return kept[OURS]
 
 
-def print_memory() -> float:
-    """Print what each server holds after some calls; return that of ours in MB."""
+def print_memory(section: Section) -> None:
+    """Print what each server holds after some calls."""
     print(f"\nresident memory of a server after {_CALLS} calls:")
-    kept = {}
-    for server, name in NAMES.items():
+    for server, name in available().items():
         driver = Driver(server, "echo")
         try:
             driver.open()
             for text in texts(_CALLS):
                 driver.call("echo", (text,))
-            kept[name] = driver.rss() / 1e6
+            size = driver.rss() / 1e6
         finally:
             driver.close()
-        print(f"  {name:<34}{kept[name]:8.1f} MB")
-    return kept[OURS]
+        print(f"  {name:<34}{size:8.1f} MB")
+        section.value(f"resident memory after {_CALLS} calls", name, size, "MB")
 
 
-def claims(bench: Bench, resident: float) -> list[Claim]:
-    """What this benchmark holds a start to."""
-    found = []
-    for group in (OPENED, CALLED):
-        ratio = bench.ratio(group, MCP, OURS)
-        value = ratio.median if ratio else None
-        found.append(Claim(f"{group}, against mcp", value, 6, "at least", "x"))
-    name = f"memory of a server after {_CALLS} calls"
-    return [*found, Claim(name, resident, 35, "at most", "MB")]
-
-
-def print_marks(bench: Bench, cost: Imported) -> None:
-    """Print what we aim at but hold nobody to, for it depends on the machine."""
-    case = bench.case(CALLED, OURS)
-    marks = [
-        Claim(f"{CALLED}, wall", min(case.wall) / 1e6 if case else None, 120, "at most", "ms"),
-        Claim("import and make a server, wall", cost.wall_ms, 60, "at most", "ms"),
-        Claim("import and make a server, memory", cost.rss, 25, "at most", "MiB"),
-    ]
-    print("\nmarks, which depend on the machine and are no claims (best of rounds):")
-    for mark in marks:
-        print(f"  {mark}")
+def rivals_of(name: str) -> list[str]:
+    """Return what a case is compared with: mcp in the same revision."""
+    era = f" {PER_REQUEST}" if PER_REQUEST in name else ""
+    return [f"{NAMES[each]}{era}" for each in NAMES if each != "ours"]
 
 
 def main() -> int:
     """Run the benchmark; the exit code says whether it holds."""
-    options = harness.parse_arguments("The start of a server on stdio, against mcp.")
-    facts = harness.machine(DISTRIBUTIONS)
-    harness.print_heading(facts)
-    effort = QUICK if options.quick else FULL
-    bench = Bench(effort, cpu_clock=children_ns)
+    about = "A server on stdio from its start to an answer, against mcp."
+    section = Section("start", about, DISTRIBUTIONS)
+    section.facts |= versions()
+    bench = section.bench(FULL, QUICK, cpu_clock=children_ns)
     register(bench)
     bench.run(harness.show_progress)
-    for group, cases in bench.groups().items():
-        names = [case.name for case in cases]
-        rivals = {n: f"{MCP} {PER_REQUEST}" if PER_REQUEST in n else MCP for n in names}
-        harness.print_group(bench, group, rivals)
-    cost = print_imports(effort.rounds)
-    resident = print_memory()
+    for group in bench.groups():
+        bench.compare(group, rivals_of)
+        harness.print_group(bench, group)
+    print_imports(section, bench.effort.rounds)
+    print_memory(section)
     print()
-    for case, ratio in bench.controls():
-        print(f"control: {case.group}, {case.name}, against itself: {ratio}")
-    print_marks(bench, cost)
-    return harness.conclude(bench, claims(bench, resident), facts, options)
+    harness.print_controls(bench)
+    return section.conclude()
 
 
 if __name__ == "__main__":

@@ -2,23 +2,20 @@
 
     python -m bench.stdio
 
-Two measurements, each with claims of its own:
+Two measurements, each with targets of its own:
 
 * What the server costs. One driver for all, in blocking reads and writes of bytes
   (`bench.servers.driver`), calls a tool that returns its text. CPU time is the server
   process's alone, all its threads together; the wall times include the driver.
 * What a user waits. Our client with our server, mcp's client with mcp's. CPU time is that of
-  both processes, but the claims are on wall time.
+  both processes, but the targets are on wall time.
 
 Every answer is checked. Servers stay up between rounds; an idle one costs nothing.
 """
 
 from __future__ import annotations
 
-import argparse
 import json
-import logging
-import statistics
 import sys
 import time
 from collections.abc import Callable
@@ -26,7 +23,8 @@ from pathlib import Path
 from typing import Any, Final, get_args
 
 from bench import harness
-from bench.harness import Bench, Case, Claim, Effort
+from bench.harness import Bench, Case, Effort
+from bench.section import Section
 from bench.servers import driver
 from bench.servers.driver import HANDSHAKE, NAMES, PER_REQUEST, Driver, Server
 from bench.session import Held, at_once, echo, sequential, texts
@@ -64,9 +62,11 @@ class Drivers:
 
     def __init__(self) -> None:
         self.all: dict[tuple[Server, str], Driver] = {}
+        available = [server for server in get_args(Server) if driver.is_available(server)]
         for revision in (HANDSHAKE, PER_REQUEST):
-            for server in get_args(Server):
-                self.all[server, revision] = Driver(server, "echo", revision=revision)
+            for server in available:
+                if revision == HANDSHAKE or server not in driver.HANDSHAKE_ONLY:
+                    self.all[server, revision] = Driver(server, "echo", revision=revision)
         for each in self.all.values():
             each.open()
 
@@ -152,103 +152,58 @@ def children_and_own() -> Callable[[], int]:
     return lambda: own() + sum(read(clock) for clock in clocks)
 
 
-# --- claims
-
-
-def claims_on_servers(bench: Bench) -> list[Claim]:
-    """What this benchmark holds the server to."""
-    bounds = {SEQUENTIAL: 18, CROWD: 50, LARGE: 2}
-    return [_claim(group, bound, _cpu_ratio(bench, group)) for group, bound in bounds.items()]
-
-
-def claims_on_ends(bench: Bench) -> list[Claim]:
-    """What this benchmark holds both ends together to."""
-    bounds = {ENDS: 12, ENDS_CROWD: 40}
-    return [
-        _claim(f"{group}, wall", bound, _wall_ratio(bench, group))
-        for group, bound in bounds.items()
-    ]
-
-
-def _claim(name: str, bound: float, value: float | None) -> Claim:
-    return Claim(f"{name}, against mcp", value, bound, "at least", "x")
-
-
-def _cpu_ratio(bench: Bench, group: str) -> float | None:
-    ratio = bench.ratio(group, f"{NAMES['mcpserver']} {HANDSHAKE}", f"{NAMES['ours']} {HANDSHAKE}")
-    return ratio.median if ratio else None
-
-
-def _wall_ratio(bench: Bench, group: str, revision: str = HANDSHAKE) -> float | None:
-    rival = bench.case(group, f"{NAMES['mcpserver']} {revision}")
-    case = bench.case(group, f"{NAMES['ours']} {revision}")
-    if rival is None or case is None:
-        return None
-    return statistics.median(a / b for a, b in zip(rival.wall, case.wall, strict=True))
-
-
-def baselines(names: list[str]) -> dict[str, str]:
-    """The case each is compared with: the decorator server of mcp in the same revision."""
-    return {
-        name: f"{NAMES['mcpserver']} {PER_REQUEST if PER_REQUEST in name else HANDSHAKE}"
-        for name in names
-    }
+def rivals_of(name: str) -> list[str]:
+    """Return what a case is compared with: mcp in the same revision."""
+    revision = PER_REQUEST if PER_REQUEST in name else HANDSHAKE
+    return [f"{NAMES[each]} {revision}" for each in NAMES if each != "ours"]
 
 
 # --- running
 
 
 def main() -> int:
-    """Run both measurements; the exit code is the worse of the two."""
-    options = harness.parse_arguments("A server on stdio, and client and server, against mcp.")
-    facts = harness.machine(DISTRIBUTIONS)
-    harness.print_heading(facts)
-    # Nobody pays for log lines that nobody reads.
-    logging.disable(logging.WARNING)
-    effort = QUICK if options.quick else FULL
-    return max(_run_servers(effort, facts, options), _run_ends(effort, facts, options))
+    """Run both measurements; the exit code says whether they hold."""
+    about = "A server on stdio, and client and server together, against mcp."
+    section = Section("stdio", about, DISTRIBUTIONS)
+    section.facts |= driver.versions()
+    _run_servers(section)
+    _run_ends(section)
+    return section.conclude()
 
 
-def _run_servers(effort: Effort, facts: dict[str, str], options: argparse.Namespace) -> int:
+def _run_servers(section: Section) -> None:
     drivers = Drivers()
-    bench = Bench(effort, cpu_clock=drivers.cpu_ns)
+    bench = section.bench(FULL, QUICK, cpu_clock=drivers.cpu_ns)
     register_servers(bench, drivers)
     bench.run(harness.show_progress)
     print("\nCPU time of the server process alone; wall times include the driver")
     _print(bench)
     print("\nresident memory of each server after the run:")
     for (server, revision), each in drivers.all.items():
-        name = f"{NAMES[server]} {revision}"
-        print(f"  {name:<34}{each.rss() / 1e6:8.1f} MB")
+        name, size = f"{NAMES[server]} {revision}", each.rss() / 1e6
+        print(f"  {name:<34}{size:8.1f} MB")
+        section.value("resident memory after the run", name, size, "MB")
     drivers.close()
-    return harness.conclude(bench, claims_on_servers(bench), facts, options)
 
 
-def _run_ends(effort: Effort, facts: dict[str, str], options: argparse.Namespace) -> int:
+def _run_ends(section: Section) -> None:
     held = Held()
     clock: list[Callable[[], int]] = [time.process_time_ns]
-    bench = Bench(effort, cpu_clock=lambda: clock[0]())
+    bench = section.bench(FULL, QUICK, cpu_clock=lambda: clock[0]())
     register_ends(bench, held)
     clock[0] = children_and_own()
     bench.run(harness.show_progress)
     print("\n\nCPU time of client and server process together")
     _print(bench)
-    print("\nwall time, mcp divided by ours (paired median):")
-    for group in (ENDS, ENDS_CROWD):
-        for revision in (HANDSHAKE, PER_REQUEST):
-            print(f"  {group}, {revision}: {_wall_ratio(bench, group, revision):.1f}x")
     clock[0] = time.process_time_ns
     held.close()
-    if options.raw:
-        options = argparse.Namespace(**vars(options) | {"raw": f"ends-{Path(options.raw).name}"})
-    return harness.conclude(bench, claims_on_ends(bench), facts, options)
 
 
 def _print(bench: Bench) -> None:
-    for group, cases in bench.groups().items():
-        harness.print_group(bench, group, baselines([case.name for case in cases]))
-    for case, ratio in bench.controls():
-        print(f"control: {case.group}, {case.name}, against itself: {ratio}")
+    for group in bench.groups():
+        bench.compare(group, rivals_of)
+        harness.print_group(bench, group)
+    harness.print_controls(bench)
 
 
 if __name__ == "__main__":

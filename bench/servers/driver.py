@@ -21,10 +21,26 @@ from msgspec.json import Decoder, encode
 SERVERS: Final = Path(__file__).parent
 HANDSHAKE: Final = "2025-11-25"
 PER_REQUEST: Final = "2026-07-28"
-NAMES: Final = {"ours": "trunkline", "mcpserver": "mcp", "lowlevel": "mcp low-level"}
+Server = Literal["ours", "mcpserver", "lowlevel", "mcp1", "fastmcp4"]
+
+NAMES: Final[dict[Server, str]] = {
+    "ours": "trunkline",
+    "mcpserver": "mcp",
+    "lowlevel": "mcp low-level",
+    "mcp1": "mcp 1.30",
+    "fastmcp4": "FastMCP",
+}
 """What each server is called in print, by its file."""
 
-Server = Literal["ours", "mcpserver", "lowlevel"]
+_ROOT: Final = SERVERS.parent.parent
+# Servers that cannot share an environment with mcp 2.
+_ENVIRONMENTS: Final[dict[Server, Path]] = {
+    "mcp1": _ROOT / ".venv-bench-mcp1" / "bin" / "python",
+    "fastmcp4": _ROOT / ".venv-bench-fastmcp" / "bin" / "python",
+}
+_PACKAGES: Final[dict[Server, str]] = {"mcp1": "mcp", "fastmcp4": "fastmcp"}
+HANDSHAKE_ONLY: Final = ("mcp1",)
+"""Servers that do not know the newest revision."""
 
 _CLIENT: Final = {"name": "driver", "version": "1.0.0"}
 _META: Final = {
@@ -56,7 +72,31 @@ _read_answer: Final = Decoder(_Answer).decode
 
 def command(server: Server, *tools: str) -> list[str]:
     """Return what starts a server in a process of its own."""
-    return [sys.executable, str(SERVERS / f"{server}.py"), *tools]
+    python = str(_ENVIRONMENTS[server]) if server in _ENVIRONMENTS else sys.executable
+    return [python, str(SERVERS / f"{server}.py"), *tools]
+
+
+def is_available(server: Server) -> bool:
+    """Return True if the environment of a server exists; print that it is left out otherwise."""
+    python = _ENVIRONMENTS.get(server)
+    if python is None or python.exists():
+        return True
+    print(
+        f"{NAMES[server]}: left out, there is no {python.parent.parent.name}; `make bench` has it"
+    )
+    return False
+
+
+def versions() -> dict[str, str]:
+    """Return the versions of the servers that have environments of their own, and print them."""
+    found = {}
+    for server, python in _ENVIRONMENTS.items():
+        if python.exists():
+            program = f"import importlib.metadata as m; print(m.version({_PACKAGES[server]!r}))"
+            ended = subprocess.run([python, "-c", program], capture_output=True, check=True)
+            found[NAMES[server]] = ended.stdout.decode().strip()
+            print(f"{NAMES[server]}: {found[NAMES[server]]}")
+    return found
 
 
 def clock_of(pid: int) -> int:
@@ -67,8 +107,12 @@ def clock_of(pid: int) -> int:
 class Driver:
     """One server in a child process, and the pipes to it."""
 
-    def __init__(self, server: Server, *tools: str, revision: str = HANDSHAKE) -> None:
-        self._meta = b"" if revision == HANDSHAKE else b',"_meta":' + encode(_META)
+    def __init__(
+        self, server: Server, *tools: str, revision: str = HANDSHAKE, reports: bool = False
+    ) -> None:
+        """Start a server; with `reports` every call asks for progress, by its id."""
+        self._meta: dict[str, Any] = {} if revision == HANDSHAKE else dict(_META)
+        self._reports = reports
         self._has_handshake = revision == HANDSHAKE
         self._next_id = 1
         self._rest = b""
@@ -78,6 +122,8 @@ class Driver:
             stdout=subprocess.PIPE,
             stderr=subprocess.DEVNULL,
             bufsize=0,
+            cwd=_ROOT,
+            env={**os.environ, "PYTHONPATH": str(_ROOT)},
         )
         if self._process.stdin is None or self._process.stdout is None:
             raise RuntimeError("a process without pipes")
@@ -112,7 +158,8 @@ class Driver:
             id = self._next_id
             self._next_id += 1
             wanted[id] = text
-            parts.append(_call(id, tool, text, self._meta))
+            meta = {**self._meta, "progressToken": id} if self._reports else self._meta
+            parts.append(_call(id, tool, text, meta))
         self._send(b"".join(parts))
         return wanted
 
@@ -165,7 +212,8 @@ def _message(**members: Any) -> bytes:
     return encode({"jsonrpc": "2.0", **members}) + b"\n"
 
 
-def _call(id: int, tool: str, text: str, meta: bytes) -> bytes:
+def _call(id: int, tool: str, text: str, given: dict[str, Any]) -> bytes:
+    meta = b',"_meta":' + encode(given) if given else b""
     return (
         b'{"jsonrpc":"2.0","id":%d,"method":"tools/call","params":{"name":"%b","arguments":'
         b'{"text":%b}%b}}\n' % (id, tool.encode(), encode(text), meta)

@@ -87,7 +87,14 @@ class Connection:
 class Pool:
     """The connections to one server."""
 
-    def __init__(self, port: int, revision: str, accept: str, tool: str) -> None:
+    def __init__(
+        self,
+        port: int,
+        revision: str,
+        accept: str,
+        tool: str,
+        headers: dict[str, str] | None = None,
+    ) -> None:
         self._address = ("127.0.0.1", port)
         self._revision = revision
         self.fixed = [
@@ -96,6 +103,7 @@ class Pool:
             ("Accept", accept),
             ("Accept-Encoding", "identity"),
             ("Content-Type", "application/json"),
+            *(headers or {}).items(),
         ]
         self._tool = tool
         self.connections: list[Connection] = []

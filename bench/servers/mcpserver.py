@@ -69,12 +69,20 @@ def _gated() -> list[Callable[[str], Awaitable[str]]]:
 _STRUCTURED = ("structured", "default")
 
 
-def make(*tools: str) -> MCPServer:
-    """Return a server with these tools."""
-    app = MCPServer("bench", version="1.0.0")
+def make(*tools: str, **options: Any) -> MCPServer:
+    """Return a server with these tools; `--tracing` among them enables that."""
+    app = MCPServer("bench", version="1.0.0", **options)
     known = (echo, default, plain, structured, progress, *_gated())
     functions: dict[str, Any] = {each.__name__: each for each in known}
+    if "--tracing" in tools:
+        from opentelemetry.trace import set_tracer_provider
+
+        from bench.servers.tracing import provider
+
+        set_tracer_provider(provider())
     for name in tools:
+        if name == "--tracing":
+            continue
         # None leaves it to mcp, which then sends what it can in both forms.
         app.add_tool(functions[name], structured_output=None if name in _STRUCTURED else False)
     return app

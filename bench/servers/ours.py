@@ -63,7 +63,7 @@ _MANY = 1_000_000
 
 
 def make(*tools: str) -> Server:
-    """Return a server with these tools."""
+    """Return a server with these tools; `--tracing` among them enables that."""
     limits = ServerLimits()
     if "hold" in tools:
         limits = ServerLimits(in_flight=_MANY, in_flight_overall=_MANY)
@@ -71,7 +71,12 @@ def make(*tools: str) -> Server:
     known = (echo, plain, structured, progress, *_gated())
     functions: dict[str, Any] = {each.__name__: each for each in known}
     for name in tools:
-        app.tool(functions[name])
+        if name != "--tracing":
+            app.tool(functions[name])
+    if "--tracing" in tools:
+        from bench.servers.tracing import provider
+
+        app.enable_tracing(tracer_provider=provider())
     return app
 
 

@@ -1,16 +1,18 @@
 """The servers of Python libraries over HTTP, one in each process, at a free port that is printed.
 
-    python -m bench.servers.over_http own|asgi|mcp json|sse TOOL...
+    python -m bench.servers.over_http own|asgi|mcp json|sse [--auth KEY] [--tracing] TOOL...
 
 `own` is the HTTP server of Trunkline, `asgi` its ASGI application under uvicorn, `mcp` the
 application of mcp under uvicorn. uvicorn finds httptools and uses it; the event loop is that of
 asyncio for all. The form decides what mcp and `own` answer with; `asgi` decides by the Accept
-header.
+header. With the form `ws`, `own` also serves WebSocket. KEY is a public JWK as JSON; requests
+then need a token that it verifies.
 """
 
 from __future__ import annotations
 
 import asyncio
+import json
 import sys
 from typing import Any, Final
 
@@ -21,16 +23,24 @@ _IDLE_S: Final = 600
 _CONNECTIONS: Final = 10_000
 
 
-async def _own(tools: list[str], form: str) -> None:
+async def _own(tools: list[str], form: str, key: Any) -> None:
     from bench.servers import ours
-    from trunkline import HttpLimits
+    from trunkline import HttpLimits, HttpSettings
     from trunkline.transports.http import exchange
 
     if form == "sse":
         # Clients accept both forms, and a single answer would be JSON.
         exchange._accepted = lambda _accept: (False, True)
     limits = HttpLimits(idle_timeout=_IDLE_S, connections=_CONNECTIONS)
-    async with ours.make(*tools).listen(f"http://127.0.0.1:0{PATH}", limits=limits) as listening:
+    auth = None
+    if key:
+        from bench.servers.tokens import verifier_of
+
+        auth = verifier_of(key)
+    settings = HttpSettings(websocket=form == "ws")
+    address = f"http://127.0.0.1:0{PATH}"
+    app = ours.make(*tools)
+    async with app.listen(address, limits=limits, http=settings, auth=auth) as listening:
         print(listening.address, flush=True)
         await listening.wait()
 
@@ -41,13 +51,28 @@ def _asgi(tools: list[str]) -> Any:
     return ours.make(*tools).asgi(path=PATH)
 
 
-def _mcp(tools: list[str], form: str) -> Any:
+def _mcp(tools: list[str], form: str, key: Any) -> Any:
     from bench.servers import mcpserver
 
-    return mcpserver.make(*tools).streamable_http_app(json_response=form == "json")
+    options: dict[str, Any] = {}
+    if key:
+        from mcp.server.auth.settings import AuthSettings
+        from pydantic import AnyHttpUrl
+
+        from bench.servers.token_check import SameCheck
+        from bench.servers.tokens import ALGORITHM, AUDIENCE, ISSUER
+
+        options["token_verifier"] = SameCheck(ALGORITHM, key)
+        options["auth"] = AuthSettings(
+            issuer_url=AnyHttpUrl(ISSUER),
+            resource_server_url=AnyHttpUrl(AUDIENCE),
+            validate_token_resource=True,
+        )
+    return mcpserver.make(*tools, **options).streamable_http_app(json_response=form == "json")
 
 
-async def _under_uvicorn(application: Any) -> None:
+async def under_uvicorn(application: Any) -> None:
+    """Serve an application, and print where, until the process is ended."""
     import uvicorn
 
     config = uvicorn.Config(
@@ -71,10 +96,13 @@ async def _under_uvicorn(application: Any) -> None:
 def main() -> None:
     """Serve until the process is ended."""
     server, form, *tools = sys.argv[1:]
+    key = None
+    if tools[0] == "--auth":
+        key, tools = json.loads(tools[1]), tools[2:]
     if server == "own":
-        asyncio.run(_own(tools, form))
+        asyncio.run(_own(tools, form, key))
     else:
-        asyncio.run(_under_uvicorn(_asgi(tools) if server == "asgi" else _mcp(tools, form)))
+        asyncio.run(under_uvicorn(_asgi(tools) if server == "asgi" else _mcp(tools, form, key)))
 
 
 if __name__ == "__main__":

@@ -10,6 +10,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
+from unittest import mock
 
 import pytest
 from hypothesis import HealthCheck, assume, given, settings
@@ -32,6 +33,7 @@ from trunkline.jsonrpc import (
     Success,
     decode,
     encode,
+    tokenizer,
 )
 from trunkline.jsonrpc.messages import SentRequest
 from trunkline.jsonrpc.tokenizer import nests_deeper
@@ -412,3 +414,22 @@ def test_a_text_nests_as_deep_as_its_value(value: Any, is_spaced: bool, more: in
     depth = depth_of(value)
     for limit in {0, 1, 2, 256, max(depth - 1, 0), depth, depth + 1}:
         assert nests_deeper(text, limit) is (depth > limit)
+
+
+escaped = st.text(st.sampled_from('[]{}"\\\na/é'), max_size=60)
+
+
+@thoroughly
+@given(escaped, nests, nests, st.integers(1, 9))
+def test_a_long_string_of_escapes_is_skipped_exactly(
+    long: str, before: Any, after: Any, counted: int
+) -> None:
+    # The sizes from which that is done, made small.
+    sizes = {"FOUND_FASTER_BYTES": 2, "_COUNTED_BYTES": counted, "_SAMPLES": 0}
+    small = mock.patch.multiple(tokenizer, **sizes)
+    for value in ([before, [long], after], {"a": json.dumps([before, long]), "b": after}, [long]):
+        text = json.dumps(value, ensure_ascii=False).encode()
+        depth = depth_of(value)
+        with small:
+            for limit in {0, 1, 2, max(depth - 1, 0), depth}:
+                assert nests_deeper(text, limit) is (depth > limit)

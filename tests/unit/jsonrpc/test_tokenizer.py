@@ -9,6 +9,7 @@ from typing import Any
 
 import pytest
 
+from trunkline.jsonrpc import tokenizer
 from trunkline.jsonrpc.tokenizer import (
     TokenFault,
     find_excess,
@@ -473,6 +474,49 @@ def test_the_depth_is_exact_and_strings_do_not_count(text: bytes, depth: int) ->
             assert nests_deeper(text, limit) is (limit < depth), limit
 
 
+_LONG = json.dumps('[{"a": ["b"]}, ' * 5_000).encode()
+
+
+@pytest.mark.parametrize(
+    ("text", "depth"),
+    [
+        (b'{"a":[%b]}' % _LONG, 2),
+        (b'{"a":%b,"b":[[[{}]]]}' % _LONG, 5),
+        (b'{"a":%b,"b":"[\\"[",c:[[]]}' % _LONG, 3),
+        (b"[%b,[[]],%b]" % (_LONG, _LONG), 3),
+        # A string that ends in an escaped backslash, before brackets that count.
+        (b'[%b\\\\",[[[["\\""]]]]]' % _LONG[:-1], 5),
+        # Quotes that are not escaped, between two that are.
+        (b'["\\"",%b,"\\""]' % (b"[" * 40_000 + b"]" * 40_000), 40_001),
+        (b'["\\"",%b,"\\""]' % b",".join([b'["a"]'] * 9_000), 2),
+        # A string that is not closed.
+        (b"[[" + _LONG[:-1], 2),
+    ],
+)
+def test_json_as_text_is_skipped_and_what_is_around_it_counts(text: bytes, depth: int) -> None:
+    assert not nests_deeper(text, depth)
+    assert nests_deeper(text, depth - 1)
+
+
+@pytest.mark.parametrize("counted", range(1, 12))
+def test_an_escaped_backslash_is_seen_wherever_the_string_is_cut(
+    monkeypatch: pytest.MonkeyPatch, counted: int
+) -> None:
+    small = {"FOUND_FASTER_BYTES": 2, "_COUNTED_BYTES": counted, "_SAMPLES": 0}
+    for name, size in small.items():
+        monkeypatch.setattr(tokenizer, name, size)
+    # The quote after two backslashes ends the string, and the brackets after it count.
+    text = b'["a\\"\\\\",[[[["x"]]]]]'
+    assert json.loads(text) == ['a"\\', [[[["x"]]]]]
+    assert nests_deeper(text, 4)
+    assert not nests_deeper(text, 5)
+
+
+def test_the_long_string_of_a_message_is_left_out_before_brackets_are_counted() -> None:
+    text = b'{"jsonrpc":"2.0","id":1,"result":{"content":[{"text":%b}]}}' % _LONG
+    assert tokenizer._without_escaped_string(text) == text.replace(_LONG, b"")
+
+
 def test_a_megabyte_of_any_shape_is_measured_faster_than_it_is_parsed() -> None:
     # Not the time itself: `json` takes 8 to 30 ms for each of these where this takes 2 to 8.
     shapes = [
@@ -485,6 +529,15 @@ def test_a_megabyte_of_any_shape_is_measured_faster_than_it_is_parsed() -> None:
         ours = min(_seconds(lambda text=text: nests_deeper(text, 256)) for _ in range(3))
         theirs = min(_seconds(lambda text=text: json.loads(text)) for _ in range(3))
         assert ours < 2 * theirs
+
+
+def test_a_string_that_is_counted_to_its_end_in_vain_costs_less_than_parsing_objects() -> None:
+    in_vain = json.dumps('[{"a":1}]' * 90_000).encode()[:-1] + b'\\\\","b":"\\""'
+    text, objects = b'{"a":%b}' % in_vain, b"[" + b",".join([b'{"a":1}'] * 130_000) + b"]"
+    assert tokenizer._without_escaped_string(text) is None
+    ours = min(_seconds(lambda: nests_deeper(text, 256)) for _ in range(3))
+    theirs = min(_seconds(lambda: json.loads(objects)) for _ in range(3))
+    assert ours < theirs
 
 
 def _seconds(work: Any) -> float:

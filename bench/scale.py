@@ -1,6 +1,6 @@
-"""What grows with the number of calls, tools, requests and sessions, and how fast.
+"""Scale: what grows with the number of calls, tools, requests and sessions, and how fast.
 
-    python -m bench.growth
+    python -m bench.scale
 
 * Calls in flight: a tool that does not return yet is called 10 000 times over stdio; what the
   server's resident memory grows by, per call. Then all are let go and every answer is checked.
@@ -16,7 +16,6 @@ from __future__ import annotations
 import asyncio
 import gc
 import json
-import logging
 import os
 import sys
 import time
@@ -25,11 +24,12 @@ from collections.abc import Awaitable, Callable
 from typing import Any, Final
 
 from bench import harness
-from bench.harness import Bench, Case, Claim, Effort
+from bench.harness import Bench, Case, Effort, check
+from bench.section import Section
 from bench.servers import mcpserver, ours
 from bench.servers.deaf import Deaf
 from bench.servers.driver import HANDSHAKE, NAMES, Driver, Server
-from bench.session import Held, check, echo, texts
+from bench.session import Held, echo, texts
 from trunkline import Client, memory_pair
 from trunkline import Server as TrunklineServer
 
@@ -69,14 +69,13 @@ def held_bytes(server: Server, count: int) -> float:
     return grown / count
 
 
-def print_held(count: int) -> float:
-    """Print the memory of a call in flight; return that of ours in KB."""
+def print_held(section: Section, count: int) -> None:
+    """Print the memory of a call in flight."""
     print(f"\nmemory per call in flight, {count} calls (growth of the server's resident memory):")
-    kept = {}
     for server in ("ours", "mcpserver"):
-        kept[server] = held_bytes(server, count) / 1000
-        print(f"  {NAMES[server]:<34}{kept[server]:8.2f} KB")
-    return kept["ours"]
+        size = held_bytes(server, count) / 1000
+        print(f"  {NAMES[server]:<34}{size:8.2f} KB")
+        section.value("memory per call in flight", NAMES[server], size, "KB")
 
 
 # --- tools
@@ -109,7 +108,7 @@ def mcp_with_tools(count: int) -> tuple[Any, float]:
     return app, (time.process_time_ns() - began) / count / 1000
 
 
-def register_tools(bench: Bench, held: Held) -> None:
+def register_tools(section: Section, bench: Bench, held: Held) -> None:
     """Add a call among few and among many tools, and print what registering and listing cost."""
     from mcp import Client as McpClient
 
@@ -117,7 +116,8 @@ def register_tools(bench: Bench, held: Held) -> None:
     for count in (_FEW_TOOLS, _MANY_TOOLS):
         app, registered = with_tools(count)
         client = held.enter(Client(app, revision=HANDSHAKE, cache=False))
-        _print_listing(held, f"{NAMES['ours']}, {count}", count, registered, client.list_tools)
+        name = f"{NAMES['ours']}, {count} tools"
+        _print_listing(section, held, name, count, registered, client.list_tools)
         _add_calls(bench, held, client, count)
     rival, registered = mcp_with_tools(_REGISTERED)
     session = held.enter(McpClient(rival, mode="legacy", cache=None))
@@ -125,12 +125,18 @@ def register_tools(bench: Bench, held: Held) -> None:
     async def listed() -> list[Any]:
         return (await session.list_tools()).tools
 
-    _print_listing(held, f"{NAMES['mcpserver']}, {_REGISTERED}", _REGISTERED, registered, listed)
+    name = f"{NAMES['mcpserver']}, {_REGISTERED} tools"
+    _print_listing(section, held, name, _REGISTERED, registered, listed)
     bench.control(TOOLS, f"{_FEW_TOOLS} tools")
 
 
 def _print_listing(
-    held: Held, name: str, count: int, registered: float, listed: Callable[[], Any]
+    section: Section,
+    held: Held,
+    name: str,
+    count: int,
+    registered: float,
+    listed: Callable[[], Any],
 ) -> None:
     spent = []
     for _ in range(3):
@@ -140,6 +146,8 @@ def _print_listing(
         check([tool.name for tool in found], [f"tool_{number}" for number in range(count)])
     first, *again = spent
     print(f"  {name:<34}{registered:>9.1f} us{first:>15.2f} us{min(again):>9.2f} us")
+    section.value("registering a tool", name, registered, "us")
+    section.value("listing all, per tool", name, min(again), "us")
 
 
 def _add_calls(bench: Bench, held: Held, client: Any, count: int) -> None:
@@ -230,18 +238,20 @@ async def _grown(open_one: Callable[[], Awaitable[Any]], count: int) -> float:
         kept.append(await open_one())
     gc.collect()
     grown = tracemalloc.get_traced_memory()[0] - before
+    _LEFT_OPEN.append(kept)
     tracemalloc.stop()
     return grown / count
 
 
-def print_sessions(count: int) -> None:
+def print_sessions(section: Section, count: int) -> None:
     """Print what open sessions hold."""
     from mcp import Client as McpClient
 
-    app, rival = ours.make("echo"), mcpserver.make("echo")
+    # A server of its own for each: a server belongs to the event loop that it is served on.
+    app, alone, rival = ours.make("echo"), ours.make("echo"), mcpserver.make("echo")
     kinds: dict[str, Callable[[], Awaitable[Any]]] = {
         f"{NAMES['ours']}, both ends": lambda: _both_ends(Client(app, revision=HANDSHAKE)),
-        f"{NAMES['ours']}, the server's end": lambda: _server_end(app),
+        f"{NAMES['ours']}, the server's end": lambda: _server_end(alone),
         f"{NAMES['mcpserver']}, both ends": lambda: _both_ends(McpClient(rival, mode="legacy")),
     }
     print(f"\nmemory per 1000 sessions in one process ({count} were opened):")
@@ -252,58 +262,34 @@ def print_sessions(count: int) -> None:
         held = loop.run_until_complete(_grown(open_one, count))
         _LEFT_OPEN.append(loop)
         print(f"  {name:<34}{held / 1000:8.2f} MB")
+        section.value("1000 sessions in one process", name, held / 1000, "MB")
 
 
-_LEFT_OPEN: Final[list[asyncio.AbstractEventLoop]] = []
+_LEFT_OPEN: Final[list[Any]] = []
 
 
 # --- running
 
 
-def claims(bench: Bench, counts: tuple[int, ...], held: float) -> list[Claim]:
-    """What this benchmark holds growth to."""
-    tools = bench.ratio(TOOLS, f"{_MANY_TOOLS} tools", f"{_FEW_TOOLS} tools")
-    few, many = counts[0], counts[-1]
-    pending = bench.ratio(PENDING, f"{many} that wait", f"{few} that wait")
-    return [
-        Claim("memory per call in flight", held, 8, "at most", "KB"),
-        Claim(
-            f"a call, {_FEW_TOOLS} to {_MANY_TOOLS} tools",
-            tools.median if tools else None,
-            1.4,
-            "at most",
-            "x",
-        ),
-        Claim(
-            f"a call, {few} to {many} requests that wait",
-            pending.median if pending else None,
-            1.1,
-            "at most",
-            "x",
-        ),
-    ]
-
-
 def main() -> int:
     """Run the benchmark; the exit code says whether it holds."""
-    options = harness.parse_arguments("What grows, and how fast.")
-    facts = harness.machine(DISTRIBUTIONS)
-    harness.print_heading(facts)
-    # Nobody pays for log lines that nobody reads.
-    logging.disable(logging.WARNING)
-    in_flight = print_held(2_000 if options.quick else 10_000)
-    print_sessions(_SESSIONS)
-    counts = (0, 1_000, 10_000) if options.quick else (0, 1_000, 100_000)
-    bench, held = Bench(QUICK if options.quick else FULL), Held()
-    register_tools(bench, held)
+    about = "What a call costs among many calls, tools, requests and sessions, and their memory."
+    section = Section("scale", about, DISTRIBUTIONS)
+    print_held(section, 2_000 if section.is_quick else 10_000)
+    print_sessions(section, _SESSIONS)
+    counts = (0, 1_000, 100_000)
+    bench, held = section.bench(FULL, QUICK), Held()
+    register_tools(section, bench, held)
     register_pending(bench, held, counts)
     bench.run(harness.show_progress)
-    harness.print_group(bench, TOOLS, {f"{_MANY_TOOLS} tools": f"{_FEW_TOOLS} tools"})
-    most, none = f"{counts[-1]} that wait", f"{counts[0]} that wait"
-    harness.print_group(bench, PENDING, {most: none})
+    bench.compare(TOOLS, lambda _: [f"{_FEW_TOOLS} tools"])
+    bench.compare(PENDING, lambda _: [f"{counts[0]} that wait"])
+    for group in bench.groups():
+        harness.print_group(bench, group)
     harness.print_overhead(bench)
+    harness.print_controls(bench)
     held.close()
-    return harness.conclude(bench, claims(bench, counts, in_flight), facts, options)
+    return section.conclude()
 
 
 if __name__ == "__main__":
