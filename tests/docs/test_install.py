@@ -19,7 +19,8 @@ README = (ROOT / "README.md").read_text(encoding="utf-8")
 EXTRAS = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]["optional-dependencies"]
 # What proves that an extra is there, by its name.
 USES = {
-    "all": "import cryptography, httptools, jsonschema_rs, opentelemetry.trace, websockets",
+    "all": "import cryptography, httptools, joserfc, jsonschema_rs, opentelemetry, websockets",
+    "auth": "from trunkline.auth import SigningKey; SigningKey.generate().sign({})",
     "crypto": "from cryptography.hazmat.primitives.ciphers.aead import AESGCM",
     "http": "from trunkline.server.runtime.http_listener import HttpListener",
     "otel": "from opentelemetry import trace",

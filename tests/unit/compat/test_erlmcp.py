@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 from collections.abc import Callable
 from types import SimpleNamespace
@@ -922,6 +923,9 @@ async def test_a_client_calls_notifies_and_sends_batches_by_the_names_of_the_ori
                 Request("tools/call", {"name": "gone"}, id=None),
             ],
         )
+        async with asyncio.timeout(30):
+            while len(heard) < 2:  # the handler runs on a thread
+                await asyncio.sleep(0.005)
     assert isinstance(good, dict)
     assert good["content"][0]["text"] == "Rain in Bern"
     assert isinstance(bad, PeerError)
