@@ -17,7 +17,13 @@ from msgspec import Struct
 
 from ..redaction import show
 
-__all__ = ["Challenge", "format_challenge", "parse_challenges", "split_scopes"]
+__all__ = [
+    "Challenge",
+    "challenges_in",
+    "format_challenge",
+    "parse_challenges",
+    "split_scopes",
+]
 
 # Of one header value, and challenges in all.
 _MAX_CHARS: Final = 8 * 1024
@@ -84,6 +90,13 @@ def parse_challenges(values: Iterable[str]) -> list[Challenge]:
                 place = each.end()
             found.append(Challenge(match[1].lower(), parameters))
     return found
+
+
+def challenges_in(headers: Iterable[tuple[bytes, bytes]]) -> list[Challenge]:
+    """Return the challenges in the headers of a response, whose names are in lower case."""
+    return parse_challenges(
+        value.decode("latin-1") for name, value in headers if name == b"www-authenticate"
+    )
 
 
 def format_challenge(scheme: str, parameters: Mapping[str, str]) -> bytes:

@@ -23,6 +23,7 @@ from msgspec import Struct
 from ..redaction import show
 
 __all__ = [
+    "RESOURCE_PATH",
     "AuthorizationServerMetadata",
     "ProtectedResourceMetadata",
     "covers",
@@ -30,7 +31,7 @@ __all__ = [
     "resource_urls",
 ]
 
-_RESOURCE: Final = "/.well-known/oauth-protected-resource"
+RESOURCE_PATH: Final = "/.well-known/oauth-protected-resource"
 _SERVER: Final = "/.well-known/oauth-authorization-server"
 _OPENID: Final = "/.well-known/openid-configuration"
 _is_url_text: Final = re.compile(r"[!-~]+").fullmatch
@@ -85,7 +86,7 @@ class AuthorizationServerMetadata(Struct, frozen=True, kw_only=True, omit_defaul
 def resource_urls(server: str) -> list[str]:
     """Return where the metadata of a resource can be, the most specific place first."""
     url = urlsplit(server)
-    root = f"{_origin(url)}{_RESOURCE}"
+    root = f"{_origin(url)}{RESOURCE_PATH}"
     path = url.path.rstrip("/")
     return [root + path, root] if path else [root]
 

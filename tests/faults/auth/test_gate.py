@@ -209,7 +209,7 @@ def test_other_paths_and_health_checks_are_as_without_authentication(served: Ser
             assert wire.ask(wire.head("GET", path)).status == 404
         for path in ("/healthz", "/readyz"):
             assert wire.ask(wire.head("GET", path)).body == b"ok\n"
-        # Host and Origin are checked first, whoever asks.
+        # Host and Origin are checked before the credential.
         evil = [("Host", "evil.example"), *ANN.headers()]
         assert wire.ask(wire.head("GET", "/mcp", evil)).status == 421
 

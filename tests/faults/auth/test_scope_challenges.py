@@ -206,7 +206,7 @@ def test_middleware_that_answers_in_place_of_a_refusal_is_not_refused() -> None:
     async def lenient(context: Context, proceed: Any) -> Any:
         try:
             return await proceed()
-        except Exception:  # noqa: BLE001  # of whatever kind
+        except Exception:  # noqa: BLE001  # the refusal, which it hides
             return "allowed all the same"
 
     def reader(request: Any) -> Principal:

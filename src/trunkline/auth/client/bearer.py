@@ -18,7 +18,7 @@ from typing import Final
 
 from ...errors import AuthorizationFailed
 from ...redaction import show
-from ..challenge import parse_challenges
+from ..challenge import challenges_in
 from .secret_source import SecretFunction, SecretSource
 from .server_url import check_secure
 
@@ -127,8 +127,7 @@ def _line(token: str) -> bytes:
 
 
 def _refusal(status: int, headers: list[tuple[bytes, bytes]], sent: bytes) -> AuthorizationFailed:
-    values = [value.decode("latin-1") for name, value in headers if name == b"www-authenticate"]
-    found = next((each for each in parse_challenges(values) if each.scheme == "bearer"), None)
+    found = next((each for each in challenges_in(headers) if each.scheme == "bearer"), None)
     # A token that the server repeats is not a scope.
     token = sent.decode("ascii").strip().rpartition(" ")[2]
     scopes = [] if found is None else sorted(found.scopes - {token})

@@ -27,7 +27,7 @@ from typing import TYPE_CHECKING, Final, Protocol
 
 from ...errors import AuthorizationFailed
 from ...redaction import show
-from ..challenge import Challenge, parse_challenges
+from ..challenge import Challenge, challenges_in
 from .protected_server import ProtectedServer, find_server
 from .renewal_limit import RenewalLimit
 from .token_endpoint import IssuedToken
@@ -169,8 +169,7 @@ class GrantSession:
             self._proofs.take_nonce(url, headers)
 
     def _challenge(self, headers: list[tuple[bytes, bytes]]) -> Challenge | None:
-        values = [value.decode("latin-1") for name, value in headers if name == b"www-authenticate"]
-        found = {each.scheme: each for each in reversed(parse_challenges(values))}
+        found = {each.scheme: each for each in reversed(challenges_in(headers))}
         wanted, other = ("bearer", "dpop") if self._proofs is None else ("dpop", "bearer")
         if self._proofs is None and wanted not in found and other in found:
             raise AuthorizationFailed(

@@ -18,6 +18,7 @@ from __future__ import annotations
 import hashlib
 import os
 import ssl
+from abc import ABC, abstractmethod
 from collections.abc import Callable, Collection
 from typing import TYPE_CHECKING, Final
 
@@ -45,7 +46,7 @@ ID_TOKEN: Final = "urn:ietf:params:oauth:token-type:id_token"
 ID_JAG: Final = "urn:ietf:params:oauth:token-type:id-jag"
 
 
-class _MachineGrant:
+class _MachineGrant(ABC):
     """What all grants here have in common."""
 
     def __init__(
@@ -102,6 +103,7 @@ class _MachineGrant:
             limit=self._limits.setdefault(url, RenewalLimit()),
         )
 
+    @abstractmethod
     async def obtain(
         self,
         discovery: MetadataDiscovery,
@@ -110,7 +112,6 @@ class _MachineGrant:
         proofs: ClientProofs | None,
     ) -> IssuedToken:
         """Return a token for a server."""
-        raise NotImplementedError
 
 
 class ClientCredentials(_MachineGrant):

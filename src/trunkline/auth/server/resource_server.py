@@ -37,7 +37,7 @@ from ...exception_text import as_redacted
 from ...redaction import show
 from ...transports.http.gate.admission import Refusal
 from ..challenge import format_challenge, split_scopes
-from ..metadata import ProtectedResourceMetadata, resource_urls
+from ..metadata import RESOURCE_PATH, ProtectedResourceMetadata, resource_urls
 from ..principal import Principal
 from .audit import RefusalAudit
 from .credential import Credential, InvalidCredential, VerifierUnavailable
@@ -62,7 +62,6 @@ _MAX_TENANT_CHARS: Final = 128
 
 _SCHEMES: Final = {"bearer": "Bearer", "dpop": "DPoP"}
 _NO_STORE: Final = (b"cache-control", b"no-store")
-_WELL_KNOWN: Final = "/.well-known/oauth-protected-resource"
 
 # One or more spaces separate the two, as in any list of parameters.  [RFC 9110, section 11.4]
 _credential: Final = re.compile(rb"([!#$%&'*+.^_`|~0-9A-Za-z-]+)(?: +(.*))?", re.DOTALL).fullmatch
@@ -331,7 +330,7 @@ class ResourceServer:
         )
         # A proxy may have cut a prefix off the path that clients use.
         paths = {path, urlsplit(self.resource).path}
-        places = {_WELL_KNOWN, *(f"{_WELL_KNOWN}{each.rstrip('/')}" for each in paths)}
+        places = {RESOURCE_PATH, *(f"{RESOURCE_PATH}{each.rstrip('/')}" for each in paths)}
         return dict.fromkeys(sorted(places), document)
 
 

@@ -1,6 +1,6 @@
 """The verb `login`: logs a user in at a server, and keeps the login for all other verbs.
 
-The login is made anew in memory, and replaces the one that is kept only when it has succeeded.
+The new login is kept in memory until it has succeeded, and then replaces the stored one.
 Secrets come from a variable or a prompt, never from the command line.
 """
 

@@ -34,7 +34,7 @@ from msgspec.structs import replace
 
 from ....errors import AuthorizationFailed
 from ....redaction import show
-from ...challenge import Challenge, parse_challenges
+from ...challenge import Challenge, challenges_in
 from ..client_authentication import ClientIdentity
 from ..renewal_limit import RenewalLimit
 from ..token_endpoint import TokenEndpoint
@@ -223,8 +223,7 @@ class OAuthSession:
             raise _copy_of(failure)
 
     def _challenge(self, headers: list[tuple[bytes, bytes]]) -> Challenge | None:
-        values = [value.decode("latin-1") for name, value in headers if name == b"www-authenticate"]
-        found = {each.scheme: each for each in reversed(parse_challenges(values))}
+        found = {each.scheme: each for each in reversed(challenges_in(headers))}
         wants_proofs = self._proofs is not None or bool(self._settings.dpop)
         wanted, other = ("dpop", "bearer") if wants_proofs else ("bearer", "dpop")
         return found.get(wanted, found.get(other))

@@ -79,7 +79,7 @@ class _FlockFile:
         except BlockingIOError:
             os.close(fd)
             return False
-        except BaseException:
+        except BaseException:  # an interrupt too: the descriptor may not stay open
             os.close(fd)
             raise
         self._fd = fd
@@ -90,7 +90,7 @@ class _FlockFile:
 
 
 class _ExclusiveFile:
-    """For systems without flock: whoever creates the file holds the lock."""
+    """For systems without flock: the process that creates the file holds the lock."""
 
     def __init__(self, path: str) -> None:
         self._path = f"{path}ed"

@@ -88,7 +88,7 @@ class FileTokens:
                     file.flush()
                     os.fsync(fd)
                 os.replace(beside, path)
-            except BaseException:
+            except BaseException:  # an interrupt too: no token may stay in the file beside
                 _unlink(beside)
                 raise
             self._remove_beside(path)
