@@ -10,6 +10,11 @@ BENCH_VENV := .venv-bench
 BENCH_READY := $(BENCH_VENV)/.ready
 INTEROP_VENV := .venv-interop
 INTEROP_READY := $(INTEROP_VENV)/.ready
+# Clients that are built on mcp 1 and on mcp 2: they cannot share an environment.
+MCP1_VENV := .venv-interop-mcp1
+MCP1_READY := $(MCP1_VENV)/.ready
+MCP2_VENV := .venv-interop-mcp2
+MCP2_READY := $(MCP2_VENV)/.ready
 CONFORMANCE_VENV := .venv-conformance
 CONFORMANCE_READY := $(CONFORMANCE_VENV)/.ready
 MUTANTS_VENV := .venv-mutants
@@ -33,7 +38,7 @@ unexport PYTHONDONTWRITEBYTECODE
 .DEFAULT_GOAL := help
 .PHONY: help demo demo-full dist test test-all check format lint types unit spec-check structs exports \
 	sync-client vectors requirements parity \
-	prose census limits interop conformance docs fuzz soak mutants bench bench-quick clean
+	prose census limits interop interop-full conformance docs fuzz soak mutants bench bench-quick clean
 
 help: ## List every target
 	@awk 'BEGIN {FS = ":.*## "} /^[a-z-]+:.*## / {printf "  %-12s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -112,6 +117,10 @@ limits: $(READY) ## Print the costs that are limited without a clock: calls, mod
 interop: $(INTEROP_READY) ## Talk to the official SDKs and FastMCP, over stdio and HTTP, both directions, both eras
 	@$(INTEROP_VENV)/bin/python -m interop.run
 	@$(INTEROP_VENV)/bin/python -m interop.oauth.run
+	@$(INTEROP_VENV)/bin/python -m interop.matrix.run --diagonal
+
+interop-full: $(INTEROP_READY) $(MCP1_READY) $(MCP2_READY) ## Every client and agent framework with every server, and the tables of docs/interop.md
+	@$(INTEROP_VENV)/bin/python -m interop.matrix.run --write
 
 conformance: $(CONFORMANCE_READY) ## Run the official conformance suites: examples/everything_server.py, and our client
 	@$(CONFORMANCE_VENV)/bin/python -m conformance.run
@@ -143,7 +152,7 @@ bench-quick: $(BENCH_READY) ## The same, short and without the verdict
 		$(BENCH_VENV)/bin/python -m bench.$$each --quick; done
 
 clean: ## Remove what was made here
-	rm -rf $(VENV) $(FUZZ_VENV) $(BENCH_VENV) $(INTEROP_VENV) $(CONFORMANCE_VENV) $(MUTANTS_VENV) $(DOCS_VENV) .conformance .mypy_cache .pytest_cache .ruff_cache .hypothesis dist site
+	rm -rf $(VENV) $(FUZZ_VENV) $(BENCH_VENV) $(INTEROP_VENV) $(MCP1_VENV) $(MCP2_VENV) $(CONFORMANCE_VENV) $(MUTANTS_VENV) $(DOCS_VENV) .conformance .mypy_cache .pytest_cache .ruff_cache .hypothesis dist site
 	find . -name __pycache__ -type d -prune -exec rm -rf {} +
 
 $(READY): pyproject.toml requirements/dev.txt
@@ -164,6 +173,14 @@ $(BENCH_READY): pyproject.toml requirements/bench.txt
 
 $(INTEROP_READY): pyproject.toml requirements/interop.txt requirements/interop-fastmcp.txt
 	@$(PYTHON) tools/environment.py $(INTEROP_VENV) requirements/interop.txt requirements/interop-fastmcp.txt
+	@touch $@
+
+$(MCP1_READY): pyproject.toml requirements/interop-mcp1.txt
+	@$(PYTHON) tools/environment.py $(MCP1_VENV) requirements/interop-mcp1.txt
+	@touch $@
+
+$(MCP2_READY): pyproject.toml requirements/interop-mcp2.txt
+	@$(PYTHON) tools/environment.py $(MCP2_VENV) requirements/interop-mcp2.txt
 	@touch $@
 
 $(CONFORMANCE_READY): pyproject.toml requirements/conformance.txt
