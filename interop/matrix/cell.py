@@ -18,21 +18,36 @@ from ..http.process import ended, free_port, served
 from ..http.relay import Relay
 from ..recordings import connections, judged, processes, summed_up
 from .clients import CLIENTS, Client
-from .differences import difference
+from .differences import Difference, difference
 from .pins import ROOT
 from .script import STEPS, Answer, NotShown, Step
 from .servers import SERVERS, Server, Start
 
-__all__ = ["ERAS", "TRANSPORTS", "Cell", "Result", "cells", "converse", "reason"]
+__all__ = [
+    "ERAS",
+    "NO_API",
+    "SERVER_LACKS",
+    "TRANSPORTS",
+    "Cell",
+    "Result",
+    "cells",
+    "converse",
+    "reason",
+]
 
 TRANSPORTS: Final = ("stdio", "HTTP")
 ERAS: Final = ("handshake", "per-request")
+NO_LONGER: Final = "differs no longer: remove the row"
+# Why a step is left out.
+NO_API: Final = "no API"
+SERVER_LACKS: Final = "the server has no such thing"
 HANDSHAKE: Final = Window(until=V2026_07_28)
 # Seconds: for a driver that imports thousands of modules on a busy machine, one step, the end.
 CONNECT_S: Final = 60.0
 STEP_S: Final = 30.0
 CLOSE_S: Final = 20.0
 VERSION_KEY: Final = "io.modelcontextprotocol/protocolVersion"
+SESSION: Final = "mcp-session-id"
 # Libraries that send reports home unless told not to.
 SILENT: Final = {
     "ANONYMIZED_TELEMETRY": "false",
@@ -102,16 +117,44 @@ async def converse(cell: Cell, folder: Path) -> Result:
             result = await _talk(cell, path, place, begin_recording, result)
     except Exception as error:  # noqa: BLE001  # whatever it is, the next cell has its turn
         step = "close" if result.passed else "connect"
-        result.failed.setdefault(step, describe(error))
-    for side, is_ours in (
-        ("client", cell.client is CLIENTS[0]),
-        ("server", cell.server is SERVERS[0]),
-    ):
-        if is_ours and path.exists():
-            errors = summed_up(judged(path, side).errors())
+        known = _known(cell, step)
+        if known is None:
+            result.failed.setdefault(step, describe(error))
+        else:
+            result.differ[step] = known.why
+    sides = {"client": cell.client is CLIENTS[0], "server": cell.server is SERVERS[0]}
+    if any(sides.values()) and path.exists():
+        recording = _by_session(path) if cell.client.reconnects else path
+        for side in (each for each, is_ours in sides.items() if is_ours):
+            errors = summed_up(judged(recording, side).errors())
             if errors:
                 result.failed[f"what the {side} of Trunkline sent"] = " | ".join(errors)
     return result
+
+
+def _by_session(path: Path) -> Path:
+    """Split recordings of HTTP by session: a client that connects for each call has many at once.
+
+    A stream whose request and response name no session is kept in one recording with its like.
+    """
+    split = path.with_suffix(".sessions.jsonl")
+    count = 0
+    for each in connections(path):
+        head, *lines = each.read_text(encoding="utf-8").splitlines()
+        entries = [json.loads(line) for line in lines]
+        sessions = {
+            entry.get("stream"): entry["http"]["headers"][SESSION]
+            for entry in entries
+            if SESSION in entry.get("http", {}).get("headers", {})
+        }
+        found: dict[str, list[str]] = {}
+        for entry, line in zip(entries, lines, strict=True):
+            found.setdefault(sessions.get(entry.get("stream"), ""), [head]).append(line)
+        for kept in found.values():
+            count += 1
+            name = f"{split}.{count}" if count > 1 else str(split)
+            Path(name).write_text("\n".join([*kept, ""]), encoding="utf-8")
+    return split
 
 
 @asynccontextmanager
@@ -195,8 +238,15 @@ def _connected(cell: Cell, path: Path, result: Result) -> Result:
     revision = _spoken(connections(path))
     if HANDSHAKE.holds(revision) != (cell.era == "handshake"):
         raise Unexpected(f"speaks {revision}, in the era {cell.era}")
-    result.passed.append("connect")
+    if _known(cell, "connect") is None:
+        result.passed.append("connect")
+    else:
+        result.failed["connect"] = NO_LONGER
     return result._replace(revision=revision)
+
+
+def _known(cell: Cell, step: str) -> Difference | None:
+    return difference(cell.client.title, cell.server.name, step, cell.transport, cell.era)
 
 
 def _spoken(paths: Iterable[Path]) -> str:
@@ -240,15 +290,15 @@ async def _take(
     if not step.when.holds(revision):
         return
     if arguments is None:
-        result.lacking[step.name] = "the server has no such thing"
+        result.lacking[step.name] = SERVER_LACKS
         return
     if step.verb not in verbs and step.verb != "at_once":
-        result.lacking[step.name] = "no API"
+        result.lacking[step.name] = NO_API
         return
     assert process.stdin is not None
     asked = {"verb": step.verb, "arguments": arguments}
     process.stdin.write(json.dumps(asked).encode() + b"\n")
-    known = difference(cell.client.title, cell.server.name, step.name, cell.transport, cell.era)
+    known = _known(cell, step.name)
     try:
         async with asyncio.timeout(STEP_S):
             found = await _line(process)
@@ -273,7 +323,7 @@ async def _take(
     if known is None or known.is_race:
         result.passed.append(step.name)
     else:
-        result.failed[step.name] = "differs no longer: remove the row"
+        result.failed[step.name] = NO_LONGER
 
 
 async def _line(process: asyncio.subprocess.Process) -> dict[str, Any]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Final
 
-from .cell import ERAS, TRANSPORTS, Cell, Result, cells, reason
+from .cell import ERAS, NO_API, SERVER_LACKS, TRANSPORTS, Cell, Result, cells, reason
 from .pins import ROOT
 from .servers import SERVERS
 
@@ -66,23 +66,28 @@ def _mark(cell: Cell, by_cell: dict[Cell, Result], reasons: dict[str, str]) -> s
 
 
 def _clients(results: list[Result]) -> str:
-    lines = [
-        "### Clients",
-        "",
-        _row("Client", "Built on", "Revisions spoken", "Steps it has no API for"),
-    ]
-    lines.append(_row("---", "---", "---", "---"))
-    clients = list(dict.fromkeys(result.cell.client for result in results))
-    for client in clients:
+    heads = ("Client", "Built on", "Revisions spoken", "Steps without an API", "Notes")
+    lines = ["### Clients", "", _row(*heads), _row(*("---" for _ in heads))]
+    for client in dict.fromkeys(result.cell.client for result in results):
         own = [result for result in results if result.cell.client == client]
         spoken = sorted({result.revision for result in own if result.revision})
-        lacking: dict[str, None] = {}
+        lacking: dict[str, list[str]] = {}
         for result in own:
             for step, why in result.lacking.items():
-                if why != "the server has no such thing":
-                    lacking[step if why == "no API" else f"{step} ({why})"] = None
-        lines.append(_row(client.title, client.library, ", ".join(spoken), "; ".join(lacking)))
-    return "\n".join(lines) if clients else ""
+                steps = lacking.setdefault(why, [])
+                if step not in steps:
+                    steps.append(step)
+        lacking.pop(SERVER_LACKS, None)
+        notes = [f"{why}: {', '.join(steps)}" for why, steps in lacking.items() if why != NO_API]
+        if client.reads_one_page:
+            notes.append("reads the first page of a list only")
+        if client.reconnects:
+            notes.append("connects for each request")
+        without = ", ".join(lacking.get(NO_API, ()))
+        lines.append(
+            _row(client.title, client.library, ", ".join(spoken), without, "; ".join(notes))
+        )
+    return "\n".join(lines)
 
 
 def _differences(results: list[Result]) -> str:

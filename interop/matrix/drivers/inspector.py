@@ -18,6 +18,8 @@ from typing import Any
 from .protocol import Lacks, Target, drive, parameters, result_of
 
 PROGRAM = sys.argv[1:3]
+# Linux allows 128 KiB for each argument of a command.
+MAX_ARGUMENT_BYTES = 120_000
 
 
 class _Verbs:
@@ -56,6 +58,8 @@ class _Verbs:
         return {each["name"]: parameters(each["inputSchema"]) for each in found["tools"]}
 
     async def call(self, name: str, arguments: dict[str, Any]) -> dict[str, Any]:
+        if len(json.dumps(arguments)) > MAX_ARGUMENT_BYTES:
+            raise Lacks("an argument of a command has up to 128 KiB")
         given = ("--tool-name", name, "--tool-args-json", json.dumps(arguments))
         return result_of(await self._run("tools/call", *given))
 

@@ -42,7 +42,8 @@ class _Verbs:
         return {"text": member(content, "text"), "blob": member(content, "blob")}
 
     async def prompts(self) -> list[str]:
-        return [each.name for each in await self._client.list_prompts()]
+        found: Any = await self._client.list_prompts()
+        return [each.name for each in member(found, "prompts")]
 
     async def prompt(self, name: str, arguments: dict[str, str]) -> list[str]:
         return [str(each.content) for each in await self._client.get_prompt(name, arguments)]
