@@ -54,8 +54,20 @@ def is_good(result: Result) -> bool:
 
 
 async def converse_all(chosen: list[Cell], folder: Path) -> list[Result]:
-    """Hold conversations, a few at a time; print each when it is over."""
-    turns = asyncio.Semaphore(AT_ONCE)
+    """Hold conversations, a few at a time; those that fail are held once more, one at a time."""
+    results = await _converse(chosen, folder / "first", AT_ONCE)
+    failed = [result.cell for result in results if not is_good(result)]
+    if failed:
+        print(f"\n{len(failed)} conversations again, one at a time:", flush=True)
+        again = {each.cell: each for each in await _converse(failed, folder / "again", 1)}
+        results = [again.get(result.cell, result) for result in results]
+    return results
+
+
+async def _converse(chosen: list[Cell], folder: Path, at_once: int) -> list[Result]:
+    """Hold conversations, and print each when it is over."""
+    folder.mkdir()
+    turns = asyncio.Semaphore(at_once)
 
     async def one(cell: Cell) -> Result:
         async with turns:
