@@ -41,7 +41,7 @@ unexport PYTHONDONTWRITEBYTECODE
 	prose census limits interop interop-full conformance docs fuzz soak mutants bench bench-quick clean
 
 help: ## List every target
-	@awk 'BEGIN {FS = ":.*## "} /^[a-z-]+:.*## / {printf "  %-12s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
+	@awk 'BEGIN {FS = ":.*## "} /^[a-z-]+:.*## / {printf "  %-14s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
 
 demo: $(READY) ## A server, the command line, both eras and the judge, in fifty lines
 	@$(BIN)/python examples/demo.py
