@@ -189,7 +189,7 @@ def _structured(menu: Menu, answer: Answer) -> None:
 def _image(menu: Menu, answer: Answer) -> None:
     if "kinds" not in answer.given():
         raise NotShown("its results have no images")
-    expect("image" in answer.value["kinds"], True, f"an image in {answer.value['kinds']}")
+    expect("image" in answer.value["kinds"], True, f"an image in {answer.value}")
 
 
 def _refused(answer: Answer, why: str = "") -> None:
