@@ -72,7 +72,7 @@ async def _converse(chosen: list[Cell], folder: Path, at_once: int) -> list[Resu
     async def one(cell: Cell) -> Result:
         async with turns:
             result = await converse(cell, folder)
-        mark = "pass" if is_good(result) else "FAIL"
+        mark = "FAIL" if not is_good(result) else "none" if CONNECT in result.differ else "pass"
         steps = len(result.passed) + len(result.failed) + len(result.differ)
         print(f"{mark}  {len(result.passed):>2} of {steps:>2}  {cell.name}", flush=True)
         for step, why in result.failed.items():
@@ -112,9 +112,10 @@ def main() -> int:
         print(f"\n{text(results, chosen)}")
     good = sum(map(is_good, results))
     steps = sum(len(result.passed) for result in results)
+    unconnected = sum(CONNECT in result.differ for result in results)
     print(
-        f"\nmatrix: {good} of {len(results)} conversations passed, {steps} steps, "
-        f"in {time.monotonic() - began:.0f} s"
+        f"\nmatrix: {good - unconnected} of {len(results)} conversations passed, {unconnected} do "
+        f"not connect as is known, {steps} steps, in {time.monotonic() - began:.0f} s"
     )
     if args.write and good == len(results):
         write(results)
