@@ -9,11 +9,16 @@ FUZZ_READY := $(FUZZ_VENV)/.ready
 BENCH_VENV := .venv-bench
 BENCH_READY := $(BENCH_VENV)/.ready
 # Rivals that cannot share an environment with mcp 2.
-MCP1_VENV := .venv-bench-mcp1
-FASTMCP_VENV := .venv-bench-fastmcp
-RIVALS_READY := $(MCP1_VENV)/.ready $(FASTMCP_VENV)/.ready
+BENCH_MCP1_VENV := .venv-bench-mcp1
+BENCH_FASTMCP_VENV := .venv-bench-fastmcp
+RIVALS_READY := $(BENCH_MCP1_VENV)/.ready $(BENCH_FASTMCP_VENV)/.ready
 INTEROP_VENV := .venv-interop
 INTEROP_READY := $(INTEROP_VENV)/.ready
+# Clients that are built on mcp 1 and on mcp 2: they cannot share an environment.
+MCP1_VENV := .venv-interop-mcp1
+MCP1_READY := $(MCP1_VENV)/.ready
+MCP2_VENV := .venv-interop-mcp2
+MCP2_READY := $(MCP2_VENV)/.ready
 CONFORMANCE_VENV := .venv-conformance
 CONFORMANCE_READY := $(CONFORMANCE_VENV)/.ready
 MUTANTS_VENV := .venv-mutants
@@ -37,10 +42,10 @@ unexport PYTHONDONTWRITEBYTECODE
 .DEFAULT_GOAL := help
 .PHONY: help demo demo-full dist test test-all check format lint types unit spec-check structs exports \
 	sync-client vectors requirements parity \
-	prose census limits interop conformance docs fuzz soak mutants bench bench-quick bench-gate bench-docs clean
+	prose census limits interop interop-full conformance docs fuzz soak mutants bench bench-quick bench-gate bench-docs clean
 
 help: ## List every target
-	@awk 'BEGIN {FS = ":.*## "} /^[a-z-]+:.*## / {printf "  %-12s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
+	@awk 'BEGIN {FS = ":.*## "} /^[a-z-]+:.*## / {printf "  %-14s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
 
 demo: $(READY) ## A server, the command line, both eras and the judge, in fifty lines
 	@$(BIN)/python examples/demo.py
@@ -116,6 +121,10 @@ limits: $(READY) ## Print the costs that are limited without a clock: calls, mod
 interop: $(INTEROP_READY) ## Talk to the official SDKs and FastMCP, over stdio and HTTP, both directions, both eras
 	@$(INTEROP_VENV)/bin/python -m interop.run
 	@$(INTEROP_VENV)/bin/python -m interop.oauth.run
+	@$(INTEROP_VENV)/bin/python -m interop.matrix.run --diagonal
+
+interop-full: $(INTEROP_READY) $(MCP1_READY) $(MCP2_READY) ## Every client and agent framework with every server, and the tables of docs/interop.md
+	@$(INTEROP_VENV)/bin/python -m interop.matrix.run --write
 
 conformance: $(CONFORMANCE_READY) ## Run the official conformance suites: examples/everything_server.py, and our client
 	@$(CONFORMANCE_VENV)/bin/python -m conformance.run
@@ -151,7 +160,7 @@ bench-docs: $(READY) ## Write docs/benchmarks.md and its charts: make bench-docs
 	@$(BIN)/python -m bench.report $(RESULT)
 
 clean: ## Remove what was made here
-	rm -rf $(VENV) $(FUZZ_VENV) $(BENCH_VENV) $(MCP1_VENV) $(FASTMCP_VENV) $(INTEROP_VENV) $(CONFORMANCE_VENV) $(MUTANTS_VENV) $(DOCS_VENV) .conformance .mypy_cache .pytest_cache .ruff_cache .hypothesis dist site
+	rm -rf $(VENV) $(FUZZ_VENV) $(BENCH_VENV) $(BENCH_MCP1_VENV) $(BENCH_FASTMCP_VENV) $(INTEROP_VENV) $(MCP1_VENV) $(MCP2_VENV) $(CONFORMANCE_VENV) $(MUTANTS_VENV) $(DOCS_VENV) .conformance .mypy_cache .pytest_cache .ruff_cache .hypothesis dist site
 	find . -name __pycache__ -type d -prune -exec rm -rf {} +
 
 $(READY): pyproject.toml requirements/dev.txt
@@ -170,16 +179,24 @@ $(BENCH_READY): pyproject.toml requirements/bench.txt
 	@$(PYTHON) tools/environment.py $(BENCH_VENV) requirements/bench.txt
 	@touch $@
 
-$(MCP1_VENV)/.ready: pyproject.toml requirements/bench-mcp1.txt
-	@$(PYTHON) tools/environment.py $(MCP1_VENV) requirements/bench-mcp1.txt
+$(BENCH_MCP1_VENV)/.ready: pyproject.toml requirements/bench-mcp1.txt
+	@$(PYTHON) tools/environment.py $(BENCH_MCP1_VENV) requirements/bench-mcp1.txt
 	@touch $@
 
-$(FASTMCP_VENV)/.ready: pyproject.toml requirements/interop.txt requirements/interop-fastmcp.txt
-	@$(PYTHON) tools/environment.py $(FASTMCP_VENV) requirements/interop.txt requirements/interop-fastmcp.txt
+$(BENCH_FASTMCP_VENV)/.ready: pyproject.toml requirements/interop.txt requirements/interop-fastmcp.txt
+	@$(PYTHON) tools/environment.py $(BENCH_FASTMCP_VENV) requirements/interop.txt requirements/interop-fastmcp.txt
 	@touch $@
 
 $(INTEROP_READY): pyproject.toml requirements/interop.txt requirements/interop-fastmcp.txt
 	@$(PYTHON) tools/environment.py $(INTEROP_VENV) requirements/interop.txt requirements/interop-fastmcp.txt
+	@touch $@
+
+$(MCP1_READY): pyproject.toml requirements/interop-mcp1.txt
+	@$(PYTHON) tools/environment.py $(MCP1_VENV) requirements/interop-mcp1.txt
+	@touch $@
+
+$(MCP2_READY): pyproject.toml requirements/interop-mcp2.txt
+	@$(PYTHON) tools/environment.py $(MCP2_VENV) requirements/interop-mcp2.txt
 	@touch $@
 
 $(CONFORMANCE_READY): pyproject.toml requirements/conformance.txt

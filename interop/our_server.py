@@ -1,6 +1,8 @@
 """The menu, as a user of Trunkline would write it.
 
-python -m interop.our_server [REVISION ...]
+python -m interop.our_server [REVISION ...] [whole]
+
+Lists have pages of two, or, with "whole", one page.
 """
 
 from __future__ import annotations
@@ -25,13 +27,14 @@ from trunkline.spec.revisions import REVISIONS
 
 from .menu import HELLO, INSTRUCTIONS, LINK, PAGE, PIXEL, SOUND, STYLES
 
+WHOLE = "whole"
 app = Server(
     "ours",
     version="1.0.0",
     title="The menu",
     instructions=INSTRUCTIONS,
-    revisions=sys.argv[1:] or REVISIONS,
-    page_size=2,
+    revisions=[each for each in sys.argv[1:] if each != WHOLE] or REVISIONS,
+    page_size=100 if WHOLE in sys.argv else 2,
     # So short that the checks need not wait long.
     tasks=TaskSettings(poll_interval=0.1),
 )

@@ -1,4 +1,4 @@
-// The short menu, as a user of the TypeScript SDK would write it: node server.mjs PORT [stateless]
+// The short menu, as a user of the TypeScript SDK would write it: node server.mjs PORT [stateless], or: node server.mjs stdio
 //
 // Requests of 2026-07-28 are served one by one, and older ones in sessions whose streams can be
 // resumed, or one by one as well. Handlers are written once: the SDK turns what they ask into requests where it must.
@@ -17,6 +17,7 @@ import {
     ResourceTemplate,
     WebStandardStreamableHTTPServerTransport
 } from '@modelcontextprotocol/server';
+import { serveStdio } from '@modelcontextprotocol/server/stdio';
 import * as z from 'zod';
 
 const HELLO = 'Grüße, 世界 \u{1f30d}';
@@ -225,4 +226,5 @@ const handler = toNodeHandler({
             ? inSession(request, options)
             : alone.fetch(request, options)
 });
-createServer(handler).listen(Number(process.argv[2]), '127.0.0.1');
+if (process.argv[2] === 'stdio') serveStdio(menu);
+else createServer(handler).listen(Number(process.argv[2]), '127.0.0.1');

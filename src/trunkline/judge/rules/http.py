@@ -191,7 +191,10 @@ def check_stream(seen: ObservedMessage, state: State, checker: Checker) -> None:
     exchange = state.exchange(seen.entry)
     if exchange is None or seen.sender != "server":
         return
-    if exchange.method == "GET" and not exchange.resumes:
+    http = seen.entry.http
+    # The body of an HTTP error is a reply to nothing, and not on a stream.
+    is_error = http is not None and http.status is not None and http.status >= 400
+    if exchange.method == "GET" and not exchange.resumes and not is_error:
         kept = seen.kind != "reply"
         checker.check("mcp.sse.get-no-replies", kept, "/id", seen.id)
     if seen.kind in ("reply", "request") and not exchange.resumes and seen.id is not None:

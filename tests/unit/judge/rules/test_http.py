@@ -370,6 +370,12 @@ def test_a_stream_of_a_get_brings_no_replies() -> None:
     passes_over(rule, *resumed, on(4, LISTED))
 
 
+def test_the_body_of_a_refused_get_is_not_on_a_stream() -> None:
+    error = {"jsonrpc": "2.0", "error": {"code": -32600, "message": "Mcp-Session-Id is missing"}}
+    body = TraceEntry(sender="server", message=error)
+    passes_over("mcp.sse.get-no-replies", *REQUEST, got(4), reply(4, body, status=400))
+
+
 def test_a_message_is_sent_on_one_stream() -> None:
     rule, also = "mcp.sse.one-stream", ("mcp.id.echoed",)
     both = [*REQUEST, stream(), post(4, ask(6, "tools/list")), stream(4)]

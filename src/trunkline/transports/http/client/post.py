@@ -338,9 +338,10 @@ class Post:
         if self.open_ids():
             self._lose_for("the server accepted it without an answer; its outcome is unknown")
             return
-        self._finish()
         if self._first.method == "notifications/initialized":
+            # The stream is opened before what waited is sent: what a request changes is told there.
             self._transport.session_began()
+        self._finish()
 
     def _refused(self) -> None:
         """React to an error status."""

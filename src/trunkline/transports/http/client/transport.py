@@ -10,6 +10,8 @@ The rules that live here, and only here:
                                   [MCP 2026-07-28, basic/transports/streamable-http]
 * The session id of `initialize` is sent with all that follows, and so is the negotiated version.
   404 means that the session has ended.         [MCP 2025-11-25, basic/transports]
+* What follows `notifications/initialized` waits for its response: on another connection it could
+  arrive first, and servers refuse requests before it.  [MCP 2025-11-25, basic/lifecycle]
 """
 
 from __future__ import annotations
@@ -112,6 +114,11 @@ class HttpTransport:
         self._session_id: bytes | None = None
         # Why the server does not know the session any more.
         self._lost_session: str | None = None
+        # Set from the answer to `initialize` until the response to `notifications/initialized`.
+        self._is_opening = False
+        self._initialized: Post | None = None
+        # Sent by the caller after `notifications/initialized`, before its response.
+        self._held: list[Post] = []
         query = f"?{address.query}" if address.query else ""
         self._path = f"{address.path}{query}".encode("ascii")
         self._head = b""
@@ -231,6 +238,12 @@ class HttpTransport:
             got = f"{first.method} of {version}"
             self.lose(post, LocalProtocolError("mcp.http.method", got=got, expected="ASCII"))
             return
+        if self._is_opening and version is None:
+            if first.method == "notifications/initialized":
+                self._initialized = post
+            elif self._initialized is not None:
+                self._held.append(post)
+                return
         post.start()
 
     def _refuse(self, frame: bytes) -> None:
@@ -275,6 +288,7 @@ class HttpTransport:
             self._session_id = session_id
             head += b"mcp-session-id: %b\r\n" % session_id
         self._session_head = head
+        self._is_opening = True
 
     def session_began(self) -> None:
         """Open the stream for what the server sends by itself."""
@@ -464,8 +478,19 @@ class HttpTransport:
         for id in post.ids:
             if self._by_id.get(id) is post:
                 del self._by_id[id]
+        if post is self._initialized:
+            # After the task that opens the stream, on which the server tells what requests change.
+            asyncio.get_running_loop().call_soon(self._release)
         if self._lost_session is not None:
             self._end_if_lost()
+
+    def _release(self) -> None:
+        """Send what waited for the response to `notifications/initialized`, whatever it was."""
+        self._is_opening, self._initialized = False, None
+        held, self._held = self._held, []
+        for post in held:
+            if not post.is_over and self.is_connected:
+                post.start()
 
     def _leave_answered(self) -> None:
         for post in list(self._posts):

@@ -190,12 +190,17 @@ def test_calls_that_find_the_same_session_lost_report_it_once_and_are_all_repeat
     async def script(client: Client) -> None:
         await asyncio.gather(*(succeeds(client) for _ in range(5)))
 
-    def call(asked: Asked) -> None:
+    async def call(asked: Asked) -> None:
         if asked.headers["mcp-session-id"] == "s1":
+            in_flight.append(asked)
+            # Each of them is refused, not only the first to arrive.
+            while len(in_flight) < 5:
+                await asyncio.sleep(0)
             asked.status(404)
         else:
             asked.text("done")
 
+    in_flight: list[Asked] = []
     stub = McpStub(SESSION)
     stub.on["tools/call"] = call
     assert play(stub, script) == [("session-lost", "the server has ended the session")]
@@ -213,6 +218,46 @@ def test_a_session_has_an_id_a_version_a_stream_and_an_end() -> None:
     assert "mcp-session-id" not in first.headers
     assert {each.headers["mcp-session-id"] for each in others} == {"s1"}
     assert {each.headers["mcp-protocol-version"] for each in others} == {SESSION}
+
+
+@pytest.mark.parametrize("status", [202, 500])
+def test_nothing_is_sent_before_the_response_to_initialized(status: int) -> None:
+    arrived: list[str] = []
+
+    async def initialized(asked: Asked) -> None:
+        # Time for requests on other connections to arrive.
+        for _ in range(200):
+            await asyncio.sleep(0)
+        arrived.append("notifications/initialized")
+        asked.status(status)
+
+    def call(asked: Asked) -> None:
+        arrived.append("tools/call")
+        asked.text("done")
+
+    stub = McpStub(SESSION)
+    stub.on.update([("notifications/initialized", initialized), ("tools/call", call)])
+    play(stub, succeeds)
+    assert arrived == ["notifications/initialized", "tools/call"]
+
+
+def test_a_request_cancelled_before_the_response_to_initialized_is_not_sent() -> None:
+    called = asyncio.Event()
+
+    async def initialized(asked: Asked) -> None:
+        await called.wait()
+        asked.status(202)
+
+    async def script(client: Client) -> None:
+        pending = client.submit_tool("echo")
+        assert pending.cancel()
+        called.set()
+        await succeeds(client)
+
+    stub = McpStub(SESSION)
+    stub.on["notifications/initialized"] = initialized
+    play(stub, script)
+    assert len(stub.asked("tools/call")) == 1
 
 
 @pytest.mark.parametrize("answers", [("DELETE", Asked.drop), ("DELETE", Asked.reset)])
