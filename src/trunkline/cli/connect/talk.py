@@ -73,7 +73,7 @@ def talk(options: argparse.Namespace, work: Work) -> int:
             # Imported here: most verbs succeed.
             from .errors import sentence, status
 
-            console.note(f"{options.prog}: {sentence(error, options)}")
+            console.error(options.prog, sentence(error, options))
             return status(error)
         except KeyboardInterrupt:
             if is_terminal(sys.stderr):
@@ -127,7 +127,8 @@ async def _talk(
     prompt = _prompt(options, console)
     client = _client(options, console, on_frame, prompt, process)
     try:
-        await client.connect()
+        with console.waiting("connecting"):
+            await client.connect()
     except ProtocolError as error:
         raise TransportError(f"cannot connect to the server: {error}") from None
     gc.enable()
@@ -246,7 +247,7 @@ def _trace(options: argparse.Namespace, console: Console) -> Iterator[FrameListe
     transport = _transport_name(options.target)
 
     def say(text: str) -> None:
-        console.note(f"{options.prog}: {text}")
+        console.error(options.prog, text)
 
     with recorded(options.trace, transport, say) as on_frame:
         yield on_frame

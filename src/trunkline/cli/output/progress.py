@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Final
 from ...errors import visible
 from ...redaction import conceal
 from ...spec.mcp.levels import LOG_LEVELS
-from .terminal import cells, cut, is_terminal, wants_colour
+from .terminal import cells, cut, is_terminal, paint, wants_colour
 
 if TYPE_CHECKING:
     from asyncio import TimerHandle
@@ -65,6 +65,10 @@ class Console:
         self.clear()
         shown = f"\033[2m{text}\033[0m" if is_dim and wants_colour(sys.stderr) else text
         self._write(f"{shown}\n")
+
+    def error(self, prog: str, text: str) -> None:
+        """Print an error after the name of the command, which is in red."""
+        self.note(f"{paint(f'{prog}:', 'bold red', sys.stderr)} {text}")
 
     def ask(self, text: str) -> None:
         """Print a prompt without a line break."""
