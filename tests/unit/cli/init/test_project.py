@@ -134,6 +134,18 @@ def test_the_workflow_runs_what_the_readme_says(made: tuple[Project, Path]) -> N
     assert theirs["requires-python"] == ours["requires-python"]
 
 
+def test_a_wheel_of_the_library_has_the_templates(tmp_path: Path) -> None:
+    python(ROOT, "hatchling", "build", "-t", "wheel", "-d", str(tmp_path))
+    (wheel,) = tmp_path.glob("*.whl")
+    # From the archive itself, before the source of this environment.
+    script = (
+        "import sys; sys.path.insert(0, sys.argv[1]); import trunkline.cli as cli; "
+        "assert cli.__file__.startswith(sys.argv[1]); sys.exit(cli.main(sys.argv[2:]))"
+    )
+    run(tmp_path, sys.executable, "-c", script, str(wheel), "init", "lamp")
+    assert (tmp_path / "lamp" / "lamp.py").read_text() == render(Project("lamp", "Lamp"))["lamp.py"]
+
+
 def test_an_error_leaves_nothing_behind(tmp_path: Path) -> None:
     contents = {"a/b/one.txt": "1", "two.txt": "2", "three\x00.txt": "3"}
     with pytest.raises((OSError, ValueError)):
