@@ -7,7 +7,8 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any, Final
 
 from ..command import UsageError
-from ..connect.target import add_target, take_words, talk, unknown_name, wants_json
+from ..connect.options import add_target, take_words, wants_json
+from ..connect.talk import talk
 from ..exit_codes import SUCCESS
 from ..output.reports import emit
 from .call import json_arguments
@@ -47,11 +48,11 @@ def run(options: argparse.Namespace) -> int:
         raise UsageError("the arguments of a prompt are strings")
 
     async def work(client: Client, console: Console) -> int:
-        parse_arguments = given
-        if parse_arguments is None:
-            parse_arguments = _arguments(words, await _prompt(client, name))
-        result = await client.get_prompt(name, parse_arguments, on_progress=console.progress)
-        console.clear()
+        arguments = given
+        with console.waiting(f"getting {name}"):
+            if arguments is None:
+                arguments = _arguments(words, await _prompt(client, name))
+            result = await client.get_prompt(name, arguments, on_progress=console.progress)
         return _shown(result, options, name)
 
     return talk(options, work)
@@ -62,6 +63,9 @@ async def _prompt(client: Client, name: str) -> Prompt:
     for each in prompts:
         if each.name == name:
             return each
+    # Imported here: most names exist.
+    from ..connect.errors import unknown_name
+
     raise unknown_name(name, (each.name for each in prompts), "prompt")
 
 
@@ -84,14 +88,14 @@ def _arguments(words: Sequence[str], prompt: Prompt) -> dict[str, Any]:
 
 
 def _shown(result: GetPromptResult, options: argparse.Namespace, name: str) -> int:
-    from ..output.content import SaveFolder, blocks_shown, json_text, plain
+    from ..output.content import SaveFolder, blocks_shown, document_shown, plain
     from ..output.terminal import bold, dim
 
     if wants_json(options):
         document: dict[str, Any] = {"messages": result.messages}
         if isinstance(result.description, str):
             document = {"description": result.description, **document}
-        emit(json_text(document))
+        emit(document_shown(document))
         return SUCCESS
     folder = SaveFolder(options.save, name)
     parts = [dim(plain(result.description))] if isinstance(result.description, str) else []
