@@ -31,6 +31,7 @@ _GROUPS = {
         "auth": "show the logins that are kept",
     },
     "write a server": {
+        "init": "create a server project, with tests",
         "serve": "run a server from a file, on stdio, over HTTP or on a socket",
         "proxy": "join a client and a server; record and check their messages",
         "diff": "compare two servers: what changed, and whether it breaks clients",
@@ -46,9 +47,11 @@ VERBS = {name: summary for group in _GROUPS.values() for name, summary in group.
 # Verbs of similar commands, and what they are called here.
 _ELSEWHERE = {
     "check": "validate",
+    "create": "init",
     "dev": "serve --reload",
     "inspect": "list",
     "lint": "validate",
+    "new": "init",
     "run": "serve",
     "start": "serve",
     "tools": "list tools",
