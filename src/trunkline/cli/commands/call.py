@@ -63,8 +63,10 @@ def run(options: argparse.Namespace) -> int:
     given = json_arguments(options, words)
 
     async def work(client: Client, console: Console) -> int:
-        result = await _called(client, name, words, given, console)
+        result = await _called(client, name, words, given, console, options.prog)
         console.clear()
+        if result.is_error:
+            console.failure = result.text
         return _shown(result, options, name)
 
     return talk(options, work)
@@ -113,15 +115,18 @@ async def _called(
     words: Sequence[str],
     given: dict[str, Any] | None,
     console: Console,
+    prog: str,
 ) -> ToolResult[Any]:
     if given is None:
         tools = await client.list_tools()
         tool = next((each for each in tools if each.name == name), None)
         if tool is None:
             raise _unknown(name, tools)
-        from ..connect.tool_arguments import parse_arguments
+        from ..connect.tool_arguments import parse_arguments, unknown_arguments
 
         given = parse_arguments(words, tool.input_schema, f"the tool {name!r}")
+        for sentence in unknown_arguments(given, tool.input_schema):
+            console.note(f"{prog}: {sentence}")
         return await client.call_tool(name, given, on_progress=console.progress)
     try:
         return await client.call_tool(name, given, on_progress=console.progress)
@@ -152,8 +157,6 @@ def _shown(result: ToolResult[Any], options: argparse.Namespace, name: str) -> i
     text = "\n".join(result_shown(result, folder))
     if result.is_error:
         tell(text or f"{options.prog}: the tool failed without an error message")
-        if options.command and not options.verbose and "(reference " in text:
-            tell(f"{options.prog}: -v shows what the server writes to stderr, such as its log")
         return PROBLEMS_FOUND
     if text:
         emit(text)

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import os
 import sys
+from collections import deque
 from time import monotonic
 from typing import TYPE_CHECKING, Final
 
@@ -25,6 +26,9 @@ __all__ = ["Console", "is_interactive"]
 _REDRAW_INTERVAL_S: Final = 0.05
 _BAR_COLUMNS: Final = 24
 _SPINNER: Final = "|/-\\"
+# The end of a server's standard error that is kept for a failure: lines, and characters of each.
+_MAX_SERVER_LINES: Final = 200
+_MAX_LINE_LENGTH: Final = 2000
 
 
 def is_interactive() -> bool:
@@ -44,6 +48,11 @@ class Console:
         self._next_draw = 0.0
         self._turns = 0
         self._is_paused = False
+        # What a server wrote that was started: to standard error, and to standard output without
+        # being a message. And the text of the tool result if it reports a failure.
+        self.server_lines: deque[str] = deque(maxlen=_MAX_SERVER_LINES)
+        self.printed: list[bytes] = []
+        self.failure: str | None = None
 
     def note(self, text: str, *, is_dim: bool = False) -> None:
         """Print a text on lines of its own."""
@@ -85,8 +94,10 @@ class Console:
         self.note(visible(f"{message.level}{logger}: {text}"), is_dim=True)
 
     def server_line(self, line: str) -> None:
-        """Print a line of the server's standard error."""
-        self.note(visible(line), is_dim=True)
+        """Keep a line of the server's standard error, and print it with `--verbose`."""
+        self.server_lines.append(line[:_MAX_LINE_LENGTH])
+        if self.is_verbose:
+            self.note(visible(line), is_dim=True)
 
     # -- drawing -------------------------------------------------------------------------------
 

@@ -6,7 +6,8 @@ lines on standard error the last ten are shown.
 The rules that live here, and only here:
 
 * Only frames of the installed library are folded. A frame of the author is never hidden, unless
-  a traceback is longer than 40 lines without them.
+  a traceback is longer than 40 lines without them. An exception of the library that was raised
+  in no frame of the author is its text alone: it names the place itself.
 * Of several tracebacks the one is shown that was logged under the reference in the result, else
   the last.
 * Credentials are concealed and control characters escaped. A line is cut after 400 characters.
@@ -61,8 +62,9 @@ def has_traceback(lines: Sequence[str]) -> bool:
 
 def stderr_shown(lines: Sequence[str], reference: str | None = None) -> str:
     """Return the last lines of a server's standard error with a heading; "" if there are none."""
-    blocks = [_folded(block) for block in _blocks(lines)]
-    at = _chosen(blocks, reference)
+    whole = list(_blocks(lines))
+    at = _chosen(whole, reference)
+    blocks = [_folded(block) for block in whole]
     shown: list[str] = []
     left = _MAX_LINES
     is_cut = False
@@ -144,6 +146,9 @@ def _folded(block: _Block) -> _Block:
             shown.append(f"  … {count} frame{'s' if count > 1 else ''} of trunkline")
             count = 0
         shown.append(line)
+    if len(shown) == 3 and shown[1].startswith("  … ") and shown[2].startswith("trunkline."):
+        kind, sign, text = shown[2].partition(": ")
+        return [f"{kind.rpartition('.')[2]}{sign}{text}"]
     return shown
 
 
