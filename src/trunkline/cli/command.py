@@ -129,6 +129,20 @@ class _Formatter(argparse.HelpFormatter):
     def __init__(self, prog: str) -> None:
         super().__init__(prog, width=width())
 
+    def add_argument(self, action: argparse.Action) -> None:
+        super().add_argument(action)
+        if isinstance(action, argparse._SubParsersAction):
+            # argparse does not count the indent of its words.
+            self._action_max_length += self._indent_increment
+
+    def _split_lines(self, text: str, width: int) -> list[str]:
+        # Imported here: only help needs it. argparse breaks words at hyphens.
+        import textwrap
+
+        return textwrap.wrap(
+            " ".join(text.split()), width, break_long_words=False, break_on_hyphens=False
+        )
+
     def _format_usage(self, *args: Any) -> str:
         # argparse wraps only what it composes itself.
         text = super()._format_usage(*args)
@@ -205,12 +219,22 @@ def parser_of(name: str) -> argparse.ArgumentParser:
     verb.configure(parser)
     title = "examples" if "\n" in verb.EXAMPLES.strip() else "example"
     examples = "\n".join(f"  {line}" for line in verb.EXAMPLES.strip().splitlines())
-    for action in parser._actions:
-        if isinstance(action, argparse._SubParsersAction):
-            for each in action.choices.values():
-                each.formatter_class = _Formatter
+    _unify(parser)
     parser.epilog = "\n\n".join(filter(None, [parser.epilog, f"{title}:\n{examples}"]))
     return parser
+
+
+def _unify(parser: argparse.ArgumentParser) -> None:
+    """Give the parser and those of its words the same format and titles."""
+    parser.formatter_class = _Formatter
+    # argparse has no public name for either.
+    parser._positionals.title = "arguments"
+    for action in parser._actions:
+        if isinstance(action, argparse._HelpAction):
+            action.help = "show this help"
+        if isinstance(action, argparse._SubParsersAction):
+            for each in action.choices.values():
+                _unify(each)
 
 
 def split(verb: Verb, words: Sequence[str]) -> tuple[Sequence[str], list[str] | None]:

@@ -34,7 +34,7 @@ trunkline call find text=tea -- trunkline serve notes.py
 trunkline call tcp://localhost:9000 forecast city=Oslo days=3
 """
 _EPILOG: Final = """\
-arguments:
+arguments of the tool:
   key=text      converted by the tool's schema: a number if it asks for one
   key:=JSON     JSON, whatever the schema says
   key=@FILE     the text of a file; key=@@text for a text that begins with @
