@@ -32,6 +32,7 @@ _GROUPS = {
         "auth": "show the logins that are kept",
     },
     "write a server": {
+        "init": "create a server project, with tests",
         "serve": "run a server from a file, on stdio, over HTTP or on a socket",
         "proxy": "join a client and a server; record and check their messages",
         "diff": "compare two servers: what changed, and whether it breaks clients",
@@ -50,6 +51,7 @@ _ELSEWHERE = {
     "check": "validate",
     "complete": "completion",
     "completions": "completion",
+    "create": "init",
     "curl": "call",
     "describe": "list",
     "dev": "serve --reload",
@@ -61,6 +63,7 @@ _ELSEWHERE = {
     "invoke": "call",
     "lint": "validate",
     "ls": "list",
+    "new": "init",
     "prompts": "list prompts",
     "record": "proxy --record FILE",
     "resources": "list resources",

@@ -10,7 +10,7 @@ from typing import Any, Final, NoReturn, Protocol, cast
 
 from . import VERBS
 from .exit_codes import INTERRUPTED, SUCCESS, UNREADABLE_INPUT, USAGE_ERROR
-from .output.terminal import tell, width, writing
+from .output.terminal import tell_error, width, writing
 
 __all__ = [
     "UnreadableInput",
@@ -250,16 +250,16 @@ def run(name: str, words: Sequence[str]) -> int:
     try:
         return _run(name, words)
     except (UsageError, LookupError) as error:
-        tell(f"trunkline {name}: {error.args[0] if error.args else error}")
+        tell_error(f"trunkline {name}", str(error.args[0] if error.args else error))
         return USAGE_ERROR
     except UnreadableInput as error:
-        tell(f"trunkline {name}: {error}")
+        tell_error(f"trunkline {name}", str(error))
         return UNREADABLE_INPUT
     except BrokenPipeError:
         return SUCCESS  # the reader has closed the pipe, as `head` does
     except OSError as error:
         what = "" if error.filename is None else f"{error.filename}: "
-        tell(f"trunkline {name}: {what}{error.strerror or error}")
+        tell_error(f"trunkline {name}", f"{what}{error.strerror or error}")
         return USAGE_ERROR
     except KeyboardInterrupt as end:
         # SIGTERM and SIGHUP have statuses of their own.

@@ -36,6 +36,7 @@ OPTIONS: dict[str, set[str]] = {
     | {"--tls-ca"},
     "logout": _HELP | {"--local", "--tls-ca"},
     "auth": _HELP,
+    "init": _HELP | {"--name", "--title", "--keep", "--yes"},
     "serve": _HELP
     | {"--stdio", "--http", "--tcp", "--unix", "--auth", "--log", "--log-json"}
     | {"--reload", "--reload-dir", "--path", "--sse", "--ws", "--allowed-host"}

@@ -17,7 +17,7 @@ from ..connect.options import add_target, take_words, wants_json
 from ..connect.talk import talk
 from ..exit_codes import PROBLEMS_FOUND, SUCCESS
 from ..output.reports import emit
-from ..output.terminal import tell
+from ..output.terminal import paint, tell, tell_error
 
 if TYPE_CHECKING:
     from ...client.client import Client
@@ -63,8 +63,8 @@ def run(options: argparse.Namespace) -> int:
     given = json_arguments(options, words)
 
     async def work(client: Client, console: Console) -> int:
-        result = await _called(client, name, words, given, console, options.prog)
-        console.clear()
+        with console.waiting(f"calling {name}"):
+            result = await _called(client, name, words, given, console, options.prog)
         if result.is_error:
             console.failure = result.text
         return _shown(result, options, name)
@@ -148,19 +148,29 @@ def _unknown(name: str, tools: Sequence[Tool]) -> UsageError:
 
 
 def _shown(result: ToolResult[Any], options: argparse.Namespace, name: str) -> int:
-    from ..output.content import SaveFolder, json_text, result_shown
+    from ..output.content import SaveFolder, document_shown, result_shown
 
     if wants_json(options):
-        emit(json_text(_document(result)))
+        emit(document_shown(_document(result)))
         return PROBLEMS_FOUND if result.is_error else SUCCESS
     folder = SaveFolder(options.save, name)
-    text = "\n".join(result_shown(result, folder))
+    stream = sys.stderr if result.is_error else sys.stdout
+    text = "\n".join(result_shown(result, folder, stream))
     if result.is_error:
-        tell(text or f"{options.prog}: the tool failed without an error message")
+        _tell_failure(text, options.prog)
         return PROBLEMS_FOUND
     if text:
         emit(text)
     return folder.status(options.prog)
+
+
+def _tell_failure(text: str, prog: str) -> None:
+    """Print the text of a failed tool, its first line in red."""
+    if not text:
+        tell_error(prog, "the tool failed without an error message")
+        return
+    first, line_break, rest = text.partition("\n")
+    tell(f"{paint(first, 'red', sys.stderr)}{line_break}{rest}")
 
 
 def _document(result: ToolResult[Any]) -> dict[str, Any]:

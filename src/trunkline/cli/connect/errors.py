@@ -50,7 +50,7 @@ def explain(error: TrunklineError, options: argparse.Namespace, console: Console
         text = f"{text}; {printed}"
     elif isinstance(error, TransportError) and error.exit_status == 0:
         text = f"{text}; is it an MCP server on stdio?"
-    console.note(f"{options.prog}: {text}")
+    console.error(options.prog, text)
     is_unexpected = is_silent or getattr(error, "kind", None) == "INTERNAL_ERROR"
     if not console.is_verbose and (is_unexpected or has_traceback(lines)):
         _note(stderr_shown(lines), console)

@@ -134,7 +134,8 @@ async def _talk(
     prompt = _prompt(options, console)
     client = _client(options, console, on_frame, prompt, process)
     try:
-        await client.connect()
+        with console.waiting("connecting"):
+            await client.connect()
     except ProtocolError as error:
         raise TransportError(f"cannot connect to the server: {error}") from None
     gc.enable()
@@ -281,7 +282,7 @@ def _trace(options: argparse.Namespace, console: Console) -> Iterator[FrameListe
     transport = _transport_name(options.target)
 
     def say(text: str) -> None:
-        console.note(f"{options.prog}: {text}")
+        console.error(options.prog, text)
 
     with recorded(options.trace, transport, say) as on_frame:
         yield on_frame
