@@ -35,6 +35,11 @@ _GROUPS = {
         "proxy": "join a client and a server; record and check their messages",
         "diff": "compare two servers: what changed, and whether it breaks clients",
     },
+    "connect hosts: Claude, Cursor, VS Code, …": {
+        "install": "add a server to the configuration of a host",
+        "uninstall": "remove a server from the configuration of a host",
+        "hosts": "show which hosts are here, their servers, and which fail to start",
+    },
     "look up and check the protocol": {
         "spec": "look up what the protocol says, in any revision",
         "validate": "check a message, a list of messages or a recording",
