@@ -333,4 +333,6 @@ def _cut(text: str, start: int, end: int) -> str:
     for blank in ("\r\n", "\n"):
         if head.endswith(f"\n{blank}") and (not rest or rest.startswith(("\n", "\r\n"))):
             return head[: -len(blank)] + rest
+        if not head.strip("\ufeff") and rest.startswith(blank):
+            return head + rest[len(blank) :]
     return head + rest
