@@ -17,7 +17,7 @@ from ...errors import visible
 from ...redaction import redact, show
 from ..command import UnreadableInput, UsageError
 from ..connect.options import ADDRESSES
-from ..output.terminal import columns, tell, writing
+from ..output.terminal import tell, writing
 
 if TYPE_CHECKING:
     from ...hosts.entries import ServerEntry
@@ -143,7 +143,10 @@ def _print_entry(entry: ServerEntry, place: EntryPlace, *, is_new: bool) -> None
         ("url", str(redact(entry.url))),
         ("env", ", ".join(entry.env)),
     ]
-    print(columns([(name, visible(value, kept="")) for name, value in facts]))
+    # Whole, however long: this is what the host will run.
+    for name, value in facts:
+        if value:
+            print(f"{name + ':':10}{visible(value, kept='')}")
     print()
 
 

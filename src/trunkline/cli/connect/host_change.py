@@ -167,7 +167,7 @@ def _print_diff(place: EntryPlace, before: str, after: str) -> None:
     old, new = masked_texts(before, after, place.host)
     path = visible(place.path)
     lines = unified_diff(
-        old.split("\n"), new.split("\n"), path if before else os.devnull, path, lineterm=""
+        _lines(old), _lines(new), path if before else os.devnull, path, lineterm=""
     )
     for line in lines:
         shown = visible(line.removesuffix("\r"))
@@ -179,6 +179,10 @@ def _print_diff(place: EntryPlace, before: str, after: str) -> None:
             print(paint(shown, "cyan"))
         else:
             print(shown)
+
+
+def _lines(text: str) -> list[str]:
+    return text.removesuffix("\n").split("\n") if text else []
 
 
 def _ask(question: str) -> bool:
