@@ -247,7 +247,7 @@ async def _set_log_level(client: Client, options: argparse.Namespace) -> None:
         default = "warning" if options.runs_handlers else None
         await client.set_logging_level(level or default)  # type: ignore[arg-type]  # one of LEVELS
     elif level is not None and client.server_capabilities.logging is not None:
-        await client.set_logging_level(level)  # type: ignore[arg-type]  # as above
+        await client.set_logging_level(level)
 
 
 @contextmanager
