@@ -40,6 +40,7 @@ OURS: Final = {
     "cli.commands.spec._SpecAnswer": "rows of specifications",
     "cli.loader.AppTarget": "the command line",
     "cli.reload.file_watch._FileStamp": "numbers of a file",
+    "client.connect.resolve.Wording": "constants of this library",
     "client.connect.targets.ConnectTarget": "an address, whose repr is redacted",
     "client.extensions.ClientExtension": "declared by the author; checks its id",
     "client.extensions.DeclaredExtensions": "declared by the author",
