@@ -49,6 +49,8 @@ class ConnectTarget(NamedTuple):
 
     address: Address
     is_reusable: bool = True
+    # Of the server in a configuration that has one.
+    name: str = ""
 
 
 class _SingleUseAddress:
@@ -147,7 +149,8 @@ def _only_server(given: Any) -> ConnectTarget:
             f"the configuration has {len(servers)} servers, and only Client(...) and "
             f"SyncClient(...) themselves talk to several"
         )
-    return server_target(next(iter(servers.values())))
+    ((name, found),) = servers.items()
+    return server_target(found)._replace(name=name)
 
 
 def server_target(found: Any) -> ConnectTarget:

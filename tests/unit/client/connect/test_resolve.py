@@ -187,13 +187,11 @@ def test_a_file_of_another_language_has_a_command(here: Path) -> None:
         (here / name).touch()
     (here / "run").chmod(0o755)
     read = "was read as a file, and only Python files (.py) are served"
-    assert said("server.js") == (
-        f"'server.js' {read}; put its command after --: -- node server.js"
-    )
+    assert said("server.js") == (f"'server.js' {read}; put its command after --: -- node server.js")
     with pytest.raises(ValueError) as caught:
         Client("server.js")
     assert str(caught.value) == (
-        f"'server.js' {read}; pass its command as a list: [\"node\", \"server.js\"]"
+        f'\'server.js\' {read}; pass its command as a list: ["node", "server.js"]'
     )
     assert said("notes.txt") == f"'notes.txt' {read}; put a command after --"
     assert said("run") == f"'run' {read}; put its command after --: -- ./run"
