@@ -100,7 +100,8 @@ SISTERS: dict[str, dict[str, set[str]]] = {
         "connect": {"output"},
         "proxy": {"output"},
         "reload": {"output"},
-        "commands": {"output", "connect", "proxy", "reload"},
+        "init": set(),
+        "commands": {"output", "connect", "proxy", "reload", "init"},
     },
     "transports": {
         "io": set(),

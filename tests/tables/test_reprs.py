@@ -38,6 +38,7 @@ OURS: Final = {
     "cli.commands.completion._CompletionContext": "the command line",
     "cli.commands.proxy._Ends": "the command line",
     "cli.commands.spec._SpecAnswer": "rows of specifications",
+    "cli.init.project.Project": "the command line",
     "cli.loader.AppTarget": "the command line",
     "cli.reload.file_watch._FileStamp": "numbers of a file",
     "client.connect.resolve.Wording": "constants of this library",

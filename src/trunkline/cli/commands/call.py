@@ -17,7 +17,7 @@ from ..connect.options import add_target, take_words, wants_json
 from ..connect.talk import talk
 from ..exit_codes import PROBLEMS_FOUND, SUCCESS
 from ..output.reports import emit
-from ..output.terminal import tell
+from ..output.terminal import paint, tell, tell_error
 
 if TYPE_CHECKING:
     from ...client.client import Client
@@ -34,7 +34,7 @@ trunkline call find text=tea -- trunkline serve notes.py
 trunkline call tcp://localhost:9000 forecast city=Oslo days=3
 """
 _EPILOG: Final = """\
-arguments:
+arguments of the tool:
   key=text      converted by the tool's schema: a number if it asks for one
   key:=JSON     JSON, whatever the schema says
   key=@FILE     the text of a file; key=@@text for a text that begins with @
@@ -63,8 +63,10 @@ def run(options: argparse.Namespace) -> int:
     given = json_arguments(options, words)
 
     async def work(client: Client, console: Console) -> int:
-        result = await _called(client, name, words, given, console)
-        console.clear()
+        with console.waiting(f"calling {name}"):
+            result = await _called(client, name, words, given, console, options.prog)
+        if result.is_error:
+            console.failure = result.text
         return _shown(result, options, name)
 
     return talk(options, work)
@@ -113,15 +115,18 @@ async def _called(
     words: Sequence[str],
     given: dict[str, Any] | None,
     console: Console,
+    prog: str,
 ) -> ToolResult[Any]:
     if given is None:
         tools = await client.list_tools()
         tool = next((each for each in tools if each.name == name), None)
         if tool is None:
             raise _unknown(name, tools)
-        from ..connect.tool_arguments import parse_arguments
+        from ..connect.tool_arguments import parse_arguments, unknown_arguments
 
         given = parse_arguments(words, tool.input_schema, f"the tool {name!r}")
+        for sentence in unknown_arguments(given, tool.input_schema):
+            console.note(f"{prog}: {sentence}")
         return await client.call_tool(name, given, on_progress=console.progress)
     try:
         return await client.call_tool(name, given, on_progress=console.progress)
@@ -143,21 +148,29 @@ def _unknown(name: str, tools: Sequence[Tool]) -> UsageError:
 
 
 def _shown(result: ToolResult[Any], options: argparse.Namespace, name: str) -> int:
-    from ..output.content import SaveFolder, json_text, result_shown
+    from ..output.content import SaveFolder, document_shown, result_shown
 
     if wants_json(options):
-        emit(json_text(_document(result)))
+        emit(document_shown(_document(result)))
         return PROBLEMS_FOUND if result.is_error else SUCCESS
     folder = SaveFolder(options.save, name)
-    text = "\n".join(result_shown(result, folder))
+    stream = sys.stderr if result.is_error else sys.stdout
+    text = "\n".join(result_shown(result, folder, stream))
     if result.is_error:
-        tell(text or f"{options.prog}: the tool failed without an error message")
-        if options.command and not options.verbose and "(reference " in text:
-            tell(f"{options.prog}: -v shows what the server writes to stderr, such as its log")
+        _tell_failure(text, options.prog)
         return PROBLEMS_FOUND
     if text:
         emit(text)
     return folder.status(options.prog)
+
+
+def _tell_failure(text: str, prog: str) -> None:
+    """Print the text of a failed tool, its first line in red."""
+    if not text:
+        tell_error(prog, "the tool failed without an error message")
+        return
+    first, line_break, rest = text.partition("\n")
+    tell(f"{paint(first, 'red', sys.stderr)}{line_break}{rest}")
 
 
 def _document(result: ToolResult[Any]) -> dict[str, Any]:

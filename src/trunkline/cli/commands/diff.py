@@ -50,13 +50,14 @@ def configure(parser: argparse.ArgumentParser) -> None:
     """Declare the arguments."""
     add_target(
         parser,
+        takes_answers=False,
         target=(
             "OLD NEW",
             "each is a file (of `trunkline list -o json`, a tools/list result, or a recording), - "
             "for standard input, or a server as in the other verbs (server.py, an address, "
             "claude:NAME); NEW is left out with a command after --",
         ),
-        has_config=False,
+        takes_config=False,
     )
     parser.usage = (
         f"{parser.prog} OLD NEW [options]\n       {parser.prog} OLD [options] -- COMMAND ..."
@@ -169,8 +170,9 @@ def _live(address: str | None, options: argparse.Namespace) -> dict[str, Any]:
 
     found: list[dict[str, Any]] = []
 
-    async def ask(client: Any, _console: Any) -> int:
-        found.append(await listing_of(client))
+    async def ask(client: Any, console: Any) -> int:
+        with console.waiting("listing"):
+            found.append(await listing_of(client))
         return SUCCESS
 
     one = argparse.Namespace(**vars(options))
@@ -234,7 +236,7 @@ def _text(found: Comparison, breaks: bool) -> str:
 
 
 def _json(found: Comparison, names: list[str], breaks: bool) -> str:
-    from ..output.content import json_text
+    from ..output.content import document_shown
 
     document = {
         "format": FORMAT,
@@ -260,7 +262,7 @@ def _json(found: Comparison, names: list[str], breaks: bool) -> str:
         ],
         "notes": list(found.notes),
     }
-    return json_text(document)
+    return document_shown(document)
 
 
 def _markdown(found: Comparison, names: list[str], breaks: bool) -> str:

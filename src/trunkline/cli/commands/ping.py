@@ -26,13 +26,14 @@ TAKES_COMMAND: Final = True
 FORMAT: Final = "trunkline.ping/1"
 EXAMPLES: Final = """\
 trunkline ping tcp://localhost:9000
-trunkline ping -c 10 --interval 0.2 -- trunkline serve notes.py
+trunkline ping https://mcp.example.org/mcp --timeout 5
+trunkline ping -c 10 --interval 0.2 -- python server.py
 """
 
 
 def configure(parser: argparse.ArgumentParser) -> None:
     """Declare the arguments."""
-    add_target(parser)
+    add_target(parser, takes_roots=False, takes_answers=False)
     parser.add_argument(
         "-c", "--count", type=_count, default=1, metavar="N", help="number of requests; default: 1"
     )
@@ -76,15 +77,15 @@ def run(options: argparse.Namespace) -> int:
             emit(f"{_server(client)} answers {method} in MCP {client.revision}")
         times: list[float | None] = []
         try:
-            await _measure(client, options, times)
+            await _measure(client, console, options, times)
         except asyncio.CancelledError:  # Ctrl-C
             if times and not wants_json(options):
                 emit(_summary(times))
             raise
         if wants_json(options):
-            from ..output.content import json_text
+            from ..output.content import document_shown
 
-            emit(json_text(_document(client, method, times)))
+            emit(document_shown(_document(client, method, times)))
         elif options.count > 1:
             emit(_summary(times))
         return SUCCESS if any(each is not None for each in times) else UNREACHABLE
@@ -92,7 +93,9 @@ def run(options: argparse.Namespace) -> int:
     return talk(options, work)
 
 
-async def _measure(client: Client, options: argparse.Namespace, times: list[float | None]) -> None:
+async def _measure(
+    client: Client, console: Console, options: argparse.Namespace, times: list[float | None]
+) -> None:
     """Append the milliseconds that each answer took, or None after a timeout."""
     import asyncio
 
@@ -100,7 +103,8 @@ async def _measure(client: Client, options: argparse.Namespace, times: list[floa
         if times:
             await asyncio.sleep(options.interval)
         try:
-            times.append(1000 * await _round_trip_s(client))
+            with console.waiting(f"waiting for answer {number}"):
+                times.append(1000 * await _round_trip_s(client))
             said = f"answer {number}: {times[-1]:.2f} ms"
         except RequestTimeout:
             times.append(None)

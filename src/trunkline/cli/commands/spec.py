@@ -11,7 +11,6 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from enum import Enum
 from itertools import groupby
-from textwrap import fill, indent
 from typing import Any, Final, NamedTuple
 
 from ... import spec
@@ -24,7 +23,7 @@ from ...spec.types import TypeView, need, parse
 from ..command import UsageError
 from ..exit_codes import SUCCESS
 from ..output.reports import address, emit
-from ..output.terminal import bold, columns, dim, table, width
+from ..output.terminal import bold, columns, dim, highlighted_document, table, width, wrap
 
 __all__ = ["EXAMPLES", "FORMAT", "configure", "run"]
 
@@ -53,7 +52,7 @@ def _document(options: argparse.Namespace, facts: Mapping[str, Any]) -> str:
 
     revision = {"revision": options.revision} if "revision" in options else {}
     document = {"format": FORMAT, "about": options.about, **revision, **_plain(facts)}
-    return json.dumps(document, ensure_ascii=False, indent=2)
+    return highlighted_document(json.dumps(document, ensure_ascii=False, indent=2))
 
 
 def _plain(value: Any) -> Any:
@@ -78,7 +77,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
     _word(words, "methods", _methods, "every method and notification")
     _word(
         words, "method", _method, "one method, with the types of its params and result"
-    ).add_argument("name")
+    ).add_argument("name", help="such as tools/call")
     _profile(_word(words, "errors", _errors, "the error codes of a profile"), "mcp")
     one = _word(words, "error", _error, "what an error number or symbol means, by profile")
     one.add_argument("code", help="a number such as -32602, or a symbol such as INVALID_PARAMS")
@@ -86,7 +85,9 @@ def configure(parser: argparse.ArgumentParser) -> None:
     _word(words, "transports", _transports, "every transport")
     _word(words, "capabilities", _capabilities, "the capabilities of clients and servers")
     _word(words, "types", _types, "every type")
-    _word(words, "type", _type, "one type, with its fields").add_argument("name")
+    _word(words, "type", _type, "one type, with its fields").add_argument(
+        "name", help="such as CallToolResult"
+    )
     _word(words, "headers", _headers, "the HTTP headers")
     _word(words, "statuses", _statuses, "the HTTP statuses of answers")
     _word(words, "meta", _meta, "the keys of _meta")
@@ -116,7 +117,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
     )
     both.add_argument("after", choices=REVISIONS, metavar="AFTER", help="another revision")
     schema = _word(words, "schema", _schema, "the JSON Schema of a type, or of all of them")
-    schema.add_argument("name", nargs="?", metavar="TYPE")
+    schema.add_argument("name", nargs="?", metavar="TYPE", help="default: all types")
 
 
 def _word(
@@ -128,7 +129,7 @@ def _word(
     revision: bool = True,
 ) -> argparse.ArgumentParser:
     parser: argparse.ArgumentParser = words.add_parser(
-        name, help=help, description=f"{help.capitalize()}."
+        name, help=help, description=f"{help[0].upper()}{help[1:]}."
     )
     parser.set_defaults(answer=answer)
     parser.add_argument("--json", action="store_true", help="print one JSON document")
@@ -233,7 +234,7 @@ def _shapes(use: str, expression: str | None, revision: str) -> Iterator[tuple[s
 
 def _shape(use: str, view: TypeView) -> str:
     heading = f"{bold(f'{use}: {view.name}')}  {dim('* required')}"
-    return f"{heading}\n{indent(_field_table(view), '  ')}"
+    return f"{heading}\n{_field_table(view, indent=2)}"
 
 
 def _source(anchor: str) -> list[tuple[str, str]]:
@@ -241,7 +242,7 @@ def _source(anchor: str) -> list[tuple[str, str]]:
 
 
 def _prose(text: str) -> str:
-    return fill(text, width()) if text else ""
+    return "\n".join(wrap(text, width()))
 
 
 # Types
@@ -280,15 +281,17 @@ def _limits(limits: Iterable[tuple[str, object]]) -> list[tuple[str, str]]:
     return [(name, str(value)) for name, value in limits]
 
 
-def _field_table(view: TypeView) -> str:
+def _field_table(view: TypeView, indent: int = 0) -> str:
+    margin = " " * indent
     if view.kind != "object":
-        return "\n".join(f"| {member}" for member in view.of)
+        return "\n".join(f"{margin}| {member}" for member in view.of)
     if not view.fields:
-        return dim("no fields of its own")
-    return table(
+        return f"{margin}{dim('no fields of its own')}"
+    rows = (
         (f"{field.name}{'*' * field.required}", field.type, _remarks(field.limits, field.extension))
         for field in view.fields.values()
     )
+    return table(rows, indent=indent)
 
 
 def _remarks(limits: Iterable[tuple[str, object]], extension: str) -> str:
@@ -303,7 +306,8 @@ def _schema(options: argparse.Namespace) -> _SpecAnswer:
         document = _bundle(options.revision)
     else:
         document = spec.json_schema(options.name, options.revision)
-    return _SpecAnswer({"schema": document}, json.dumps(document, ensure_ascii=False, indent=2))
+    text = json.dumps(document, ensure_ascii=False, indent=2)
+    return _SpecAnswer({"schema": document}, highlighted_document(text))
 
 
 def _bundle(revision: str) -> dict[str, Any]:
@@ -493,9 +497,10 @@ def _section(subject: str, changes: tuple[SpecChange, ...]) -> str:
     told = ", ".join(f"{counts[how]} {how}" for how in _ORDER if counts[how])
     heading = bold(f"{_PLURALS.get(subject, f'{subject}s').capitalize()} ({told})")
     lines = [
-        fill(f"- {sentence}", width(), subsequent_indent="  ", break_on_hyphens=False)
+        line
         for how in _ORDER
         for sentence in _sentences([change for change in changes if change.how == how])
+        for line in wrap(sentence, width(), indent="- ", hanging="  ")
     ]
     return "\n".join([heading, *lines])
 
