@@ -23,6 +23,7 @@ from ..connect.options import (
     ADDRESSES,
     FORMS,
     FRAMINGS,
+    add_config,
     add_env,
     add_headers,
     check_options,
@@ -32,8 +33,7 @@ from ..connect.target import (
     check_http,
     check_websocket,
     parse_target,
-    resolve_target,
-    use_target,
+    take_target,
 )
 from ..output.terminal import is_terminal, tell
 
@@ -64,6 +64,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
     )
     # Options may stand between the words.
     parser.parse_args = parser.parse_intermixed_args  # type: ignore[method-assign]  # of this one
+    parser.set_defaults(prog=prog)
     parser.add_argument(
         "words",
         nargs="*",
@@ -100,6 +101,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
         metavar="SIZE",
         help="largest message to forward, in bytes, or as 512K, 64M or 1G; default: 256M",
     )
+    add_config(parser)
     add_env(parser)
     add_headers(parser)
     parser.add_argument(
@@ -178,7 +180,9 @@ def _ends(options: argparse.Namespace) -> _Ends:
         last = words.pop()
         if last == "stdio":
             raise UsageError("stdio is a SOURCE; TARGET is a server, or a command after --")
-        use_target(options, resolve_target(last))
+        take_target(options, [last])
+    elif options.config is not None:
+        raise UsageError("give --config and a name, or a command after --, not both")
     if len(words) > 1:
         raise UsageError(f"proxy takes one SOURCE and {what}; try {_PROG} --help")
     source = _source(words[0], options) if words and words[0] != "stdio" else None

@@ -24,6 +24,7 @@ __all__ = [
     "ADDRESSES",
     "FORMS",
     "FRAMINGS",
+    "add_config",
     "add_env",
     "add_headers",
     "add_target",
@@ -90,13 +91,8 @@ def add_target(
         add("--json", nargs="?", const=True, default=None, metavar="OBJECT", help=json_help)
     else:
         add("--json", action="store_true", help="the same as -o json")
-    parser.set_defaults(config=None)
     if takes_config:
-        add(
-            "--config",
-            metavar="FILE",
-            help="configuration file such as mcp.json; TARGET is then the name of a server in it",
-        )
+        add_config(parser)
     _add_connection(parser.add_argument_group("connection"))
     if takes_roots or takes_answers:
         _add_answers(parser.add_argument_group("questions of the server"), takes_answers)
@@ -165,6 +161,15 @@ def _add_diagnosis(group: argparse._ArgumentGroup) -> None:
         "--verbose",
         action="store_true",
         help="show what the server writes to stderr; default: only when it fails",
+    )
+
+
+def add_config(parser: argparse.ArgumentParser) -> None:
+    """Declare `--config`."""
+    parser.add_argument(
+        "--config",
+        metavar="FILE",
+        help="configuration file such as mcp.json; TARGET is then the name of a server in it",
     )
 
 

@@ -64,7 +64,7 @@ def take_target(options: argparse.Namespace, words: list[str]) -> list[str]:
         UsageError: it names no server; the text says how it was read, and what to type instead.
     """
     first, *rest = words
-    config = getattr(options, "config", None)
+    config = options.config
     try:
         if config is not None:
             from ...client.connect.configured import config_entry
