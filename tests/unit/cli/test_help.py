@@ -56,6 +56,11 @@ OPTIONS: dict[str, set[str]] = {
         "--source-tls-ca",
     }
     | {"--allowed-host", "--allowed-origin", "--sse", "--ws"},
+    "install": _HELP
+    | {"--to", "--name", "--env", "--env-file", "--uv", "--create", "--scope", "--dry-run"}
+    | {"-y", "--yes"},
+    "uninstall": _HELP | {"--from", "--scope", "--dry-run", "-y", "--yes"},
+    "hosts": _HELP | {"--check", "--timeout", "-o", "--output"},
     "spec": _HELP,
     "validate": _HELP | {"--revision", "--from", "--format", "--strict"},
     "completion": _HELP,
@@ -109,7 +114,7 @@ def test_the_values_and_the_default_of_an_option_are_listed(verb: str) -> None:
                 assert str(choice) in told, shown
             has_default = action.default not in (None, [], argparse.SUPPRESS)
             if has_default or action.choices or action.type is not None:
-                assert "default" in told, shown
+                assert ("required" if action.required else "default") in told, shown
 
 
 @pytest.mark.parametrize("verb", VERBS)
