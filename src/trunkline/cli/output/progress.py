@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Final
 from ...errors import visible
 from ...redaction import conceal
 from ...spec.mcp.levels import LOG_LEVELS
-from .terminal import cells, cut, is_terminal, paint, wants_colour
+from .terminal import cells, cut, error_text, is_terminal, wants_colour
 
 if TYPE_CHECKING:
     from asyncio import TimerHandle
@@ -77,7 +77,7 @@ class Console:
 
     def error(self, prog: str, text: str) -> None:
         """Print an error after the name of the command, which is in red."""
-        self.note(f"{paint(f'{prog}:', 'bold red', sys.stderr)} {text}")
+        self.note(error_text(prog, text))
 
     def ask(self, text: str) -> None:
         """Print a prompt without a line break."""
