@@ -61,6 +61,7 @@ STYLE_CODES: Final = {
 # Our own styles: those of a server are escaped before.
 _STYLE: Final = re.compile("\033\\[[0-9;]*m")
 _RESET: Final = "\033[0m"
+_WORD: Final = re.compile("( *)([^ ]+)")
 # Columns; longer lines are hard to read.
 _MAX_WIDTH: Final = 120
 _MIN_WIDTH: Final = 40
@@ -183,35 +184,33 @@ def wrap(text: str, room: int | None, *, indent: str = "", hanging: str | None =
     lines: list[str] = []
     line, size = indent, cells(indent)
     is_empty = True
-    for word in _words(text, max(1, room - cells(margin))):
+    for gap, word in _words(text, max(1, room - cells(margin))):
         long = cells(word)
-        if not is_empty and size + 1 + long > room:
+        if not is_empty and size + len(gap) + long > room:
             lines.append(line)
             line, size, is_empty = margin, cells(margin), True
-        line = f"{line}{word}" if is_empty else f"{line} {word}"
-        size += long + (not is_empty)
+        line += word if is_empty else f"{gap}{word}"
+        size += long if is_empty else len(gap) + long
         is_empty = False
     lines.append(line.rstrip())
     return _restyled(each.replace("\xa0", " ") for each in lines)
 
 
-def _words(text: str, room: int) -> Iterator[str]:
-    for word in text.split(" "):
-        if not word:
-            continue
+def _words(text: str, room: int) -> Iterator[tuple[str, str]]:
+    """Yield each word with the spaces before it."""
+    for found in _WORD.finditer(text):
+        gap, word = found.groups()
         if word.isascii() or cells(word) <= room:
-            yield word
+            yield gap, word
             continue
-        part = ""
-        size = 0
-        for letter in word:
+        start = size = 0
+        for at, letter in enumerate(word):
             long = cells(letter)
             if size + long > room:
-                yield part
-                part, size = "", 0
-            part += letter
+                yield gap, word[start:at]
+                gap, start, size = "", at, 0
             size += long
-        yield part
+        yield gap, word[start:]
 
 
 def _restyled(lines: Iterable[str]) -> list[str]:
