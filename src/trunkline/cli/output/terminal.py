@@ -31,6 +31,7 @@ __all__ = [
     "columns",
     "cut",
     "dim",
+    "error_text",
     "highlighted",
     "highlighted_document",
     "is_terminal",
@@ -176,7 +177,7 @@ def wrap(text: str, room: int | None, *, indent: str = "", hanging: str | None =
 
     The first line begins with `indent`, the others with `hanging`, which is the same by default.
     A longer word keeps a line of its own, unbroken, unless its letters are wide: those scripts
-    have no spaces. A no-break space is kept, as a space.
+    have no spaces. A no-break space is shown as a space, and broken at only if it must be.
     """
     if room is None:
         return [f"{indent}{text}".replace("\xa0", " ").rstrip()]
@@ -203,6 +204,12 @@ def _words(text: str, room: int) -> Iterator[tuple[str, str]]:
         if word.isascii() or cells(word) <= room:
             yield gap, word
             continue
+        if "\xa0" in word:
+            yield from _words(f"{gap}{word}".replace("\xa0", " "), room)
+            continue
+        if not _has_wide(word):
+            yield gap, word
+            continue
         start = size = 0
         for at, letter in enumerate(word):
             long = cells(letter)
@@ -211,6 +218,10 @@ def _words(text: str, room: int) -> Iterator[tuple[str, str]]:
                 gap, start, size = "", at, 0
             size += long
         yield gap, word[start:]
+
+
+def _has_wide(word: str) -> bool:
+    return any(_cells_of(each) == 2 for each in set(word))
 
 
 def _restyled(lines: Iterable[str]) -> list[str]:
@@ -278,7 +289,8 @@ def _squeezed(rows: list[list[str]], natural: list[int], room: int, least: list[
     def lines(place: int, size: int) -> int:
         """Return about how many lines more than one a column has at a size."""
         return sum(
-            count * (1 + (long // size if has_words else 0))
+            # A cell without spaces has a line of its own, which is harder to read.
+            count * ((long - 1) // size if has_words else 2)
             for (long, has_words), count in found[place].items()
             if long > size
         )
@@ -412,4 +424,17 @@ def tell(text: str) -> None:
 
 def tell_error(prog: str, text: str) -> None:
     """Print an error on standard error, after the name of the command, which is in red."""
-    tell(f"{paint(f'{prog}:', 'bold red', sys.stderr)} {text}")
+    tell(error_text(prog, text))
+
+
+def error_text(prog: str, text: str) -> str:
+    """Return an error as it is printed; on a terminal its sentence is wrapped.
+
+    A command in it is not broken, since it will be copied, nor are further lines. These are
+    indented: a server that puts a line break into its error must not print lines like ours.
+    """
+    first, *rest = text.split("\n")
+    is_wrapped = is_terminal(sys.stderr) and "trunkline " not in first
+    shown = f"{paint(f'{prog}:', 'bold red', sys.stderr)} {first}"
+    lines = wrap(shown, width() if is_wrapped else None, hanging="  ")
+    return "\n".join([*lines, *(line if line[:1] == " " else f"  {line}" for line in rest)])
