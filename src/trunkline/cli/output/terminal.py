@@ -207,21 +207,18 @@ def _words(text: str, room: int) -> Iterator[tuple[str, str]]:
         if "\xa0" in word:
             yield from _words(f"{gap}{word}".replace("\xa0", " "), room)
             continue
-        if not _has_wide(word):
+        sizes = {each: _cells_of(each) for each in set(word)}
+        if 2 not in sizes.values():
             yield gap, word
             continue
         start = size = 0
         for at, letter in enumerate(word):
-            long = cells(letter)
+            long = sizes[letter]
             if size + long > room:
                 yield gap, word[start:at]
                 gap, start, size = "", at, 0
             size += long
         yield gap, word[start:]
-
-
-def _has_wide(word: str) -> bool:
-    return any(_cells_of(each) == 2 for each in set(word))
 
 
 def _restyled(lines: Iterable[str]) -> list[str]:
