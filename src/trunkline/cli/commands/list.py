@@ -35,7 +35,7 @@ trunkline list tcp://localhost:9000 tools find --long
 
 def configure(parser: argparse.ArgumentParser) -> None:
     """Declare the arguments."""
-    add_target(parser, "[KIND [NAME ...]]")
+    add_target(parser, "[KIND [NAME ...]]", takes_answers=False)
     parser.epilog = "KIND is tools, resources or prompts; default: all of them."
     parser.add_argument(
         "--long", action="store_true", help="show full descriptions, schemas and annotations"

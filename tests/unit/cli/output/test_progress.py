@@ -118,7 +118,7 @@ def test_the_log_is_shown_from_a_level_on(capsys: pytest.CaptureFixture[str]) ->
 
 
 def test_a_log_message_is_one_line(capsys: pytest.CaptureFixture[str]) -> None:
-    console = Console(level="error")
+    console = Console(level="error", is_verbose=True)
     console.log(Message("x\r\nerror l: forged", "error", logger="l\nforged"))
     console.server_line("x\rforged\x1b[2K")
     assert capsys.readouterr().err == (
@@ -250,7 +250,7 @@ def test_there_is_no_spinner_in_a_pipe(capsys: pytest.CaptureFixture[str]) -> No
 def test_a_very_long_line_of_the_server_loses_its_middle(
     capsys: pytest.CaptureFixture[str],
 ) -> None:
-    Console().server_line(f"begin{'x' * 1_000_000}end")
+    Console(is_verbose=True).server_line(f"begin{'x' * 1_000_000}end")
     shown = capsys.readouterr().err
     assert len(shown) < 5000
     assert shown.startswith("beginx")
