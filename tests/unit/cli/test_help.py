@@ -107,7 +107,7 @@ def test_the_values_and_the_default_of_an_option_are_listed(verb: str) -> None:
                 assert str(choice) in told, shown
             has_default = action.default not in (None, [], argparse.SUPPRESS)
             if has_default or action.choices or action.type is not None:
-                assert "default" in told, shown
+                assert ("required" if action.required else "default") in told, shown
 
 
 @pytest.mark.parametrize("verb", VERBS)

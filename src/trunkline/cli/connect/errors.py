@@ -53,7 +53,7 @@ def explain(error: TrunklineError, options: argparse.Namespace, console: Console
     console.error(options.prog, text)
     is_unexpected = is_silent or getattr(error, "kind", None) == "INTERNAL_ERROR"
     if not console.is_verbose and (is_unexpected or has_traceback(lines)):
-        _note(stderr_shown(lines), console)
+        _show(stderr_shown(lines), console)
 
 
 def explain_failure(text: str, console: Console) -> None:
@@ -67,12 +67,12 @@ def explain_failure(text: str, console: Console) -> None:
     lines = list(console.server_lines)
     reference = reference_in(text)
     if not console.is_verbose and (reference is not None or has_traceback(lines)):
-        _note(stderr_shown(lines, reference), console)
+        _show(stderr_shown(lines, reference), console)
 
 
-def _note(text: str, console: Console) -> None:
+def _show(text: str, console: Console) -> None:
     if text:
-        console.note(text, is_dim=True)
+        console.note(text)
 
 
 def sentence(error: TrunklineError, options: argparse.Namespace) -> str:

@@ -62,12 +62,12 @@ def add_target(
     """Declare TARGET, the `words` after it, and the options of every verb that connects.
 
     `json_help` is the help of `--json` where it takes a value; `target` is the name and the help
-    of the first positional argument. `--root` and `--answer` are for verbs whose requests can
-    lead to such a question.
+    of the first positional argument. `--root` is for verbs whose result can depend on roots,
+    `--answer` for those whose requests run handlers, which can ask a question.
     """
     shown, prog = f"{f' {words}' if words else ''} [options]", parser.prog
     parser.usage = f"{prog} TARGET{shown}\n       {prog}{shown} -- COMMAND ..."
-    parser.set_defaults(prog=parser.prog, root=[], answer=[])
+    parser.set_defaults(prog=parser.prog, root=[], answer=[], runs_handlers=takes_answers)
     # Options may stand between the words.
     parser.parse_args = parser.parse_intermixed_args  # type: ignore[method-assign]  # of this one
     add = parser.add_argument

@@ -32,6 +32,7 @@ __all__ = [
     "cut",
     "dim",
     "error_text",
+    "fitted",
     "highlighted",
     "highlighted_document",
     "is_terminal",
@@ -431,7 +432,40 @@ def error_text(prog: str, text: str) -> str:
     indented: a server that puts a line break into its error must not print lines like ours.
     """
     first, *rest = text.split("\n")
-    is_wrapped = is_terminal(sys.stderr) and "trunkline " not in first
-    shown = f"{paint(f'{prog}:', 'bold red', sys.stderr)} {first}"
-    lines = wrap(shown, width() if is_wrapped else None, hanging="  ")
+    room = None if "trunkline " in first else _error_width()
+    lines = wrap(f"{paint(f'{prog}:', 'bold red', sys.stderr)} {first}", room, hanging="  ")
     return "\n".join([*lines, *(line if line[:1] == " " else f"  {line}" for line in rest)])
+
+
+def fitted(text: str, *, indent: str = "", hanging: str = "") -> str:
+    """Return a text for standard error with its lines broken at words, if that is a terminal.
+
+    Lines of a text that begin with a space are left as they are: they are aligned with others.
+    One line can have an `indent`, and `hanging` for the lines that it is broken into.
+    """
+    lines = [f"{indent}{line}" for line in text.split("\n")]
+    room = _error_width()
+    if room is None or max(map(cells, lines)) <= room:
+        return "\n".join(lines)
+    if indent:
+        plain = text.lstrip(" ")
+        return "\n".join(
+            wrap(plain, room, indent=f"{indent}{text[: len(text) - len(plain)]}", hanging=hanging)
+        )
+    wrapped = [
+        wrap(line, room, hanging=hanging)
+        if cells(line) > room and not line.startswith(" ")
+        else [line]
+        for line in lines
+    ]
+    return "\n".join(line for part in wrapped for line in part)
+
+
+def _error_width() -> int | None:
+    """Return the columns of standard error, or None if it is not a terminal."""
+    if not is_terminal(sys.stderr):
+        return None
+    try:
+        return max(_MIN_WIDTH, os.get_terminal_size(sys.stderr.fileno()).columns)
+    except (OSError, ValueError):
+        return None

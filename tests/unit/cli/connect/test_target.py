@@ -261,6 +261,19 @@ def test_warnings_are_shown_and_less_is_not(run: Any, server: list[str]) -> None
     assert shown == (0, "told\n", "warning demo: rain is coming\n")
 
 
+@pytest.mark.parametrize("words", [["list"], ["ping"]])
+def test_a_verb_that_runs_no_handler_asks_for_no_log(
+    run: Any, server: list[str], words: list[str], tmp_path: Path
+) -> None:
+    trace = tmp_path / "trace.jsonl"
+    assert run(*words, "--trace", str(trace), *server).status == 0
+    assert "2026-07-28" in trace.read_text()
+    assert "logLevel" not in trace.read_text()
+    asked = tmp_path / "asked.jsonl"
+    assert run(*words, "--log", "info", "--trace", str(asked), *server).status == 0
+    assert '"io.modelcontextprotocol/logLevel":"info"' in asked.read_text().replace(": ", ":")
+
+
 @pytest.mark.parametrize("revision", ["2025-11-25", "2026-07-28"])
 def test_more_of_the_log_can_be_asked_for(run: Any, server: list[str], revision: str) -> None:
     shown = run("call", "warn", "--log", "info", "--revision", revision, *server)

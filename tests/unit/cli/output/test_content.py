@@ -125,6 +125,22 @@ def test_each_kind_of_block(tmp_path: Path) -> None:
     ]
 
 
+def test_a_blob_of_text_is_shown_and_saved_only_in_a_folder_that_was_named(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    text = ResourceContents("x:a", blob="aGkbWzJK", mime_type="text/plain; charset=utf-8")
+    assert list(contents_shown([text], SaveFolder(None, "a"))) == ["hi\\x1b[2J"]
+    assert not list(tmp_path.iterdir())
+    not_utf_8 = ResourceContents("x:a", blob="/w==", mime_type="text/plain")
+    image = ResourceContents("x:a", blob=DATA, mime_type="image/png")
+    for each in (not_utf_8, image):
+        (line,) = contents_shown([each], SaveFolder(None, "a"))
+        assert line.startswith("saved ")
+    (line,) = contents_shown([text], SaveFolder(str(tmp_path), "named"))
+    assert line == f"saved {tmp_path}/named-1.txt (text/plain; charset=utf-8, 6 bytes)"
+
+
 def test_what_is_no_base64_is_not_saved(tmp_path: Path) -> None:
     shelf = SaveFolder(str(tmp_path), "tool")
     (line,) = contents_shown([ResourceContents("x:a", blob="?")], shelf)

@@ -6,6 +6,7 @@ neighbour or two at each level, and no secrets.
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterator
 from json import dumps
 from typing import Any, Final, NamedTuple
@@ -23,11 +24,27 @@ _COLOURS: Final = {"error": "red", "warn": "yellow", "info": "cyan"}
 _LEVELS: Final = {"error": "error", "warn": "warning", "info": "info"}
 _MAX_VALUE_LENGTH: Final = 60
 _MAX_DEPTH: Final = 20
+# The same finding is shown so often, and then counted.
+_MAX_REPEATS: Final = 3
 
 
 def render(report: ValidationReport) -> str:
     """Return the findings one after another, then a summary in one line."""
-    blocks = [_block(report, message, seen) for message, seen in report.all_seen()]
+    blocks: list[str] = []
+    times: Counter[tuple[str, str]] = Counter()
+    folded: Counter[str] = Counter()
+    for message, seen in report.all_seen():
+        finding = seen.finding
+        # A remark is the same wherever it is; for errors and warnings the place counts.
+        key = (finding.rule, "" if finding.level == "info" else finding.where)
+        times[key] += 1
+        if times[key] <= _MAX_REPEATS:
+            blocks.append(_block(report, message, seen))
+        else:
+            folded[finding.rule] += 1
+    for rule, count in folded.items():
+        more = "1 more finding" if count == 1 else f"{count} more findings"
+        blocks.append(f"not shown: {more} of {visible(rule)}; --format json has all")
     blocks += [f"not shown: {each}" for each in report.left_out()]
     return "\n\n".join([*blocks, f"{bold(report.name)}: {report.summary()}"])
 
