@@ -24,11 +24,11 @@ _HELP = {"-h", "--help"}
 # `list` send no request in which a server may ask a question, and `ping` reads nothing that
 # depends on roots.
 OPTIONS: dict[str, set[str]] = {
-    "list": _CONNECTING | {"--root", "--long"},
-    "call": _CONNECTING | {"--root", "--answer", "--save"},
-    "read": _CONNECTING | {"--root", "--answer", "--save", "--raw"},
-    "prompt": _CONNECTING | {"--root", "--answer", "--save"},
-    "ping": _CONNECTING | {"-c", "--count", "--interval"},
+    "list": _CONNECTING | {"--config", "--root", "--long"},
+    "call": _CONNECTING | {"--config", "--root", "--answer", "--save"},
+    "read": _CONNECTING | {"--config", "--root", "--answer", "--save", "--raw"},
+    "prompt": _CONNECTING | {"--config", "--root", "--answer", "--save"},
+    "ping": _CONNECTING | {"--config", "-c", "--count", "--interval"},
     "diff": _CONNECTING | {"--root", "--markdown", "--allow-announced"},
     "login": _HELP
     | {"--scope", "--client-id", "--client-secret-env", "--client-secret-prompt", "--issuer"}
@@ -47,7 +47,14 @@ OPTIONS: dict[str, set[str]] = {
     | _HTTP
     | _TLS
     | {"--record", "--judge", "--fail", "--revision", "--source-framing", "--target-framing"}
-    | {"--max-size", "--env", "--source-tls-cert", "--source-tls-key", "--source-tls-ca"}
+    | {
+        "--max-size",
+        "--env",
+        "--config",
+        "--source-tls-cert",
+        "--source-tls-key",
+        "--source-tls-ca",
+    }
     | {"--allowed-host", "--allowed-origin", "--sse", "--ws"},
     "install": _HELP
     | {"--to", "--name", "--env", "--env-file", "--uv", "--create", "--scope", "--dry-run"}

@@ -98,7 +98,11 @@ def sentence(error: TrunklineError, options: argparse.Namespace) -> str:
 
 def _refused_sentence(error: AuthorizationFailed, options: argparse.Namespace) -> str:
     """Return why a server refused, and how to log in unless a header had a credential."""
-    target = visible(options.target or "", kept="")
+    # As it was typed, or without a query: the URL of an entry may hold a secret. The name of an
+    # entry in a file of `--config` is not a target by itself.
+    is_named = options.typed and not getattr(options, "config", None)
+    target = options.typed if is_named else (options.target or "").partition("?")[0]
+    target = visible(target, kept="")
     words = (*options.header, *options.header_env)
     if any(word.lower().startswith("authorization=") for word in words):
         return f"{target} refused the Authorization header"

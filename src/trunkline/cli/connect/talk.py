@@ -103,7 +103,9 @@ def _started(options: argparse.Namespace) -> Iterator[Popen[bytes] | None]:
     try:
         with signals_deferred():
             try:
-                process = launch(command, env={**os.environ, **env}, cwd=None)
+                process = launch(
+                    command, env={**os.environ, **env}, cwd=getattr(options, "cwd", None)
+                )
             except TransportError:
                 pass  # reported by the transport, which tries again
         yield process
