@@ -34,7 +34,7 @@ trunkline call find text=tea -- trunkline serve notes.py
 trunkline call tcp://localhost:9000 forecast city=Oslo days=3
 """
 _EPILOG: Final = """\
-arguments:
+arguments of the tool:
   key=text      converted by the tool's schema: a number if it asks for one
   key:=JSON     JSON, whatever the schema says
   key=@FILE     the text of a file; key=@@text for a text that begins with @
@@ -64,7 +64,9 @@ def run(options: argparse.Namespace) -> int:
 
     async def work(client: Client, console: Console) -> int:
         with console.waiting(f"calling {name}"):
-            result = await _called(client, name, words, given, console)
+            result = await _called(client, name, words, given, console, options.prog)
+        if result.is_error:
+            console.failure = result.text
         return _shown(result, options, name)
 
     return talk(options, work)
@@ -113,15 +115,18 @@ async def _called(
     words: Sequence[str],
     given: dict[str, Any] | None,
     console: Console,
+    prog: str,
 ) -> ToolResult[Any]:
     if given is None:
         tools = await client.list_tools()
         tool = next((each for each in tools if each.name == name), None)
         if tool is None:
             raise _unknown(name, tools)
-        from ..connect.tool_arguments import parse_arguments
+        from ..connect.tool_arguments import parse_arguments, unknown_arguments
 
         given = parse_arguments(words, tool.input_schema, f"the tool {name!r}")
+        for sentence in unknown_arguments(given, tool.input_schema):
+            console.note(f"{prog}: {sentence}")
         return await client.call_tool(name, given, on_progress=console.progress)
     try:
         return await client.call_tool(name, given, on_progress=console.progress)
@@ -153,8 +158,6 @@ def _shown(result: ToolResult[Any], options: argparse.Namespace, name: str) -> i
     text = "\n".join(result_shown(result, folder, stream))
     if result.is_error:
         _tell_failure(text, options.prog)
-        if options.command and not options.verbose and "(reference " in text:
-            tell(f"{options.prog}: -v shows what the server writes to stderr, such as its log")
         return PROBLEMS_FOUND
     if text:
         emit(text)

@@ -1,6 +1,7 @@
 """The verb `list`: shows what a server offers, as text or as a JSON document.
 
-The text is made by `output.listing`, the document by `connect.listing`; `trunkline diff` reads it.
+The text is made by `connect.listing_text`, the document by `connect.listing`; `trunkline diff`
+reads the latter.
 """
 
 from __future__ import annotations
@@ -34,7 +35,7 @@ trunkline list tcp://localhost:9000 tools find --long
 
 def configure(parser: argparse.ArgumentParser) -> None:
     """Declare the arguments."""
-    add_target(parser, "[KIND [NAME ...]]")
+    add_target(parser, "[KIND [NAME ...]]", takes_answers=False)
     parser.epilog = "KIND is tools, resources or prompts; default: all of them."
     parser.add_argument(
         "--long", action="store_true", help="show full descriptions, schemas and annotations"
@@ -60,7 +61,7 @@ def run(options: argparse.Namespace) -> int:
 
             emit(document_shown(listing))
         else:
-            from ..output.listing import listing_lines
+            from ..connect.listing_text import listing_lines
 
             lines = listing_lines(listing, kind, is_long=options.long, in_detail=bool(names))
             emit("\n".join(lines))
