@@ -124,13 +124,15 @@ census: $(READY) ## Count folders, modules, lines and names of the source: make 
 limits: $(READY) ## Print the costs that are limited without a clock: calls, modules, bytes
 	@$(BIN)/python -m bench.limits
 
-interop: $(INTEROP_READY) ## Talk to the official SDKs and FastMCP, over stdio and HTTP, both directions, both eras
+interop: $(INTEROP_READY) $(SERVERS_MCP1_READY) ## Talk to the official SDKs and FastMCP, over stdio and HTTP, both directions, both eras
 	@$(INTEROP_VENV)/bin/python -m interop.run
 	@$(INTEROP_VENV)/bin/python -m interop.oauth.run
 	@$(INTEROP_VENV)/bin/python -m interop.matrix.run --diagonal
+	@$(INTEROP_VENV)/bin/python -m interop.command.run
 
-interop-full: $(INTEROP_READY) $(MCP1_READY) $(MCP2_READY) ## Every client and agent framework with every server, and the tables of docs/interop.md
+interop-full: $(INTEROP_READY) $(MCP1_READY) $(MCP2_READY) $(SERVERS_MCP1_READY) ## Every client and agent framework with every server, and the tables of docs/interop.md
 	@$(INTEROP_VENV)/bin/python -m interop.matrix.run --write
+	@$(INTEROP_VENV)/bin/python -m interop.command.run --write
 
 conformance: $(CONFORMANCE_READY) ## Run the official conformance suites: examples/everything_server.py, and our client
 	@$(CONFORMANCE_VENV)/bin/python -m conformance.run

@@ -6,15 +6,18 @@ from collections.abc import Mapping
 from typing import Final
 
 from ..matrix.page import PAGE
+from .project import CLIENTS, ERAS
 from .servers import SERVERS, Server
 from .verbs import VERBS
 
-__all__ = ["BEGIN", "END", "Results", "columns", "mark", "markdown", "reasons", "write"]
+__all__ = ["BEGIN", "END", "PAGE", "columns", "mark", "reasons", "write"]
 
 BEGIN: Final = "<!-- the command: written by `make interop-full`, from here -->"
 END: Final = "<!-- the command: to here -->"
 # By server and name of a verb: an empty text, or what failed.
 Results = Mapping[tuple[Server, str], str]
+# By client and era, of the project that `init` writes.
+ProjectResults = Mapping[tuple[str, str], str]
 
 
 def reasons() -> dict[str, str]:
@@ -58,18 +61,31 @@ def columns(results: Results) -> str:
     return "\n".join([*lines, "", *notes])
 
 
-def markdown(results: Results) -> str:
-    """Return the table for the page."""
+def markdown(results: Results, project: ProjectResults) -> str:
+    """Return the tables for the page."""
     heads, *rows = _rows(results)
-    lines = [f"| {' | '.join(row)} |" for row in (heads, ["---"] * len(heads), *rows)]
     notes = [f"- n/a {number}: {why}." for why, number in reasons().items()]
-    return "\n".join([*lines, "", *notes])
+    clients = [
+        [client, *("FAIL" if project[client, era] else "ok" for era in ERAS)] for client in CLIENTS
+    ]
+    return "\n".join(
+        [
+            *_lines([heads, *rows]),
+            *("", *notes, "", "### A project of init", ""),
+            *_lines([["Client", *ERAS], *clients]),
+        ]
+    )
 
 
-def write(results: Results) -> None:
+def _lines(rows: list[list[str]]) -> list[str]:
+    heads, *body = rows
+    return [f"| {' | '.join(row)} |" for row in (heads, ["---"] * len(heads), *body)]
+
+
+def write(results: Results, project: ProjectResults) -> None:
     """Replace what is between the marks of the page."""
     page = PAGE.read_text(encoding="utf-8")
     before, _, rest = page.partition(BEGIN)
     _, _, after = rest.partition(END)
-    text = f"{before}{BEGIN}\n\n{markdown(results)}\n\n{END}{after}"
+    text = f"{before}{BEGIN}\n\n{markdown(results, project)}\n\n{END}{after}"
     PAGE.write_text(text, encoding="utf-8")

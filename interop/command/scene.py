@@ -17,7 +17,6 @@ from ..checks import Unexpected
 from ..http import node
 from ..http.process import ended, free_port, served
 from ..matrix.pins import ROOT
-from ..oauth.run import SCRIPTS as OIDC_PROVIDER
 from .servers import Server
 
 __all__ = ["Done", "Scene", "opened"]
@@ -25,6 +24,7 @@ __all__ = ["Done", "Scene", "opened"]
 # Seconds: a server of half a thousand modules starts, on a machine that is busy.
 COMMAND_TIMEOUT_S: Final = 60.0
 BROWSER: Final = Path(__file__).parent / "browser.py"
+OIDC_PROVIDER: Final = ROOT / "interop" / "oauth" / "oidc-provider"
 COMMAND: Final = (sys.executable, "-m", "trunkline")
 # Variables that would reach the command from the terminal of the developer.
 _DROPPED: Final = ("FORCE_COLOR", "COLUMNS", "XDG_STATE_HOME", "XDG_CONFIG_HOME")

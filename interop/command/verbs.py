@@ -14,7 +14,7 @@ from ..checks import expect
 from .scene import COMMAND, Scene
 from .servers import Counts, Server, Use
 
-__all__ = ["VERBS", "Verb"]
+__all__ = ["OTHER_VERBS", "VERBS", "Verb"]
 
 Check = Callable[[Scene], Awaitable[None]]
 
@@ -26,6 +26,8 @@ class Verb(NamedTuple):
     check: Check
     # Returns why the verb has nothing to do with a server, or an empty text.
     reason: Callable[[Server], str] = lambda server: ""
+    # Whether it is not run with a server that it has nothing to do with.
+    is_only_offered: bool = False
 
 
 def _reason_of(member: str) -> Callable[[Server], str]:
@@ -121,11 +123,10 @@ async def _diff(scene: Scene) -> None:
     document = json.loads((scene.folder / "listing.json").read_text())
     document["tools"].append({"name": "gone", "inputSchema": {"type": "object"}})
     (scene.folder / "older.json").write_text(json.dumps(document))
-    broken = await scene.run("diff", "-o", "json", first=["older.json"])
-    broken.expect(1, err="")
-    changes = json.loads(broken.out)["changes"]
-    expect([each["verdict"] for each in changes], ["breaking"], broken.out)
-    expect("gone" in broken.out, True)
+    broken = await scene.run_plain("diff", "-o", "json", "older.json", "listing.json")
+    changes = json.loads(broken.expect(1).out)["changes"]
+    found = [(each["rule"], each["level"], each["what"]) for each in changes]
+    expect(found, [("listing.tool.removed", "breaking", "tool gone")])
 
 
 async def _validate(scene: Scene) -> None:
@@ -185,8 +186,15 @@ async def _logout(scene: Scene) -> None:
     (await scene.run("list")).expect(1, err="trunkline login ")
 
 
+# Verbs that are not columns, and what stands for them.
+OTHER_VERBS: Final = {
+    "serve": "runs the project of `init` for other clients: `project`",
+    "init": "writes the project that other clients use: `project`",
+    "spec": "connects to nothing",
+    "completion": "connects to nothing",
+}
 VERBS: Final = (
-    Verb("login", _login, _no_login),
+    Verb("login", _login, _no_login, is_only_offered=True),
     Verb("list", _list),
     Verb("call", _call, _reason_of("call")),
     Verb("read", _read, _reason_of("read")),
@@ -195,6 +203,6 @@ VERBS: Final = (
     Verb("diff", _diff),
     Verb("proxy", _proxy),
     Verb("validate", _validate),
-    Verb("auth", _auth, _no_login),
-    Verb("logout", _logout, _no_login),
+    Verb("auth", _auth, _no_login, is_only_offered=True),
+    Verb("logout", _logout, _no_login, is_only_offered=True),
 )

@@ -16,7 +16,7 @@ from ...redaction import show
 from ..command import UsageError, check_text
 from ..exit_codes import SUCCESS
 from ..output.reports import emit
-from ..output.terminal import bold, dim, is_terminal, table
+from ..output.terminal import bold, is_terminal, table, tell
 
 if TYPE_CHECKING:
     from ..init.project import Project
@@ -99,7 +99,7 @@ def _project(options: argparse.Namespace, folder: Path, is_asking: bool) -> Proj
         if options.name is None and options.yes:
             name = proposal
         elif is_asking:
-            print(f"{show(name)} cannot be the name: {problem}", file=sys.stderr)
+            tell(f"{show(name)} cannot be the name: {problem}")
             name = _ask("Name of the project", proposal)
         else:
             raise UsageError(
@@ -149,8 +149,8 @@ def _report(folder: str, project: Project, written: list[str], kept: list[str]) 
     parts = []
     if written:
         head = bold(f"Created {project.name} in {_folder_shown(folder)}")
-        rows = [(f"  {path}", dim(meanings[path])) for path in written]
-        parts.append(f"{head}\n{table(rows)}")
+        rows = [(path, meanings[path]) for path in written]
+        parts.append(f"{head}\n{table(rows, indent=2)}")
     if kept:
         parts.append(f"{bold('Kept as they are')}\n" + "\n".join(f"  {path}" for path in kept))
     here = Path(folder) == Path(".")

@@ -40,10 +40,10 @@ __all__ = [
 
 # Each file of a project: its path, its template and what it is for.
 FILES: Final = (
-    ("@MODULE@.py", "server.py.in", "the server: a tool, a resource and a prompt"),
-    ("tests/test_@MODULE@.py", "test_server.py.in", "its tests, in both eras of MCP"),
-    ("pyproject.toml", "pyproject.toml.in", "name, dependencies, settings of pytest"),
-    ("README.md", "README.md.in", "how to run, test and install it"),
+    ("@MODULE@.py", "server.py.in", "the server"),
+    ("tests/test_@MODULE@.py", "test_server.py.in", "its tests, in both eras"),
+    ("pyproject.toml", "pyproject.toml.in", "name and dependencies"),
+    ("README.md", "README.md.in", "how to run and test it"),
     (".gitignore", "gitignore.in", "what git leaves out"),
     (".github/workflows/test.yml", "workflow.yml.in", "runs the tests on each push"),
 )
