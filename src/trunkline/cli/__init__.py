@@ -37,6 +37,11 @@ _GROUPS = {
         "proxy": "join a client and a server; record and check their messages",
         "diff": "compare two servers: what changed, and whether it breaks clients",
     },
+    "add a server to a host, such as Claude or Cursor": {
+        "install": "add a server to the configuration of a host",
+        "uninstall": "remove a server from it again",
+        "hosts": "show the hosts that are here, their servers, and which fail to start",
+    },
     "look up and check the protocol": {
         "spec": "look up what the protocol says, in any revision",
         "validate": "check a message, a list of messages or a recording",
@@ -47,8 +52,10 @@ VERBS = {name: summary for group in _GROUPS.values() for name, summary in group.
 
 # Verbs of similar commands, and what they are called here.
 _ELSEWHERE = {
+    "add": "install",
     "browse": "list",
     "check": "validate",
+    "clients": "hosts",
     "complete": "completion",
     "completions": "completion",
     "create": "init",
@@ -66,6 +73,7 @@ _ELSEWHERE = {
     "new": "init",
     "prompts": "list prompts",
     "record": "proxy --record FILE",
+    "remove": "uninstall",
     "resources": "list resources",
     "run": "serve",
     "schema": "spec schema",

@@ -49,6 +49,11 @@ OPTIONS: dict[str, set[str]] = {
     | {"--record", "--judge", "--fail", "--revision", "--source-framing", "--target-framing"}
     | {"--max-size", "--env", "--source-tls-cert", "--source-tls-key", "--source-tls-ca"}
     | {"--allowed-host", "--allowed-origin", "--sse", "--ws"},
+    "install": _HELP
+    | {"--to", "--name", "--env", "--env-file", "--uv", "--create", "--scope", "--dry-run"}
+    | {"-y", "--yes"},
+    "uninstall": _HELP | {"--from", "--scope", "--dry-run", "-y", "--yes"},
+    "hosts": _HELP | {"--check", "--timeout", "-o", "--output"},
     "spec": _HELP,
     "validate": _HELP | {"--revision", "--from", "--format", "--strict"},
     "completion": _HELP,
