@@ -13,11 +13,13 @@ from pathlib import Path
 from threading import Thread
 from typing import Any, Final, NamedTuple
 
+from trunkline.hosts.table import HOSTS
+
 from ..checks import Unexpected
 from ..http import node
 from ..http.process import ended, free_port, served
 from ..matrix.pins import ROOT
-from .servers import Server
+from .servers import SERVERS, Server
 
 __all__ = ["Done", "Scene", "opened"]
 
@@ -75,6 +77,11 @@ class Scene:
             "PYTHONPATH": str(ROOT),
         }
         self.command = [self.fill(word) for word in server.start()]
+
+    @property
+    def host(self) -> str:
+        """The host that the server is installed into: another one for each row."""
+        return HOSTS[SERVERS.index(self.server) % len(HOSTS)].id
 
     @property
     def url(self) -> str:

@@ -8,7 +8,7 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Awaitable, Callable
-from typing import Final, NamedTuple
+from typing import Any, Final, NamedTuple
 
 from ..checks import expect
 from .scene import COMMAND, Scene
@@ -162,6 +162,44 @@ async def _proxy(scene: Scene) -> None:
     (await scene.run_plain("validate", "proxy.jsonl")).expect(0, err="MCP ")
 
 
+# Hosts: each row has another one
+
+
+async def _install(scene: Scene) -> None:
+    words = ["--to", scene.host, "--name", "elsewhere", "--create"]
+    for name, value in () if scene.url else scene.server.environment.items():
+        words += ["--env", f"{name}={value}"]
+    # Without a terminal nothing is written.
+    (await scene.run("install", *words)).expect(2, err="add --yes to write")
+    expect(await _entries(scene), [])
+    shown = await scene.run("install", *words, "--yes")
+    shown.expect(0, out=re.escape(scene.url or scene.command[-1]), err="'elsewhere' is added to ")
+
+
+async def _hosts(scene: Scene) -> None:
+    (entry,) = await _entries(scene, "--check")
+    expect(entry["name"], "elsewhere")
+    server = entry.get("server", "")
+    expect(f"{scene.server.shown}, " in server.replace(")", ""), True, str(entry))
+    expect(server.endswith(f", MCP {scene.server.revision}"), True, server)
+    shown = (await scene.run_plain("hosts", scene.host)).expect(0)
+    expect(re.search(r"^ +elsewhere\b", shown.out, re.M) is not None, True, shown.out)
+
+
+async def _uninstall(scene: Scene) -> None:
+    words = ["uninstall", "elsewhere", "--from", scene.host, "--yes"]
+    (await scene.run_plain(*words)).expect(0, err="'elsewhere' is removed from ")
+    expect(await _entries(scene), [])
+    (await scene.run_plain(*words)).expect(2, err="elsewhere")
+
+
+async def _entries(scene: Scene, *words: str) -> list[dict[str, Any]]:
+    """Return the servers that the host of a row has."""
+    done = (await scene.run_plain("hosts", scene.host, "-o", "json", *words)).expect(0)
+    (host,) = json.loads(done.out)["hosts"]
+    return [entry for file in host["files"] for entry in file["entries"]]
+
+
 # Logging in
 
 
@@ -203,6 +241,9 @@ VERBS: Final = (
     Verb("diff", _diff),
     Verb("proxy", _proxy),
     Verb("validate", _validate),
+    Verb("install", _install),
+    Verb("hosts", _hosts),
+    Verb("uninstall", _uninstall),
     Verb("auth", _auth, _no_login, is_only_offered=True),
     Verb("logout", _logout, _no_login, is_only_offered=True),
 )
