@@ -19,7 +19,7 @@ from trunkline.cli.init.project import Project, create, propose_name, render, ti
 # A title with both quotes, a backslash and no ASCII, and the longest name.
 PROJECTS = [
     Project("weather-station", "Weather station"),
-    Project("Lamp.9_" + "x" * (project.MAX_NAME - 7), 'Ada\'s "hell" ⚡ \\n lamp'),
+    Project("Lamp-9_" + "x" * (project.MAX_NAME - 7), 'Ada\'s "hell" ⚡ \\n lamp'),
 ]
 BIN = Path(sys.executable).parent
 ROOT = Path(__file__).resolve().parents[4]
@@ -172,7 +172,7 @@ def test_an_error_keeps_what_was_there(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("name", "title"), [("weather-station", "Weather station"), ("my.MCP_x", "My MCP x")]
+    ("name", "title"), [("weather-station", "Weather station"), ("my-MCP_x", "My MCP x")]
 )
 def test_a_title_is_made_from_the_name(name: str, title: str) -> None:
     assert title_of(name) == title
