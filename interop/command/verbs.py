@@ -182,6 +182,9 @@ async def _hosts(scene: Scene) -> None:
     server = entry.get("server", "")
     expect(f"{scene.server.shown}, " in server.replace(")", ""), True, str(entry))
     expect(server.endswith(f", MCP {scene.server.revision}"), True, server)
+    # The entry is a target of every verb.
+    listed = (await scene.run_plain("list", f"{scene.host}:elsewhere", "tools")).expect(0)
+    expect(f"Tools ({scene.server.counts.tools})" in listed.out, True, listed.out)
     shown = (await scene.run_plain("hosts", scene.host)).expect(0)
     expect(re.search(r"^ +elsewhere\b", shown.out, re.M) is not None, True, shown.out)
 

@@ -223,7 +223,7 @@ async def _check(entry: ServerEntry, timeout: float) -> Outcome:
                 auth=auth,
             ) as client:
                 info = client.server_info
-                name = "" if info is None else f"{info.name} {info.version}"
+                name = "" if info is None else f"{info.name} {info.version}".strip()
                 return Outcome(server=f"{name}, MCP {client.revision}".removeprefix(", "))
     except TimeoutError:
         return Outcome(problem=f"no answer within {timeout:g} s")
