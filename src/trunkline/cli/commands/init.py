@@ -16,7 +16,7 @@ from ...redaction import show
 from ..command import UsageError, check_text
 from ..exit_codes import SUCCESS
 from ..output.reports import emit
-from ..output.terminal import bold, is_terminal, table, tell
+from ..output.terminal import bold, dim, is_terminal, table, tell
 
 if TYPE_CHECKING:
     from ..init.project import Project
@@ -149,7 +149,7 @@ def _report(folder: str, project: Project, written: list[str], kept: list[str]) 
     parts = []
     if written:
         head = bold(f"Created {project.name} in {_folder_shown(folder)}")
-        rows = [(path, meanings[path]) for path in written]
+        rows = [(path, dim(meanings[path])) for path in written]
         parts.append(f"{head}\n{table(rows, indent=2)}")
     if kept:
         parts.append(f"{bold('Kept as they are')}\n" + "\n".join(f"  {path}" for path in kept))
