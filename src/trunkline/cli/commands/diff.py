@@ -18,7 +18,7 @@ from ..connect.options import add_target, check_options, wants_json
 from ..connect.talk import talk
 from ..exit_codes import PROBLEMS_FOUND, SUCCESS
 from ..output.reports import emit, visible
-from ..output.terminal import bold, dim, paint
+from ..output.terminal import bold, dim, paint, row_width, wrap
 
 if TYPE_CHECKING:
     from ...client.connect.resolve import ResolvedTarget
@@ -218,21 +218,26 @@ def _place(change: Change) -> str:
 
 def _text(found: Comparison, breaks: bool) -> str:
     lines: list[str] = []
+    room = row_width()
     level = ""
     for change in found.changes:
         if change.level != level:
             level = change.level
             lines += [""] if lines else []
             lines.append(paint(f"{level.upper()} ({found.counts[change.level]})", _COLOURS[level]))
-        lines.append(f"  {bold(visible(_place(change)))}: {visible(change.says)}")
-        lines.append(f"    {dim(f'{change.rule}: {change.why}')}")
+        says = f"{bold(visible(_place(change)))}: {visible(change.says)}"
+        lines += wrap(says, room, indent="  ", hanging="    ")
+        lines += wrap(dim(f"{change.rule}: {change.why}"), room, indent="    ")
     left = sum(found.counts.values()) - len(found.changes)
     if left:
         lines += ["", f"and {left} more"]
     if found.notes:
-        lines += ["", *(f"note: {visible(note)}" for note in found.notes)]
+        lines.append("")
+        for note in found.notes:
+            lines += wrap(f"note: {visible(note)}", room, hanging="  ")
     lines += [""] if lines else []
-    return "\n".join([*lines, f"{_summary(found)}: {bold(_verdict(found, breaks))}"])
+    lines += wrap(f"{_summary(found)}: {bold(_verdict(found, breaks))}", room, hanging="  ")
+    return "\n".join(lines)
 
 
 def _json(found: Comparison, names: list[str], breaks: bool) -> str:

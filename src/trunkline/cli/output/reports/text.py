@@ -14,7 +14,7 @@ from typing import Any, Final, NamedTuple
 from ....errors import show_pointer
 from ....judge.finding import Finding
 from ....redaction import HIDDEN, redact
-from ..terminal import bold, cells, dim, paint
+from ..terminal import bold, cells, cut, dim, paint, row_width, wrap
 from . import Excerpt, JudgedMessage, LocatedFinding, ValidationReport, visible
 
 __all__ = ["advice", "excerpt_of", "marker", "render", "sentence", "where_it_is"]
@@ -54,11 +54,14 @@ def _block(report: ValidationReport, message: JudgedMessage, seen: LocatedFindin
     level = paint(_LEVELS[finding.level], _COLOURS[finding.level])
     place = bold(where_it_is(report, message))
     about = f"message {message.number}, {message.label}"
+    room = row_width()
+    said = f"{place}: {level} {finding.rule}: {sentence(finding)}"
+    sender = f", from the {message.sender}" if message.sender else ""
     lines = [
-        f"{place}: {level} {finding.rule}: {sentence(finding)}",
-        f"{_INDENT}{dim(f'{about}, from the {message.sender}' if message.sender else about)}",
+        *wrap(said, room, hanging=_INDENT),
+        *wrap(dim(f"{about}{sender}"), room, indent=_INDENT),
         *_pointed_at(seen),
-        f"{_INDENT}{dim(finding.source)}",
+        *wrap(dim(finding.source), room, indent=_INDENT),
     ]
     return "\n".join(lines)
 
@@ -86,13 +89,20 @@ def _pointed_at(seen: LocatedFinding) -> Iterator[str]:
     expected = advice(seen.finding)
     if seen.excerpt is None:
         if expected:
-            yield f"{_INDENT}{expected}"
+            yield from wrap(expected, row_width(), indent=_INDENT)
         return
+    room = row_width()
+    margin = _INDENT * 2
     for number, line in enumerate(seen.excerpt.lines):
-        yield f"{_INDENT * 2}{line}"
         if number == seen.excerpt.line:
-            caret = paint(marker(seen.excerpt), _COLOURS[seen.finding.level])
-            yield f"{_INDENT * 2}{caret} {expected}".rstrip()
+            carets = marker(seen.excerpt)
+            marked = paint(carets.lstrip(), _COLOURS[seen.finding.level])
+            before = margin + " " * (len(carets) - len(carets.lstrip()))
+            yield f"{margin}{line}"
+            yield from wrap(f"{marked} {expected}", room, indent=before, hanging=margin)
+        else:
+            # A neighbour only shows where the fault is.
+            yield f"{margin}{line}" if room is None else cut(f"{margin}{line}", room)
 
 
 def marker(excerpt: Excerpt) -> str:
