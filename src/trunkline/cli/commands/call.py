@@ -30,8 +30,9 @@ __all__ = ["EXAMPLES", "TAKES_COMMAND", "configure", "json_arguments", "run"]
 TAKES_COMMAND: Final = True
 
 EXAMPLES: Final = """\
-trunkline call find text=tea -- trunkline serve notes.py
+trunkline call notes.py find text=tea
 trunkline call tcp://localhost:9000 forecast city=Oslo days=3
+trunkline call find text=tea -- node notes.js
 """
 _EPILOG: Final = """\
 arguments of the tool:

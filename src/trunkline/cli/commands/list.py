@@ -28,7 +28,8 @@ TAKES_COMMAND: Final = True
 _KINDS: Final = ("tools", "resources", "prompts")
 COMPLETES: Final = _KINDS
 EXAMPLES: Final = """\
-trunkline list -- trunkline serve notes.py
+trunkline list notes.py
+trunkline list cursor:github
 trunkline list tcp://localhost:9000 tools find --long
 """
 

@@ -23,7 +23,7 @@ __all__ = ["EXAMPLES", "TAKES_COMMAND", "configure", "run"]
 TAKES_COMMAND: Final = True
 EXAMPLES: Final = """\
 trunkline prompt tcp://localhost:9000 greeting name=Ada
-trunkline prompt review code=@main.py -- trunkline serve prompts.py
+trunkline prompt prompts.py review code=@main.py
 """
 
 

@@ -23,7 +23,7 @@ __all__ = ["EXAMPLES", "TAKES_COMMAND", "configure", "run"]
 TAKES_COMMAND: Final = True
 EXAMPLES: Final = """\
 trunkline read unix:/run/notes.sock note://1
-trunkline read file:///logo.png --raw -- trunkline serve files.py > logo.png
+trunkline read files.py file:///logo.png --raw > logo.png
 """
 
 
