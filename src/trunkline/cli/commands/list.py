@@ -29,8 +29,8 @@ _KINDS: Final = ("tools", "resources", "prompts")
 COMPLETES: Final = _KINDS
 EXAMPLES: Final = """\
 trunkline list notes.py
-trunkline list cursor:github
-trunkline list tcp://localhost:9000 tools find --long
+trunkline list https://mcp.example.org/mcp tools find --long
+trunkline list -o json -- npx some-server
 """
 
 

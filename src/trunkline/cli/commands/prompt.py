@@ -22,8 +22,8 @@ __all__ = ["EXAMPLES", "TAKES_COMMAND", "configure", "run"]
 
 TAKES_COMMAND: Final = True
 EXAMPLES: Final = """\
-trunkline prompt tcp://localhost:9000 greeting name=Ada
-trunkline prompt prompts.py review code=@main.py
+trunkline prompt notes.py review code=@main.py
+trunkline prompt https://mcp.example.org/mcp greeting name=Ada
 """
 
 

@@ -22,8 +22,9 @@ __all__ = ["EXAMPLES", "TAKES_COMMAND", "configure", "run"]
 
 TAKES_COMMAND: Final = True
 EXAMPLES: Final = """\
+trunkline read notes.py note://1
 trunkline read unix:/run/notes.sock note://1
-trunkline read files.py file:///logo.png --raw > logo.png
+trunkline read file:///logo.png --raw -- npx some-server > logo.png
 """
 
 
