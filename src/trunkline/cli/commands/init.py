@@ -158,7 +158,7 @@ def _report(folder: str, project: Project, written: list[str], kept: list[str]) 
         *([] if here else [f"cd {quote(visible(folder))}"]),
         'python -m pip install -e ".[dev]"',
         "python -m pytest",
-        f"trunkline call greet name=Ada -- trunkline serve {project.module}.py",
+        f"trunkline call {project.module}.py greet name=Ada",
     ]
     parts.append("\n".join([bold("Next"), *(f"  {each}" for each in commands)]))
     return "\n\n".join(parts)
