@@ -456,13 +456,17 @@ class Session:
         params: Any,
         seconds: float | None = None,
         future: ReplyWaiter | None = None,
+        read: Callable[[Any], Any] | None = None,
     ) -> Pending:
-        """Send a request with the given params; its waiter is a future of the result."""
+        """Send a request with the given params; its waiter is a future of the result.
+
+        With `read` that may be what it returns for the result, in place of the undecoded result.
+        """
         if self._end is not None:
             self.check_open(method)
         when = self._now() + (self._timeout if seconds is None else seconds)
         waiter = self._new_future() if future is None else future
-        pending = self._peer.send_request(method, params, deadline=when, waiter=waiter)
+        pending = self._peer.send_request(method, params, deadline=when, waiter=waiter, read=read)
         if when < self._timeouts.wake_at:
             self._timeouts.arm(when)
         return pending

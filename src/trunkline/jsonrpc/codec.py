@@ -14,7 +14,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from functools import lru_cache
-from typing import Any, Final, TypeAlias
+from typing import TYPE_CHECKING, Any, Final, TypeAlias
 
 from msgspec import UNSET
 from msgspec.json import Encoder
@@ -23,7 +23,16 @@ from ..errors import NOTHING, InvalidMessage, LocalProtocolError
 from ..redaction import first_and_last
 from . import encode_errors
 from .decode_errors import UNREADABLE, Diagnosis, elements_of, kind_of, mended
-from .decoders import CALLS, REPLIES, Expect, MessageDecoder, Read, envelope_reader, whole_reader
+from .decoders import (
+    CALLS,
+    REPLIES,
+    Expect,
+    MessageDecoder,
+    Read,
+    envelope_reader,
+    reads_as_is,
+    whole_reader,
+)
 from .limits import MAX_INTEGER_DIGITS, TransportName
 from .messages import (
     Batch,
@@ -39,12 +48,17 @@ from .messages import (
 from .policy import DEFAULT_POLICY, Policy
 from .tokenizer import FOUND_FASTER_BYTES, nests_deeper
 
-__all__ = ["Codec", "decode", "encode"]
+if TYPE_CHECKING:
+    from .large_messages import Found
+
+__all__ = ["LARGE_BYTES", "Codec", "decode", "encode"]
 
 Readable: TypeAlias = bytes | bytearray | memoryview | str
 Envelope: TypeAlias = Call | Reply
 
 _NO_LIMIT: Final = 2**63 - 1
+# From this size on a second pass over a message takes longer than to look at its ends.
+LARGE_BYTES: Final = 32 * 1024
 # Above this size checking the value can be cheaper than a search through its bytes.
 _LARGE_BYTES: Final = 4096
 # Codecs kept for `decode(data, policy)`: a program has a handful of policies.
@@ -68,6 +82,7 @@ class Codec:
         "_envelopes",
         "_large",
         "_limit",
+        "_ordinary",
         "_plainly",
         "_prescan",
         "_shape",
@@ -99,6 +114,8 @@ class Codec:
         # With a pre-scan, none is.
         self._straight = -1 if self._prescan else min(self._limit, 2 * limits.max_depth)
         self._large = -1 if self._prescan else self._limit
+        # Up to this size the ends of a message may show its envelope.
+        self._ordinary = self._large if reads_as_is(policy) else -1
         self._depth = limits.max_depth
         self._plainly = policy.strictness != "strict" and policy.unknown_code == "pass"
         # Decoders are expensive to make, so each is made on first use.
@@ -157,6 +174,45 @@ class Codec:
             pass
         found = self._look_again(data, self._wholes())
         return found if type(found) is not list else Batch(found)
+
+    def large_result(self, data: bytes) -> Found | None:
+        """Return where the result of a large reply is, if its ends show that.
+
+        It is there if the part is one JSON value. `is_sound` checks what decoding does not.
+        """
+        if not LARGE_BYTES <= len(data) <= self._ordinary:
+            return None
+        from .large_messages import find_result  # here, because few messages are large
+
+        return self._fitting(find_result(data))
+
+    def large_params(self, data: bytes) -> Found | None:
+        """Return where the params of a large request are, if its ends show that; as above."""
+        if not LARGE_BYTES <= len(data) <= self._ordinary:
+            return None
+        from .large_messages import find_params  # as above
+
+        return self._fitting(find_params(data))
+
+    def _fitting(self, found: Found | None) -> Found | None:
+        """Return what was found, if it is within the limits."""
+        limits = self.policy.limits
+        if found is None or len(found.method) > limits.method_length:
+            return None
+        is_long = isinstance(found.id, str) and len(found.id) > limits.id_length
+        return None if is_long else found
+
+    def is_sound(self, data: bytes) -> bool:
+        """Return True if a large message is UTF-8, and within the limits of size and depth."""
+        try:
+            return self._is_flat(data) and (data.isascii() or bool(data.decode()))
+        except UnicodeDecodeError:
+            return False
+
+    @property
+    def max_depth(self) -> int:
+        """How many arrays and objects a message may have open at one place."""
+        return self._depth
 
     def _is_flat(self, data: bytes) -> bool:
         """Return True if a text that is not small is within the limits of size and depth."""

@@ -39,7 +39,15 @@ from .wire_types import (
     typed_call_shapes,
 )
 
-__all__ = ["CALLS", "REPLIES", "Expect", "MessageDecoder", "envelope_reader", "whole_reader"]
+__all__ = [
+    "CALLS",
+    "REPLIES",
+    "Expect",
+    "MessageDecoder",
+    "envelope_reader",
+    "reads_as_is",
+    "whole_reader",
+]
 
 Expect: TypeAlias = Literal["any", "calls", "replies"]
 Read: TypeAlias = Callable[[bytes], Any]
@@ -68,7 +76,7 @@ def envelope_reader(
     """Return a decoder that leaves params and results as raw JSON, or as typed by `params`."""
     shape = loose_shape(policy, params=Raw, result=Raw)
     reader = _loose_reader(policy, shape, _make_envelope(policy))
-    if policy.params == "nullable" or not _read_as_is(policy):
+    if policy.params == "nullable" or not reads_as_is(policy):
         return reader
     if expect == "replies":
         return reader._replace(first=_decoder(policy, result_shape(policy)))
@@ -89,13 +97,13 @@ def whole_reader(policy: Policy, expect: Expect) -> MessageDecoder:
     """
     loose = loose_shape(policy, params=params_type(policy), result=result_type(policy))
     reader = _loose_reader(policy, loose, _make_message(policy))
-    if expect == "calls" and _read_as_is(policy):
+    if expect == "calls" and reads_as_is(policy):
         shape = call_shape(policy, params=params_type(policy), absent=None)
         return reader._replace(first=_decoder(policy, shape), shape=shape)
     return reader
 
 
-def _read_as_is(policy: Policy) -> bool:
+def reads_as_is(policy: Policy) -> bool:
     """Return True if decoded messages need no correction afterwards."""
     return (
         policy.null_id != "as-notification"

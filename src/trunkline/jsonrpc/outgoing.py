@@ -16,6 +16,7 @@ The rules that live here, and only here:
 from __future__ import annotations
 
 from collections import deque
+from collections.abc import Callable
 from enum import Enum
 from typing import Any, Final
 
@@ -62,6 +63,9 @@ class Pending(Struct, frozen=True, eq=False):
     replies: Replies = Replies.ONE
     # Of the layer above, such as a future; passed back with the reply.
     waiter: Any = None
+    # Decodes a result, and raises one of `decode_errors.UNREADABLE` if it cannot. The peer calls it
+    # for a large reply, whose result is then the value in place of raw JSON.
+    read: Callable[[Any], Any] | None = None
 
     def __repr__(self) -> str:
         return f"Pending(id={show(self.id)}, method={show(self.method)}, replies={self.replies})"

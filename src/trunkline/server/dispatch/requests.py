@@ -519,6 +519,10 @@ class RequestRunner:
             return "server_bytes"
         return None
 
+    def has_room(self, size: int) -> bool:
+        """Return True if a request of so many bytes would be served."""
+        return self._exceeded(size) is None
+
     def _refuse(self, asked: IncomingRequest, policy: Policy, limit: str) -> None:
         self._core.counters.refuse(limit)
         error = named_error(ErrorKind.OVERLOADED, policy=policy, retryAfterMs=RETRY_AFTER_MS)
