@@ -14,9 +14,9 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from functools import lru_cache
-from typing import TYPE_CHECKING, Any, Final, TypeAlias
+from typing import Any, Final, TypeAlias
 
-from msgspec import UNSET
+from msgspec import UNSET, ValidationError
 from msgspec.json import Encoder
 
 from ..errors import NOTHING, InvalidMessage, LocalProtocolError
@@ -46,10 +46,13 @@ from .messages import (
     shown,
 )
 from .policy import DEFAULT_POLICY, Policy
-from .tokenizer import FOUND_FASTER_BYTES, nests_deeper
-
-if TYPE_CHECKING:
-    from .large_messages import Found
+from .tokenizer import (
+    FOUND_FASTER_BYTES,
+    LargeMember,
+    find_params,
+    find_result,
+    nests_deeper,
+)
 
 __all__ = ["LARGE_BYTES", "Codec", "decode", "encode"]
 
@@ -87,6 +90,7 @@ class Codec:
         "_prescan",
         "_shape",
         "_straight",
+        "_untyped",
         "_whole",
         "_wholes",
         "policy",
@@ -123,6 +127,7 @@ class Codec:
         self._wholes = _lazy(lambda: whole_reader(policy, expect))
         self._envelope: Read = self._first_envelope
         self._whole: Read = self._first_whole
+        self._untyped: Read | None = None
         self._shape: type[Call] | None = None
         self._diagnosis: Diagnosis | None = None
 
@@ -146,6 +151,14 @@ class Codec:
                 # Through a local name: calling an attribute that is not a method is slower.
                 read = self._envelope
                 return read(data)  # type: ignore[no-any-return]  # made at run time
+        except ValidationError:
+            # Of a method without typed params, or params do not match their type: then they are
+            # left raw, and the layer that knows the type reports the place of the mistake.
+            if self._untyped is not None and type(data) is bytes:
+                try:
+                    return self._untyped(data)  # type: ignore[no-any-return]  # as above
+                except UNREADABLE:
+                    pass
         except UNREADABLE:
             pass  # raised below, so that the decoder's error is not its context
         return self._look_again(data, self._envelopes())  # type: ignore[no-any-return]  # as above
@@ -175,26 +188,22 @@ class Codec:
         found = self._look_again(data, self._wholes())
         return found if type(found) is not list else Batch(found)
 
-    def large_result(self, data: bytes) -> Found | None:
+    def large_result(self, data: bytes) -> LargeMember | None:
         """Return where the result of a large reply is, if its ends show that.
 
         It is there if the part is one JSON value. `is_sound` checks what decoding does not.
         """
         if not LARGE_BYTES <= len(data) <= self._ordinary:
             return None
-        from .large_messages import find_result  # here, because few messages are large
-
         return self._fitting(find_result(data))
 
-    def large_params(self, data: bytes) -> Found | None:
+    def large_params(self, data: bytes) -> LargeMember | None:
         """Return where the params of a large request are, if its ends show that; as above."""
         if not LARGE_BYTES <= len(data) <= self._ordinary:
             return None
-        from .large_messages import find_params  # as above
-
         return self._fitting(find_params(data))
 
-    def _fitting(self, found: Found | None) -> Found | None:
+    def _fitting(self, found: LargeMember | None) -> LargeMember | None:
         """Return what was found, if it is within the limits."""
         limits = self.policy.limits
         if found is None or len(found.method) > limits.method_length:
@@ -233,8 +242,11 @@ class Codec:
         return Request(read.method, read.params, id=read.id)
 
     def _first_envelope(self, data: bytes) -> Any:
-        read = self._envelope = self._envelopes().first
-        return read(data)
+        reader = self._envelopes()
+        # In this order, as below.
+        self._untyped = reader.second
+        self._envelope = reader.first
+        return reader.first(data)
 
     def _first_whole(self, data: bytes) -> Any:
         reader = self._wholes()

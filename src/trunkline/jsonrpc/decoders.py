@@ -66,6 +66,8 @@ class MessageDecoder(NamedTuple):
     loose: Read
     # Any single message.
     one: Read
+    # The expected kind, where `first` knows the params of some methods only.
+    second: Read | None = None
     # What `first` returns, where the codec makes a message of it.
     shape: type[Call] | None = None
 
@@ -83,7 +85,7 @@ def envelope_reader(
     if expect == "calls" and params:
         typed = reduce(or_, typed_call_shapes(policy, params))
         plain = _decoder(policy, call_shape(policy, params=Raw))
-        return reader._replace(first=_or_else(_decoder(policy, typed), plain))
+        return reader._replace(first=_decoder(policy, typed), second=plain)
     if expect == "calls":
         return reader._replace(first=_decoder(policy, call_shape(policy, params=Raw)))
     return reader
@@ -122,22 +124,6 @@ def _decoder(policy: Policy, shape: Any) -> Read:
         length = Meta(min_length=1, max_length=policy.limits.batch)
         shape = shape | Annotated[list[shape], length]
     return Decoder(shape).decode
-
-
-def _or_else(first: Read, second: Read) -> Read:
-    """Return a decoder for methods with typed params that decodes the others untyped.
-
-    Params that do not match their type are left raw as well: the layer that knows
-    the type decodes them again, and reports the place of the mistake.
-    """
-
-    def read(data: bytes) -> Any:
-        try:
-            return first(data)
-        except ValidationError:
-            return second(data)
-
-    return read
 
 
 def _loose_reader(policy: Policy, shape: type[Loose], make: _Make) -> MessageDecoder:
