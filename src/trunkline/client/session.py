@@ -23,7 +23,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from functools import lru_cache
+from functools import lru_cache, partial
 from typing import TYPE_CHECKING, Any, Final, Literal, NamedTuple, TypeAlias
 
 from msgspec import UNSET, Raw
@@ -195,7 +195,11 @@ class Session:
         self.streams = SubscriptionRouter(self, callbacks, server_log)
         self._loop = loop
         self._now = loop.time
-        self._new_future = loop.create_future
+        # As `create_future` of asyncio's own loops does.
+        is_plain = type(loop).create_future is asyncio.BaseEventLoop.create_future
+        self._new_future: Callable[[], asyncio.Future[Any]] = (
+            partial(asyncio.Future, loop=loop) if is_plain else loop.create_future
+        )
         self._probes: list[Pending] = []
         # Bytes of error replies since the backlog exceeded HIGH_WATER.
         self._unread_bytes = 0

@@ -121,7 +121,16 @@ class OutgoingRequests:
         if request is None:
             return self._closed.get(reply_id, UnmatchedReply.UNKNOWN)
         if is_error or request.replies is _ONE:
-            self._close(reply_id, _DUPLICATE)
+            # As `_close`, without another call: most requests end here.
+            del self._open[reply_id]
+            self._deadlines.drop(reply_id)
+            closed = self._closed
+            closed[reply_id] = _DUPLICATE
+            if self._closed_in_order is _NO_IDS:
+                self._closed_in_order = deque()
+            self._closed_in_order.append(reply_id)
+            if len(closed) > MAX_CLOSED_IDS:
+                del closed[self._closed_in_order.popleft()]
         return request
 
     def find(self, id: RequestId) -> Pending | None:

@@ -263,9 +263,9 @@ class Peer:
             self._on_problem(UnmatchedReplyEvent(reply, UnmatchedReply.UNKNOWN), route)
             return
         found = self._outgoing.match(id, is_error=reply.error is not UNSET)
-        if isinstance(found, Pending):
+        if type(found) is Pending:
             self._on_reply(found, reply)
-        else:
+        elif isinstance(found, UnmatchedReply):
             self._on_problem(UnmatchedReplyEvent(reply, found), route)
 
     def _duplicate(self, id: RequestId | None, slot: _Slot | None) -> InvalidMessage:
