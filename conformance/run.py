@@ -280,6 +280,13 @@ def summary(outcomes: Sequence[Outcome], server: str, problem: str) -> dict[str,
 # -- all runs --------------------------------------------------------------------------------
 
 
+def unused_rows(rows: Sequence[Row], outcomes: Sequence[Outcome]) -> str:
+    """Return what is wrong with rows that never apply in all runs, or nothing."""
+    unused = stale(rows, [each.judged for each in outcomes if each.judged is not None])
+    names = ", ".join(f"{row.rule} of {row.scenario}" for row in unused)
+    return f"explained.toml has rows that explain nothing: {names}" if names else ""
+
+
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run the suites, and print what they found."""
     options = parse(arguments)
@@ -322,11 +329,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
     for each in outcomes:
         for line in problems(each, known[each.run.name]):
             print(line)
-    if not problem and not is_given and options.run is None and options.only is None:
-        unused = stale(rows, [each.judged for each in outcomes if each.judged is not None])
-        if unused:
-            names = ", ".join(f"{row.rule} of {row.scenario}" for row in unused)
-            problem = f"explained.toml has rows that explain nothing: {names}"
+    if not is_given and options.run is None and options.only is None:
+        problem = problem or unused_rows(rows, outcomes)
     if problem:
         print(f"FAIL {problem}")
     report = summary(outcomes, server, problem)

@@ -25,9 +25,10 @@ from conformance.run import (
     score,
     summary,
     table,
+    unused_rows,
 )
 from conformance.server import free_port
-from conformance.trace_check import Judged, Observed
+from conformance.trace_check import Judged, Observed, Row
 from trunkline.judge import Finding
 
 from ...cases import for_each
@@ -217,6 +218,18 @@ def test_an_unexplained_finding_fails_a_run(outcome_of: Any) -> None:
     assert good._replace(judged=Judged(2, 1, [], [])).is_good
     report = summary([bad], "own", "")
     assert (report["passed"], report["judged"]["suite_unexplained"]) == (False, 2)
+
+
+def test_a_row_that_explains_nothing_in_all_runs_is_a_problem(outcome_of: Any) -> None:
+    row = Row("suite", "mcp.id.echoed", "/id", "ping", "because")
+    finding = Finding("mcp.id.echoed", "error", "/id", "1", "2", "2025-11-25", 0)
+    observed = Observed("suite", "ping", finding)
+    silent = outcome_of({"ping": "SUCCESS"}, {}, 1)._replace(judged=Judged(1, 1, [], []))
+    telling = silent._replace(judged=Judged(1, 1, [(observed, row)], []))
+    assert unused_rows([row], [silent, telling]) == ""
+    assert unused_rows([row], [silent]) == (
+        "explained.toml has rows that explain nothing: mcp.id.echoed of ping"
+    )
 
 
 def test_a_run_without_a_recording_fails(
