@@ -67,6 +67,9 @@ class _Verified(NamedTuple):
     algorithm: str
     principal: Principal
 
+    def __repr__(self) -> str:
+        return f"<verified token of {self.principal!r}>"
+
 
 class JwtBearer:
     """Verifies access tokens that are JWTs of one issuer.
