@@ -7,7 +7,7 @@ import os
 from collections.abc import Iterable, Iterator
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
-from ...errors import TrunklineError, visible
+from ...errors import AuthorizationFailed, TrunklineError, visible
 from ...redaction import HIDDEN, conceal, redact
 from ..exit_codes import PROBLEMS_FOUND, SUCCESS
 from ..output.progress import is_interactive
@@ -216,6 +216,8 @@ async def _check(entry: ServerEntry, timeout: float) -> Outcome:
 
     try:
         address: Any
+        auth = None
+        headers = dict(entry.headers)
         if entry.command:
             address = Stdio(
                 [entry.command, *entry.args],
@@ -225,19 +227,44 @@ async def _check(entry: ServerEntry, timeout: float) -> Outcome:
             )
         else:
             address = parse_address(entry.url)
-        headers = dict(entry.headers) or None
+            if not any(name.lower() == "authorization" for name in headers):
+                auth = _kept_login(address)
         async with asyncio.timeout(timeout):
             async with Client(
-                address, connect_timeout=timeout, timeout=timeout, headers=headers
+                address,
+                connect_timeout=timeout,
+                timeout=timeout,
+                headers=headers or None,
+                auth=auth,
             ) as client:
                 info = client.server_info
                 # A server chooses its name, of any length.
-                name = "" if info is None else str(redact(f"{info.name} {info.version}"))
+                name = "" if info is None else str(redact(f"{info.name} {info.version}".strip()))
                 return Outcome(server=f"{name}, MCP {client.revision}".removeprefix(", "))
     except TimeoutError:
         return Outcome(problem=f"no answer within {timeout:g} s")
+    except AuthorizationFailed as error:
+        return Outcome(problem=_refusal(error, entry))
     except (TrunklineError, ValueError, OSError) as error:
         return Outcome(problem=_reason(error, entry))
+
+
+def _kept_login(address: Any) -> Any:
+    """Return the login that is kept for a server over HTTP, as every other verb uses it."""
+    from ...transports.addresses import Http
+    from ..connect.login import kept_login
+
+    return kept_login(address) if isinstance(address, Http) else None
+
+
+def _refusal(error: AuthorizationFailed, entry: ServerEntry) -> str:
+    """Return why a server refused the check; a host has a login of its own."""
+    from ..output.login_advice import is_about_login, login_advice
+
+    if entry.headers or not is_about_login(error):
+        return _reason(error, entry)
+    advice = login_advice(error, str(conceal(entry.url)))
+    return f"asks for a login, which the host has of its own; for this check: {advice}"
 
 
 def _reason(error: Exception, entry: ServerEntry) -> str:

@@ -82,12 +82,11 @@ def test_a_file_without_a_server_says_so(run: Any, here: Path) -> None:
 def test_an_entry_of_a_host_is_started_as_the_host_does(run: Any, here: Path) -> None:
     variables = {"GIVEN": "entry", "KEY": "${env:KEY_OF_TEST}"}
     write(here / ".cursor/mcp.json", "mcpServers", shows=serving(here, env=variables))
-    write(
-        here / ".vscode/mcp.json",
-        "servers",
-        shows=serving(here, env=variables, cwd="${workspaceFolder}/../other"),
-    )
-    wanted = {"cursor:shows": "work", "vscode:shows": "other"}
+    write(here / ".vscode/mcp.json", "servers", shows=serving(here, env=variables))
+    shell = {**variables, "KEY": "$KEY_OF_TEST"}
+    there = serving(here, env=shell, cwd="../other")
+    write(here / ".gemini/settings.json", "mcpServers", shows=there)
+    wanted = {"cursor:shows": "work", "vscode:shows": "work", "gemini:shows": "other"}
     for target, folder in wanted.items():
         assert run("call", target, "where") == (0, f"entry|{folder}|expanded\n", "")
         # An option is stronger than the entry.
