@@ -68,7 +68,7 @@ class _Verified(NamedTuple):
     principal: Principal
 
     def __repr__(self) -> str:
-        return f"<verified token of {self.principal!r}>"
+        return "<verified token>"
 
 
 class JwtBearer:
