@@ -161,6 +161,14 @@ def test_a_target_and_a_command_are_not_given_together(run: Any, here: Path) -> 
         (["call", "where", "shows.py"], "the target comes first: trunkline call shows.py where"),
         (["list", "tools", "cursor:x"], "the target comes first: trunkline list cursor:x tools"),
         (["list", "sh", "shows.py"], "put the command after --: trunkline list -- sh shows.py"),
+        (
+            ["call", "where", "shows.py", "a=b c"],
+            "the target comes first: trunkline call shows.py where 'a=b c'",
+        ),
+        (
+            ["list", "--config", "mcp.json"],
+            "no server given: name one of 'mcp.json': --config FILE NAME",
+        ),
         (["call", "shows", "where"], "is not a server; did you mean 'shows.py'?"),
         (["proxy", "shows.js"], "'shows.js' was read as a file, and there is no file 'shows.js'"),
     ],

@@ -483,3 +483,23 @@ def test_entries_of_a_file_are_objects(here: Path) -> None:
         "  'a': 'a' cannot be used: expected an object, got an array\n"
         "  'b': 'b' cannot be used: expected an object, got a string"
     )
+
+
+def test_advice_for_a_shell_has_quotes_where_they_are_needed(here: Path) -> None:
+    (here / "a b").mkdir()
+    (here / "a b/server.js").write_text("")
+    (here / "a b/server.py").write_text("")
+    path = config(here, name="a b/mcp.json")
+    assert said(path).endswith(f"name a server in it: --config '{path}' NAME")
+    assert said("a b/server.js").endswith("put its command after --: -- node 'a b/server.js'")
+    assert said("a b/server.js", IN_CODE).endswith('["node", "a b/server.js"]')
+    assert said("a b/servr.py") == (
+        "'a b/servr.py' was read as a file, and there is no file 'a b/servr.py'; did you mean "
+        "'a b/server.py'?"
+    )
+
+
+def test_a_name_with_a_space_is_not_a_command_line_if_an_entry_has_it(here: Path) -> None:
+    config(here, {"my server": {"command": "x"}}, name=".cursor/mcp.json")
+    assert said("my server").endswith("did you mean 'cursor:my server'?")
+    assert "was read as a command line" in said("other server")
