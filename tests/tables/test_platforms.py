@@ -27,7 +27,7 @@ CHECKED: Final = {
     "transports/sockets/connection.py": "check_platform",
     "transports/sockets/listener.py": "check_platform, or hasattr in cli/workers.py",
     "transports/sockets/unix_path.py": "check_platform, before it is imported",
-    "transports/stdio/process.py": "can_watch of the client, or hasattr in cli/connect/target.py",
+    "transports/stdio/process.py": "can_watch of the client, or hasattr in cli/connect/talk.py",
 }
 
 

@@ -13,7 +13,8 @@ from typing import TYPE_CHECKING, Any, Final
 
 from ...errors import PeerError
 from ..command import UsageError
-from ..connect.target import add_target, take_words, talk, unknown_name, wants_json
+from ..connect.options import add_target, take_words, wants_json
+from ..connect.talk import talk
 from ..exit_codes import PROBLEMS_FOUND, SUCCESS
 from ..output.reports import emit
 from ..output.terminal import tell
@@ -135,6 +136,9 @@ async def _called(
 
 
 def _unknown(name: str, tools: Sequence[Tool]) -> UsageError:
+    # Imported here: most names exist.
+    from ..connect.errors import unknown_name
+
     return unknown_name(name, (each.name for each in tools), "tool")
 
 

@@ -14,7 +14,8 @@ from typing import TYPE_CHECKING, Any, Final
 
 from ...errors import show_pointer
 from ..command import UnreadableInput, UsageError
-from ..connect.target import ADDRESSES, add_target, check_options, talk, wants_json
+from ..connect.options import ADDRESSES, add_target, check_options, wants_json
+from ..connect.talk import talk
 from ..exit_codes import PROBLEMS_FOUND, SUCCESS
 from ..output.reports import emit, visible
 from ..output.terminal import bold, dim, paint

@@ -13,7 +13,8 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from ...errors import visible
 from ..command import UsageError
-from ..connect.target import add_target, take_words, talk, unknown_name, wants_json
+from ..connect.options import add_target, take_words, wants_json
+from ..connect.talk import talk
 from ..exit_codes import SUCCESS
 from ..output.reports import emit
 from ..output.terminal import bold, cells, cut, dim, is_terminal, paint, terminal_width
@@ -105,6 +106,9 @@ def _keep_named(listing: dict[str, Any], names: Sequence[str], kind: str) -> Non
     known = dict.fromkeys(every)
     for name in names:
         if name not in known:
+            # Imported here: most names exist.
+            from ..connect.errors import unknown_name
+
             raise unknown_name(name, known, kind.removesuffix("s"))
     for member in members:
         listing[member] = [

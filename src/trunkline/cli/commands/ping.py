@@ -11,7 +11,8 @@ from typing import TYPE_CHECKING, Any, Final
 
 from ...errors import RequestTimeout, visible
 from ..command import UsageError
-from ..connect.target import add_target, take_words, talk, wants_json
+from ..connect.options import add_target, take_words, wants_json
+from ..connect.talk import talk
 from ..exit_codes import SUCCESS, UNREACHABLE
 from ..output.reports import emit
 

@@ -7,7 +7,8 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any, Final
 
 from ..command import UsageError
-from ..connect.target import add_target, take_words, talk, unknown_name, wants_json
+from ..connect.options import add_target, take_words, wants_json
+from ..connect.talk import talk
 from ..exit_codes import SUCCESS
 from ..output.reports import emit
 from .call import json_arguments
@@ -62,6 +63,9 @@ async def _prompt(client: Client, name: str) -> Prompt:
     for each in prompts:
         if each.name == name:
             return each
+    # Imported here: most names exist.
+    from ..connect.errors import unknown_name
+
     raise unknown_name(name, (each.name for each in prompts), "prompt")
 
 

@@ -19,17 +19,15 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple
 from ...redaction import show
 from ...spec.revisions import REVISIONS
 from ..command import UsageError
-from ..connect.target import (
+from ..connect.options import (
     ADDRESSES,
     FRAMINGS,
     add_env,
     add_headers,
-    check_http,
     check_options,
-    check_websocket,
     is_http,
-    parse_target,
 )
+from ..connect.target import check_http, check_websocket, parse_target
 from ..output.terminal import is_terminal, tell
 
 if TYPE_CHECKING:

@@ -7,7 +7,8 @@ import sys
 from typing import TYPE_CHECKING, Final
 
 from ..command import UsageError
-from ..connect.target import add_target, take_words, talk, wants_json
+from ..connect.options import add_target, take_words, wants_json
+from ..connect.talk import talk
 from ..exit_codes import PROBLEMS_FOUND, SUCCESS
 from ..output.reports import emit
 from ..output.terminal import tell, writing

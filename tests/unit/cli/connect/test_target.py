@@ -17,7 +17,7 @@ from typing import Any, get_args
 import pytest
 
 from trunkline.cli.command import UsageError
-from trunkline.cli.connect import target
+from trunkline.cli.connect.options import ADDRESSES, FRAMINGS
 from trunkline.cli.connect.target import parse_server_address, parse_target
 from trunkline.jsonrpc.framing import FramingName
 from trunkline.transports import Stdio
@@ -456,10 +456,10 @@ def test_help_loads_nothing_that_talks(verb: str) -> None:
 
 
 def test_the_framings_and_beginnings_of_addresses_are_those_there_are() -> None:
-    assert get_args(FramingName) == target.FRAMINGS
+    assert get_args(FramingName) == FRAMINGS
     known = (*SCHEMES, *HTTP_SCHEMES, *WS_SCHEMES)
-    assert len(known) == len(target.ADDRESSES)
-    assert all(each.startswith(target.ADDRESSES) for each in known)
+    assert len(known) == len(ADDRESSES)
+    assert all(each.startswith(ADDRESSES) for each in known)
 
 
 # HTTP

@@ -1,0 +1,94 @@
+"""Turns an error of a connection into one sentence and an exit status.
+
+The rules that live here, and only here:
+
+* An error is one sentence, and an exit status that tells wrong usage, a refusal of the server
+  and a failed connection apart.
+"""
+
+from __future__ import annotations
+
+import argparse
+from collections.abc import Iterable
+from typing import Final
+
+from ...errors import (
+    AuthorizationFailed,
+    ConnectionLost,
+    LocalProtocolError,
+    PeerError,
+    RemoteProtocolError,
+    RequestTimeout,
+    TransportError,
+    TrunklineError,
+    visible,
+)
+from ...redaction import show
+from ..command import UsageError
+from ..exit_codes import PROBLEMS_FOUND, UNREACHABLE, USAGE_ERROR
+
+__all__ = ["sentence", "status", "unknown_name"]
+
+_MAX_NAMES_SHOWN: Final = 20
+
+
+def sentence(error: TrunklineError, options: argparse.Namespace) -> str:
+    """Return what happened, what the server added to it, and what to do."""
+    if isinstance(error, AuthorizationFailed):
+        return _refused_sentence(error, options)
+    if isinstance(error, RemoteProtocolError):
+        return f"the server broke a rule of the protocol: {error}"
+    if isinstance(error, TransportError) and error.exit_status == 0 and not options.verbose:
+        return f"{error}; is it an MCP server on stdio? -v shows its stderr"
+    if not isinstance(error, PeerError):
+        return str(error)
+    if error.method == "server/discover" and error.kind == "METHOD_NOT_FOUND" and options.revision:
+        return (
+            f"the server does not speak MCP {options.revision}; leave --revision out to negotiate"
+        )
+    kind = f", {error.kind}" if error.kind else ""
+    text = str(error).removesuffix(")")
+    data = "" if error.data is None else f"\n  data: {visible(show(error.data), kept='')}"
+    advice = ""
+    if error.kind == "MISSING_REQUIRED_CLIENT_CAPABILITY":
+        advice = "\n  answer questions at a terminal or by --answer; offer roots by --root"
+    return f"the server refused {text}{kind}){data}{advice}"
+
+
+def _refused_sentence(error: AuthorizationFailed, options: argparse.Namespace) -> str:
+    """Return why a server refused, and how to log in unless a header had a credential."""
+    target = visible(options.target or "", kept="")
+    words = (*options.header, *options.header_env)
+    if any(word.lower().startswith("authorization=") for word in words):
+        return f"{target} refused the Authorization header"
+    # Imported here: it is rare.
+    from ..output.login_advice import is_about_login, login_advice
+
+    if not is_about_login(error):
+        return str(error)
+    advice = f"\n  log in: {login_advice(error, target)}"
+    is_plain = error.step == "request" and error.error is None and error.status == 401
+    return f"{target} asks for a login{advice}" if is_plain else f"{error}{advice}"
+
+
+def status(error: TrunklineError) -> int:
+    """Return the exit status of an error, one of `exit_codes`."""
+    if isinstance(error, TransportError | RequestTimeout | ConnectionLost):
+        return UNREACHABLE
+    return USAGE_ERROR if isinstance(error, LocalProtocolError) else PROBLEMS_FOUND
+
+
+def unknown_name(name: str, names: Iterable[str], what: str) -> UsageError:
+    """Return the error for a name the server does not have: the closest one, or a list."""
+    from .tool_arguments import closest_name
+
+    known = list(names)
+    close = closest_name(name, known)
+    if close is not None:
+        advice = f"did you mean {show(close)}?"
+    elif not known:
+        advice = "it has none"
+    else:
+        shown = ", ".join(visible(each, kept="") for each in known[:_MAX_NAMES_SHOWN])
+        advice = f"it has: {shown}{', …' if len(known) > _MAX_NAMES_SHOWN else ''}"
+    return UsageError(f"the server has no {what} {show(name)}; {advice}")

@@ -1,0 +1,271 @@
+"""Options that all verbs share that connect to a server, and the words before the command.
+
+A server is named by an address, or started by the command after `--`.
+"""
+
+from __future__ import annotations
+
+import argparse
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Final
+
+from ...redaction import show
+from ...spec.mcp.levels import LOG_LEVELS
+from ...spec.revisions import REVISIONS
+from ..command import UsageError, check_text
+
+if TYPE_CHECKING:
+    from ...transports.stdio.client import Stdio
+
+__all__ = [
+    "ADDRESSES",
+    "FORMS",
+    "FRAMINGS",
+    "add_env",
+    "add_headers",
+    "add_target",
+    "check_options",
+    "command_of",
+    "is_http",
+    "stdio_of",
+    "take_words",
+    "tls_of",
+    "wants_json",
+]
+
+# Seconds for a server that we started to exit, and again after SIGTERM: the user waits for the
+# shell prompt.
+_EXIT_TIMEOUT_S: Final = 1.0
+# Repeated here because the modules that own them are slow to load.
+ADDRESSES: Final = (
+    *("tcp://", "tls://", "unix:"),
+    *("http://", "https://", "http+unix:", "ws://", "wss://"),
+)
+FRAMINGS: Final = ("newline", "content-length", "length-prefix", "detect")
+FORMS: Final = (
+    "http://HOST:PORT/PATH, https://HOST/PATH, tcp://HOST:PORT, tls://HOST:PORT, unix:PATH"
+)
+# Addresses whose requests have headers, and those that TLS protects.
+_WITH_HEADERS: Final = ("http://", "https://", "http+unix:", "ws://", "wss://")
+_WITH_TLS: Final = ("tls://", "https://", "wss://")
+
+
+def add_target(
+    parser: argparse.ArgumentParser,
+    words: str = "",
+    *,
+    json_help: str = "",
+    target: tuple[str, str] = ("TARGET", f"{FORMS}; left out with a command after --"),
+) -> None:
+    """Declare TARGET, the `words` after it, and the options of every verb that connects.
+
+    `json_help` is the help of `--json` where it takes a value; `target` is the name and the help
+    of the first positional argument.
+    """
+    shown, prog = f"{f' {words}' if words else ''} [options]", parser.prog
+    parser.usage = f"{prog} TARGET{shown}\n       {prog}{shown} -- COMMAND ..."
+    parser.set_defaults(prog=parser.prog)
+    # Options may stand between the words.
+    parser.parse_args = parser.parse_intermixed_args  # type: ignore[method-assign]  # of this one
+    add = parser.add_argument
+    add("words", nargs="*", metavar=target[0], help=target[1])
+    add(
+        "-o",
+        "--output",
+        choices=("text", "json"),
+        default="text",
+        help="output format; default: text",
+    )
+    if json_help:
+        add("--json", nargs="?", const=True, default=None, metavar="OBJECT", help=json_help)
+    else:
+        add("--json", action="store_true", help="the same as -o json")
+    add(
+        "--revision",
+        choices=REVISIONS,
+        metavar="R",
+        help=f"MCP revision to speak: {', '.join(REVISIONS)}; default: negotiated",
+    )
+    add(
+        "--timeout",
+        type=_seconds,
+        metavar="SECONDS",
+        help="seconds to wait for each answer; default: 60, and 30 to connect",
+    )
+    add("--trace", metavar="FILE", help="record all messages to a file")
+    add(
+        "--framing",
+        choices=FRAMINGS,
+        metavar="NAME",
+        help=f"message framing: {', '.join(FRAMINGS)}; default: newline",
+    )
+    add("--tls-ca", metavar="FILE", help="CA certificates to trust; default: the system's")
+    add("--tls-cert", metavar="FILE", help="client certificate")
+    add(
+        "--tls-key", metavar="FILE", help="key of the client certificate; default: in the same file"
+    )
+    add_env(parser)
+    add_headers(parser)
+    add(
+        "--root",
+        action="append",
+        default=[],
+        metavar="DIR",
+        help="folder to offer to the server as a root; repeatable",
+    )
+    add(
+        "--answer",
+        action="append",
+        default=[],
+        metavar="FIELD=VALUE",
+        help="answer a question of the server in advance; repeatable",
+    )
+    add(
+        "--log",
+        choices=LOG_LEVELS,
+        metavar="LEVEL",
+        help="show log messages of the server from this level on: "
+        f"{', '.join(LOG_LEVELS)}; default: warning",
+    )
+    add("-v", "--verbose", action="store_true", help="show what the server writes to stderr")
+
+
+def add_env(parser: argparse.ArgumentParser) -> None:
+    """Declare `--env`."""
+    parser.add_argument(
+        "--env",
+        action="append",
+        default=[],
+        metavar="KEY=VALUE",
+        help="environment variable for the command after --; repeatable",
+    )
+
+
+def add_headers(parser: argparse.ArgumentParser) -> None:
+    """Declare `--header` and `--header-env`."""
+    parser.add_argument(
+        "--header",
+        action="append",
+        default=[],
+        metavar="NAME=VALUE",
+        help="header of every HTTP request, visible in the process list; repeatable",
+    )
+    parser.add_argument(
+        "--header-env",
+        action="append",
+        default=[],
+        metavar="NAME=VARIABLE",
+        help="header whose value is in an environment variable; repeatable",
+    )
+
+
+def _seconds(text: str) -> float:
+    try:
+        seconds = float(text)
+    except ValueError:
+        seconds = 0.0
+    if not 0 < seconds < float("inf"):
+        raise argparse.ArgumentTypeError(f"a number of seconds above 0, not {text!r}")
+    return seconds
+
+
+def wants_json(options: argparse.Namespace) -> bool:
+    """Return True if the result is to be printed as JSON."""
+    return options.output == "json" or options.json is True
+
+
+def take_words(options: argparse.Namespace, *names: str) -> list[str]:
+    """Set `options.target` from the first word, unless there is a command; return the others.
+
+    Raises:
+        UsageError: TARGET, or one of the words called `names`, is missing; or an option was
+            given that has no effect with this target.
+    """
+    words: list[str] = options.words
+    options.target = None
+    if options.command is None:
+        if not words:
+            raise UsageError(
+                "no server given: name its address, or put its command after --; "
+                f"try {options.prog} --help"
+            )
+        # Imported here: a command after `--` needs none of it.
+        from .target import check_target
+
+        check_target(words, options.prog)
+        options.target, words = words[0], words[1:]
+    elif words and words[0].startswith(ADDRESSES) and not _is_uri(words, names):
+        raise UsageError(f"give the address {show(words[0])} or a command after --, not both")
+    if len(words) < len(names):
+        missing = " and ".join(names[len(words) :])
+        raise UsageError(f"{missing} is missing; try {options.prog} --help")
+    for name, word in zip(names, words, strict=False):
+        check_text(word, name)
+    check_options(options, options.target)
+    return words
+
+
+def _is_uri(words: list[str], names: tuple[str, ...]) -> bool:
+    """Return True if the only word is the URI of a resource, which may look like an address."""
+    return names == ("URI",) and len(words) == 1
+
+
+def is_http(target: str | None) -> bool:
+    """Return True if the requests to a target have headers."""
+    return target is not None and target.startswith(_WITH_HEADERS)
+
+
+def check_options(options: argparse.Namespace, *targets: str | None) -> None:
+    """Reject options that have no effect with any of the targets.
+
+    Raises:
+        UsageError: one was given; the text says what it needs.
+    """
+    given = [each for each in targets if each is not None]
+    if tls_of(options) and not any(each.startswith(_WITH_TLS) for each in given):
+        raise UsageError("the --tls-… options need an address of the form tls:// or https://")
+    if (options.header or options.header_env) and not any(map(is_http, given)):
+        raise UsageError(
+            "--header and --header-env need an address of the form http:// or https://"
+        )
+    if getattr(options, "framing", None) and targets and all(map(is_http, targets)):
+        raise UsageError("--framing is for streams: HTTP frames messages itself")
+
+
+def tls_of(options: argparse.Namespace) -> dict[str, str]:
+    """Return the files of the `--tls-…` options that were given, by their field of `Tls`."""
+    given = {name: getattr(options, f"tls_{name}", None) for name in ("ca", "cert", "key")}
+    return {name: value for name, value in given.items() if value is not None}
+
+
+def stdio_of(
+    options: argparse.Namespace, on_stderr: Callable[[str], object] | None = None
+) -> Stdio:
+    """Return the address that starts the command after `--`.
+
+    Raises:
+        UsageError: the command is empty, or `--env` is not KEY=VALUE.
+    """
+    from ...transports.stdio.client import Stdio
+
+    (command, *args), env = command_of(options)
+    return Stdio(command, args, env=env or None, on_stderr=on_stderr, grace=_EXIT_TIMEOUT_S)
+
+
+def command_of(options: argparse.Namespace) -> tuple[list[str], dict[str, str]]:
+    """Return the command after `--`, and the environment variables set for it.
+
+    Raises:
+        UsageError: the command is empty, or `--env` is not KEY=VALUE.
+    """
+    if not options.command:
+        raise UsageError("the command after -- is missing")
+    if not options.command[0]:
+        raise UsageError("the command after -- is empty")
+    env = {}
+    for word in getattr(options, "env", ()):
+        name, sign, value = word.partition("=")
+        if not sign or not name:
+            raise UsageError("--env takes KEY=VALUE")
+        env[name] = value
+    return options.command, env
