@@ -14,6 +14,7 @@ from __future__ import annotations
 import argparse
 import asyncio
 import gc
+import sys
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from typing import TYPE_CHECKING, Any, Final
@@ -25,7 +26,7 @@ from ..command import UnreadableInput, UsageError
 from ..connect.errors import sentence, status
 from ..exit_codes import INTERRUPTED, PROBLEMS_FOUND, SUCCESS, USAGE_ERROR
 from ..output.progress import Console, is_interactive
-from ..output.terminal import cut
+from ..output.terminal import cut, is_terminal
 from ..signals import ctrl_c_handled
 from .argument_editor import ArgumentEditor
 from .catalogue import Catalogue
@@ -153,7 +154,12 @@ class ShellSession:
         """Give the terminal to a question or to a program in this block."""
         with self.console.held():
             async with self._editor.suspended():
-                yield
+                try:
+                    yield
+                except asyncio.CancelledError:
+                    if is_terminal(sys.stderr):
+                        sys.stderr.write("\n")  # ends the line on which the terminal shows ^C
+                    raise
 
     # -- reading -------------------------------------------------------------------------------
 
@@ -234,7 +240,8 @@ class ShellSession:
             running, self._running = self._running, None
             self.console.clear()
         if running.cancelled():
-            self.console.note("cancelled")
+            # Over the ^C that the terminal shows at the beginning of the line.
+            self.console.note("\rcancelled" if self.is_interactive else "cancelled")
             found = INTERRUPTED
         else:
             found = running.result()
