@@ -47,8 +47,9 @@ ALLOWED: dict[str, set[str]] = {
     },
     "client": {
         *("errors", "redaction", "concurrency", "spec", "jsonrpc", "mcp", "judge", "transports"),
-        *("exception_text", "migration_hints", "auth"),
+        *("exception_text", "migration_hints", "auth", "hosts"),
     },
+    "hosts": {"errors", "redaction"},
     "skills": {"errors", "redaction", "spec", "jsonrpc", "mcp", "server"},
     "testing": {
         *("errors", "redaction", "spec", "jsonrpc", "mcp", "judge", "store", "transports"),
@@ -60,7 +61,7 @@ ALLOWED: dict[str, set[str]] = {
     },
     "cli": {
         *("errors", "redaction", "concurrency", "spec", "jsonrpc", "mcp", "judge", "store"),
-        *("transports", "server", "client", "auth"),
+        *("transports", "server", "client", "auth", "hosts"),
     },
     "__main__": {"cli"},
     "__init__": {

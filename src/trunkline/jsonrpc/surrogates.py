@@ -33,9 +33,10 @@ _MARKS: Final = tuple(rb"\ufd%02x" % low for low in range(0xD0, 0xF0))
 # Stands for an escaped backslash, so that each backslash left begins an escape. Valid JSON has
 # no NUL.
 _MASKED: Final = b"\0\0"
-_HIGH: Final = rb"\\u[dD][89abAB][0-9a-fA-F]{2}"
-_LOW: Final = rb"\\u[dD][c-fC-F][0-9a-fA-F]{2}"
-_LONE: Final = rb"%b(?!%b)|(?<!%b)%b" % (_HIGH, _LOW, _HIGH, _LOW)
+_HIGH: Final = rb"[dD][89abAB][0-9a-fA-F]{2}"
+_LOW: Final = rb"[dD][c-fC-F][0-9a-fA-F]{2}"
+# Both alternatives share their first letters, so that the search for those runs in C.
+_LONE: Final = rb"\\u(?:%b(?!\\u%b)|(?<!\\u%b\\u)%b)" % (_HIGH, _LOW, _HIGH, _LOW)
 # A string up to the next mark, so that no part of a text is searched twice.
 _UNMARKED: Final = rb'(?:[^"\\]++|\\(?!%b).)*+'
 _IN_NAME: Final = rb'%b%b"\s*+:'

@@ -1,0 +1,249 @@
+"""Entries of a host's configuration: one MCP server each, read from the members that a row names.
+
+The rules that live here, and only here:
+
+* A wrong type is an error that names file, entry and member, and never quotes a value: `env` and
+  headers hold secrets, and so do arguments and URLs.
+* Members that no row names belong to the host and are ignored.
+* An entry with a command is started, whatever else it has; one with a URL is connected to.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from types import MappingProxyType
+from typing import Any, Final
+
+from msgspec import Struct
+
+from ..redaction import redact
+from .errors import HostConfigError
+from .table import PROJECT_KEY, EntryFields, Host, Location, Scope, Transport
+
+__all__ = ["EntryProblem", "ServerEntry", "read_entries", "read_entry", "servers_of"]
+
+_EMPTY: Final[Mapping[str, str]] = MappingProxyType({})
+_TYPES: Final = {
+    bool: "a boolean",
+    dict: "an object",
+    float: "a number",
+    int: "a number",
+    list: "an array",
+    str: "a string",
+    type(None): "null",
+}
+
+
+class ServerEntry(Struct, frozen=True, kw_only=True, repr_omit_defaults=True):
+    """One server of a host, as its file has it; `expand_entry` fills in its variables."""
+
+    name: str
+    transport: Transport
+    command: str = ""
+    args: tuple[str, ...] = ()
+    env: Mapping[str, str] = _EMPTY
+    cwd: str = ""
+    # A file with more environment variables, NAME=VALUE a line.
+    env_file: str = ""
+    url: str = ""
+    headers: Mapping[str, str] = _EMPTY
+    # Headers whose values are in environment variables: header, text before the value, variable.
+    env_headers: tuple[tuple[str, str, str], ...] = ()
+    # The entry is switched off in the host.
+    disabled: bool = False
+    # Forms of variables that the host replaces; see `expand`.
+    variables: tuple[str, ...] = ()
+    # Where it was found: the id of the host, the scope and the path of the file.
+    host: str = ""
+    scope: Scope = "user"
+    file: str = ""
+
+    def __repr__(self) -> str:
+        shown = [repr(redact(self.name)), repr(redact(self.transport))]
+        if self.command:
+            shown.append(f"command={redact(self.command)!r}")
+            # An argument can be a password; the words of a command are shown by `redact` alone.
+            shown.append(f"args={redact(list(self.args))!r}")
+        if self.url:
+            shown.append(f"url={redact(self.url)!r}")
+        for field in ("env", "headers"):
+            found: Mapping[str, str] = getattr(self, field)
+            if found:
+                shown.append(f"{field}={redact(list(found))!r}")  # names alone
+        if self.disabled:
+            shown.append("disabled=True")
+        return f"ServerEntry({', '.join(shown)})"
+
+
+class EntryProblem(Struct, frozen=True):
+    """An entry that cannot be used, and why."""
+
+    name: str
+    problem: str
+
+    def __repr__(self) -> str:
+        return f"EntryProblem({redact(self.name)!r}, {redact(self.problem)!r})"
+
+
+def servers_of(
+    document: Any, location: Location, *, file: str = "", project: str = ""
+) -> Mapping[str, Any]:
+    """Return the servers of a location by name; empty if the document has none.
+
+    Raises:
+        HostConfigError: the document, or an object on the way, is something else.
+    """
+    here = document
+    if not isinstance(here, dict):
+        raise HostConfigError(f"expected an object, got {_kind(here)}", file=file)
+    shown: list[str] = []
+    for key in location.keys:
+        step = project if key == PROJECT_KEY else key
+        shown.append(step)
+        if step not in here:
+            return {}
+        here = here[step]
+        if not isinstance(here, dict):
+            place = ".".join(shown)
+            raise HostConfigError(f"{place}: expected an object, got {_kind(here)}", file=file)
+    return here
+
+
+def read_entries(
+    servers: Mapping[str, Any], host: Host, *, scope: Scope = "user", file: str = ""
+) -> tuple[list[ServerEntry], list[EntryProblem]]:
+    """Return the entries that can be used, and the problems of the others."""
+    entries: list[ServerEntry] = []
+    problems: list[EntryProblem] = []
+    for name, raw in servers.items():
+        try:
+            entries.append(read_entry(name, raw, host, scope=scope, file=file))
+        except HostConfigError as error:
+            key = f"{error.key}: " if error.key else ""
+            problems.append(EntryProblem(name, f"{key}{error.problem}"))
+    return entries, problems
+
+
+def read_entry(
+    name: str, raw: Any, host: Host, *, scope: Scope = "user", file: str = ""
+) -> ServerEntry:
+    """Return one entry.
+
+    Raises:
+        HostConfigError: a member has the wrong type, or the entry has neither a command nor a
+            URL.
+    """
+    if not isinstance(raw, dict):
+        raise HostConfigError(f"expected an object, got {_kind(raw)}", file=file, entry=name)
+    reader = _Members(raw, host.fields, file, name)
+    shared: dict[str, Any] = {
+        "name": name,
+        "disabled": reader.is_disabled(),
+        "variables": host.variables,
+        "host": host.id,
+        "scope": scope,
+        "file": file,
+    }
+    fields = host.fields
+    if fields.command in raw:
+        command = reader.text(fields.command)
+        if not command:
+            raise reader.error(fields.command, "is empty")
+        return ServerEntry(
+            transport="stdio",
+            command=command,
+            args=reader.texts(fields.args),
+            env=reader.map(fields.env),
+            cwd=reader.text(fields.cwd),
+            env_file=reader.text(fields.env_file),
+            **shared,
+        )
+    key, transport = reader.url_key()
+    if not key:
+        wanted = [fields.command, *list(fields.urls)[:1]]
+        raise HostConfigError(f"has no {' and no '.join(wanted)}", file=file, entry=name)
+    url = reader.text(key)
+    if not url:
+        raise reader.error(key, "is empty")
+    return ServerEntry(
+        transport=transport,
+        url=url,
+        headers=reader.map(fields.headers),
+        env_headers=reader.env_headers(),
+        **shared,
+    )
+
+
+class _Members:
+    """The members of one entry, read with their types checked."""
+
+    def __init__(self, raw: dict[str, Any], fields: EntryFields, file: str, entry: str) -> None:
+        self._raw = raw
+        self._fields = fields
+        self._file = file
+        self._entry = entry
+
+    def error(self, key: str, problem: str) -> HostConfigError:
+        return HostConfigError(problem, file=self._file, entry=self._entry, key=key)
+
+    def text(self, key: str) -> str:
+        found = self._raw.get(key) if key else None
+        if found is None:
+            return ""
+        if not isinstance(found, str):
+            raise self.error(key, f"expected a string, got {_kind(found)}")
+        return found
+
+    def texts(self, key: str) -> tuple[str, ...]:
+        found = self._raw.get(key) if key else None
+        if found is None:
+            return ()
+        if not isinstance(found, Sequence) or isinstance(found, str):
+            raise self.error(key, f"expected an array of strings, got {_kind(found)}")
+        for place, item in enumerate(found):
+            if not isinstance(item, str):
+                raise self.error(f"{key}[{place}]", f"expected a string, got {_kind(item)}")
+        return tuple(found)
+
+    def map(self, key: str) -> Mapping[str, str]:
+        found = self._raw.get(key) if key else None
+        if found is None:
+            return _EMPTY
+        if not isinstance(found, dict):
+            raise self.error(key, f"expected an object of strings, got {_kind(found)}")
+        for name, item in found.items():
+            if not isinstance(item, str):
+                raise self.error(f"{key}.{name}", f"expected a string, got {_kind(item)}")
+        return MappingProxyType(dict(found))
+
+    def is_disabled(self) -> bool:
+        if self._fields.disabled is None:
+            return False
+        key, off = self._fields.disabled
+        found = self._raw.get(key)
+        if found is not None and not isinstance(found, bool):
+            raise self.error(key, f"expected true or false, got {_kind(found)}")
+        return found is off
+
+    def url_key(self) -> tuple[str, Transport]:
+        """Return the member with the URL, and the transport; "" if there is none."""
+        fields = self._fields
+        for key, transport in fields.urls.items():
+            if key in self._raw:
+                told = self.text(fields.type)
+                if told and told not in fields.type_aliases:
+                    raise self.error(fields.type, "is not a transport that is known")
+                return key, fields.type_aliases[told] if told else transport
+        return "", "http"
+
+    def env_headers(self) -> tuple[tuple[str, str, str], ...]:
+        fields = self._fields
+        found = [(name, "", variable) for name, variable in self.map(fields.env_headers).items()]
+        bearer = self.text(fields.bearer_env)
+        if bearer:
+            found.append(("Authorization", "Bearer ", bearer))
+        return tuple(found)
+
+
+def _kind(value: object) -> str:
+    return _TYPES.get(type(value), type(value).__name__)

@@ -1,0 +1,413 @@
+"""The table of hosts: where each keeps its MCP servers, and how it writes an entry.
+
+A row states what the public documentation of the host says; `source` is its address. Rows are
+data: code reads them and never tests for a host by name.
+
+A path is a template: `~` is the home folder, `${NAME:-default}` an environment variable that has
+to hold an absolute path, or else the default is used. Paths of the project scope are relative to
+the folder of the project.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from difflib import get_close_matches
+from types import MappingProxyType
+from typing import Final, Literal, NamedTuple, TypeAlias
+
+from .errors import UnknownHost
+
+__all__ = [
+    "ANY_FILE",
+    "HOSTS",
+    "PLATFORMS",
+    "PROJECT_KEY",
+    "EntryFields",
+    "Format",
+    "Host",
+    "Location",
+    "Scope",
+    "Transport",
+    "find_host",
+]
+
+Format: TypeAlias = Literal["json", "jsonc", "toml"]
+Scope: TypeAlias = Literal["local", "project", "user"]
+Transport: TypeAlias = Literal["stdio", "http", "sse"]
+
+PLATFORMS: Final = ("linux", "darwin", "win32")
+# Stands for the absolute path of the project in the keys of a location.
+PROJECT_KEY: Final = "${project}"
+
+_CONFIG: Final = "${XDG_CONFIG_HOME:-~/.config}"
+_SUPPORT: Final = "~/Library/Application Support"
+_APPDATA: Final = "${APPDATA:-~/AppData/Roaming}"
+
+
+class Location(NamedTuple):
+    """One file that a host reads, and the place of the servers in it."""
+
+    scope: Scope
+    # Template of the path by platform. A platform that is missing has no such file.
+    paths: Mapping[str, str]
+    # Names of the nested objects down to the one that has the servers by name.
+    keys: tuple[str, ...]
+
+
+class EntryFields(NamedTuple):
+    """The members of an entry, by what they mean. An empty name: the host has no such member."""
+
+    # The member that names the transport, and its value for each: "" is left out. A value that
+    # the host accepts besides is in `type_aliases`.
+    type: str = "type"
+    stdio_type: str = ""
+    http_type: str = ""
+    sse_type: str = "sse"
+    type_aliases: Mapping[str, Transport] = MappingProxyType(
+        {
+            "http": "http",
+            "local": "stdio",
+            "sse": "sse",
+            "stdio": "stdio",
+            "streamable-http": "http",
+            "streamableHttp": "http",
+            "streamable_http": "http",
+        }
+    )
+    # Members that hold the URL of a server, and the transport of each without a type. The first
+    # of a transport is the one to write.
+    urls: Mapping[str, Transport] = MappingProxyType({"url": "http"})
+    headers: str = "headers"
+    command: str = "command"
+    args: str = "args"
+    env: str = "env"
+    cwd: str = ""
+    env_file: str = ""
+    # Headers whose values are names of environment variables, and a variable with a bearer token.
+    env_headers: str = ""
+    bearer_env: str = ""
+    # The member that switches an entry off, and the value with which it does.
+    disabled: tuple[str, bool] | None = None
+    # Members that the host needs in every entry.
+    fixed: Mapping[str, object] = MappingProxyType({})
+
+
+class Host(NamedTuple):
+    """One row: a program that starts MCP servers, or connects to them."""
+
+    id: str
+    title: str
+    # Addresses of the documentation that the row was written from.
+    source: tuple[str, ...]
+    # From the strongest to the weakest: an entry hides those of the same name in later ones.
+    locations: tuple[Location, ...]
+    fields: EntryFields
+    format: Format = "json"
+    # Forms of variables that the host replaces in values; see `expand`.
+    variables: tuple[str, ...] = ()
+    aliases: tuple[str, ...] = ()
+    # What has to be done before the host notices a change.
+    reload: str = ""
+
+
+def _everywhere(path: str) -> Mapping[str, str]:
+    return MappingProxyType(dict.fromkeys(PLATFORMS, path))
+
+
+def _by_platform(linux: str, darwin: str, win32: str) -> Mapping[str, str]:
+    found = {"linux": linux, "darwin": darwin, "win32": win32}
+    return MappingProxyType({name: path for name, path in found.items() if path})
+
+
+_MCP_SERVERS: Final = ("mcpServers",)
+_EDITOR_VARIABLES: Final = (
+    *("${env:NAME}", "${userHome}", "${workspaceFolder}", "${workspaceFolderBasename}"),
+    *("${pathSeparator}", "${/}"),
+)
+
+HOSTS: Final[tuple[Host, ...]] = (
+    Host(
+        id="claude-desktop",
+        aliases=("claude",),
+        title="Claude Desktop",
+        source=(
+            "https://modelcontextprotocol.io/docs/develop/connect-local-servers",
+            "https://github.com/modelcontextprotocol/python-sdk/blob/main/src/mcp/cli/claude.py",
+        ),
+        locations=(
+            Location(
+                "user",
+                _by_platform(
+                    f"{_CONFIG}/Claude/claude_desktop_config.json",
+                    f"{_SUPPORT}/Claude/claude_desktop_config.json",
+                    f"{_APPDATA}/Claude/claude_desktop_config.json",
+                ),
+                _MCP_SERVERS,
+            ),
+        ),
+        # Remote servers are connectors of the account, and not in this file.
+        fields=EntryFields(type="", sse_type="", urls=MappingProxyType({})),
+        reload="quit Claude Desktop and start it again",
+    ),
+    Host(
+        id="claude-code",
+        title="Claude Code",
+        source=("https://code.claude.com/docs/en/mcp",),
+        locations=(
+            Location(
+                "local",
+                _everywhere("${CLAUDE_CONFIG_DIR:-~}/.claude.json"),
+                ("projects", PROJECT_KEY, "mcpServers"),
+            ),
+            Location("project", _everywhere(".mcp.json"), _MCP_SERVERS),
+            Location("user", _everywhere("${CLAUDE_CONFIG_DIR:-~}/.claude.json"), _MCP_SERVERS),
+        ),
+        fields=EntryFields(stdio_type="stdio", http_type="http"),
+        variables=("${NAME}", "${NAME:-default}"),
+        reload="start a new session of Claude Code",
+    ),
+    Host(
+        id="cursor",
+        title="Cursor",
+        source=("https://cursor.com/docs/mcp",),
+        locations=(
+            Location("project", _everywhere(".cursor/mcp.json"), _MCP_SERVERS),
+            Location("user", _everywhere("~/.cursor/mcp.json"), _MCP_SERVERS),
+        ),
+        fields=EntryFields(stdio_type="stdio", env_file="envFile"),
+        variables=_EDITOR_VARIABLES,
+        reload="restart Cursor",
+    ),
+    Host(
+        id="vscode",
+        aliases=("code", "vs-code"),
+        title="VS Code",
+        source=(
+            "https://code.visualstudio.com/docs/copilot/reference/mcp-configuration",
+            "https://code.visualstudio.com/docs/configure/settings",
+        ),
+        locations=(
+            Location("project", _everywhere(".vscode/mcp.json"), ("servers",)),
+            Location(
+                "user",
+                _by_platform(
+                    f"{_CONFIG}/Code/User/mcp.json",
+                    f"{_SUPPORT}/Code/User/mcp.json",
+                    f"{_APPDATA}/Code/User/mcp.json",
+                ),
+                ("servers",),
+            ),
+        ),
+        fields=EntryFields(stdio_type="stdio", http_type="http", cwd="cwd", env_file="envFile"),
+        format="jsonc",
+        variables=(*_EDITOR_VARIABLES, "${input:id}"),
+    ),
+    Host(
+        id="windsurf",
+        title="Windsurf",
+        source=("https://docs.windsurf.com/windsurf/cascade/mcp",),
+        locations=(
+            Location("user", _everywhere("~/.codeium/windsurf/mcp_config.json"), _MCP_SERVERS),
+        ),
+        fields=EntryFields(
+            type="",
+            sse_type="",
+            urls=MappingProxyType({"serverUrl": "http", "url": "http"}),
+            disabled=("disabled", True),
+        ),
+        variables=("${env:NAME}",),
+        reload="refresh the list of MCP servers in Cascade",
+    ),
+    Host(
+        id="gemini",
+        aliases=("gemini-cli",),
+        title="Gemini CLI",
+        source=(
+            "https://geminicli.com/docs/tools/mcp-server/",
+            "https://geminicli.com/docs/reference/configuration/",
+        ),
+        locations=(
+            Location("project", _everywhere(".gemini/settings.json"), _MCP_SERVERS),
+            Location("user", _everywhere("~/.gemini/settings.json"), _MCP_SERVERS),
+        ),
+        fields=EntryFields(
+            sse_type="",
+            urls=MappingProxyType({"httpUrl": "http", "url": "sse"}),
+            cwd="cwd",
+        ),
+        format="jsonc",
+        variables=("$NAME", "${NAME}", "${NAME:-default}"),
+        reload="restart Gemini CLI",
+    ),
+    Host(
+        id="codex",
+        title="Codex",
+        source=("https://developers.openai.com/codex/mcp",),
+        locations=(
+            Location("project", _everywhere(".codex/config.toml"), ("mcp_servers",)),
+            Location("user", _everywhere("${CODEX_HOME:-~/.codex}/config.toml"), ("mcp_servers",)),
+        ),
+        fields=EntryFields(
+            type="",
+            sse_type="",
+            headers="http_headers",
+            cwd="cwd",
+            env_headers="env_http_headers",
+            bearer_env="bearer_token_env_var",
+            disabled=("enabled", False),
+        ),
+        format="toml",
+        reload="restart Codex",
+    ),
+    Host(
+        id="zed",
+        title="Zed",
+        source=(
+            "https://zed.dev/docs/ai/mcp",
+            "https://zed.dev/docs/configuring-zed",
+        ),
+        locations=(
+            Location("project", _everywhere(".zed/settings.json"), ("context_servers",)),
+            Location(
+                "user",
+                _by_platform(
+                    f"{_CONFIG}/zed/settings.json",
+                    "~/.config/zed/settings.json",
+                    f"{_APPDATA}/Zed/settings.json",
+                ),
+                ("context_servers",),
+            ),
+        ),
+        fields=EntryFields(type="", sse_type="", disabled=("enabled", False)),
+        format="jsonc",
+    ),
+    Host(
+        id="copilot-cli",
+        aliases=("copilot",),
+        title="GitHub Copilot CLI",
+        source=(
+            "https://docs.github.com/en/copilot/how-tos/copilot-cli/customize-copilot/add-mcp-servers",
+            "https://code.visualstudio.com/docs/agents/reference/mcp-configuration",
+        ),
+        locations=(
+            Location("project", _everywhere(".mcp.json"), _MCP_SERVERS),
+            Location(
+                "user", _everywhere("${COPILOT_HOME:-~/.copilot}/mcp-config.json"), _MCP_SERVERS
+            ),
+        ),
+        fields=EntryFields(
+            stdio_type="stdio", http_type="http", fixed=MappingProxyType({"tools": ("*",)})
+        ),
+        reload="restart Copilot CLI",
+    ),
+    Host(
+        id="cline",
+        title="Cline",
+        source=(
+            "https://docs.cline.bot/mcp/mcp-overview",
+            "https://docs.cline.bot/mcp/configuring-mcp-servers",
+        ),
+        locations=(
+            Location(
+                "user",
+                _everywhere(
+                    "${CLINE_MCP_SETTINGS_PATH:-~/.cline/data/settings/cline_mcp_settings.json}"
+                ),
+                _MCP_SERVERS,
+            ),
+        ),
+        fields=EntryFields(
+            http_type="streamableHttp",
+            urls=MappingProxyType({"url": "sse"}),
+            disabled=("disabled", True),
+        ),
+    ),
+    Host(
+        id="roo",
+        aliases=("roo-code",),
+        title="Roo Code",
+        source=("https://docs.roocode.com/features/mcp/using-mcp-in-roo",),
+        # The global file is in the storage of the VS Code extension; its path is not documented.
+        locations=(Location("project", _everywhere(".roo/mcp.json"), _MCP_SERVERS),),
+        fields=EntryFields(
+            http_type="streamable-http",
+            urls=MappingProxyType({"url": "sse"}),
+            cwd="cwd",
+            disabled=("disabled", True),
+        ),
+    ),
+    Host(
+        id="kiro",
+        title="Kiro",
+        source=("https://kiro.dev/docs/mcp/configuration",),
+        locations=(
+            Location("project", _everywhere(".kiro/settings/mcp.json"), _MCP_SERVERS),
+            Location("user", _everywhere("~/.kiro/settings/mcp.json"), _MCP_SERVERS),
+        ),
+        fields=EntryFields(type="", sse_type="", disabled=("disabled", True)),
+        variables=("${NAME}",),
+    ),
+    Host(
+        id="lm-studio",
+        aliases=("lmstudio",),
+        title="LM Studio",
+        source=("https://lmstudio.ai/docs/app/mcp",),
+        locations=(Location("user", _everywhere("~/.lmstudio/mcp.json"), _MCP_SERVERS),),
+        fields=EntryFields(type="", sse_type=""),
+    ),
+    Host(
+        id="warp",
+        title="Warp",
+        source=("https://docs.warp.dev/agents/capabilities/mcp",),
+        locations=(
+            Location("project", _everywhere(".warp/.mcp.json"), _MCP_SERVERS),
+            Location("user", _everywhere("~/.warp/.mcp.json"), _MCP_SERVERS),
+        ),
+        fields=EntryFields(type="", sse_type="", cwd="working_directory"),
+    ),
+)
+
+# A file that names no host, such as the one of `--config`: all forms are understood.
+ANY_FILE: Final = Host(
+    id="",
+    title="configuration file",
+    source=(),
+    locations=(
+        Location("user", MappingProxyType({}), _MCP_SERVERS),
+        Location("user", MappingProxyType({}), ("servers",)),
+        Location("user", MappingProxyType({}), ("context_servers",)),
+        Location("user", MappingProxyType({}), ("mcp_servers",)),
+    ),
+    fields=EntryFields(
+        stdio_type="stdio",
+        http_type="http",
+        urls=MappingProxyType({"url": "http", "httpUrl": "http", "serverUrl": "http"}),
+        cwd="cwd",
+        env_file="envFile",
+        env_headers="env_http_headers",
+        bearer_env="bearer_token_env_var",
+        disabled=("disabled", True),
+    ),
+    format="jsonc",
+    variables=("${NAME}", "${NAME:-default}", *_EDITOR_VARIABLES, "${input:id}"),
+)
+
+_BY_NAME: Final = {name: host for host in HOSTS for name in (host.id, *host.aliases)}
+
+
+def find_host(name: str) -> Host:
+    """Return the host with this id or alias.
+
+    Raises:
+        UnknownHost: there is none; the text has the nearest name, or all.
+    """
+    host = _BY_NAME.get(name.lower())
+    if host is not None:
+        return host
+    near = get_close_matches(name.lower(), _BY_NAME, n=1)
+    advice = (
+        f"did you mean {near[0]!r}?"
+        if near
+        else f"known hosts: {', '.join(each.id for each in HOSTS)}"
+    )
+    raise UnknownHost(f"unknown host {name!r}; {advice}")

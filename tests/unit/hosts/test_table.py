@@ -1,0 +1,59 @@
+"""The table of hosts: rows that agree with themselves."""
+
+from __future__ import annotations
+
+import pytest
+
+from tests.cases import for_each
+from trunkline.hosts.errors import UnknownHost
+from trunkline.hosts.table import HOSTS, PLATFORMS, Host, find_host
+
+FORMS = {
+    *("$NAME", "${NAME}", "${NAME:-default}", "${env:NAME}", "${input:id}", "${userHome}"),
+    *("${workspaceFolder}", "${workspaceFolderBasename}", "${pathSeparator}", "${/}"),
+}
+
+
+@for_each("host", HOSTS, ids=lambda host: host.id)
+def test_a_row_agrees_with_itself(host: Host) -> None:
+    assert host.source
+    assert all(each.startswith("https://") for each in host.source)
+    assert host.locations
+    assert len({each.scope for each in host.locations}) == len(host.locations)
+    assert set(host.variables) <= FORMS
+    for location in host.locations:
+        assert set(location.paths) <= set(PLATFORMS)
+        for path in location.paths.values():
+            assert path.endswith((".json", ".toml", ".json}"))
+            is_relative = not path.startswith(("~", "${"))
+            assert is_relative == (location.scope == "project")
+            assert (path.endswith(".toml")) == (host.format == "toml")
+    fields = host.fields
+    for kind, transport in (
+        (fields.stdio_type, "stdio"),
+        (fields.http_type, "http"),
+        (fields.sse_type, "sse"),
+    ):
+        assert not kind or fields.type
+        assert not kind or fields.type_aliases[kind] == transport
+
+
+def test_names_and_aliases_are_unique() -> None:
+    names = [name for host in HOSTS for name in (host.id, *host.aliases)]
+    assert len(set(names)) == len(names)
+    assert all(name == name.lower() for name in names)
+
+
+@for_each(
+    ("name", "found"),
+    [("claude", "claude-desktop"), ("Cursor", "cursor"), ("code", "vscode"), ("gemini", "gemini")],
+)
+def test_a_host_is_found_by_id_and_alias(name: str, found: str) -> None:
+    assert find_host(name).id == found
+
+
+def test_an_unknown_host_is_an_error_with_the_nearest_name() -> None:
+    with pytest.raises(UnknownHost, match=r"unknown host 'cursr'; did you mean 'cursor'\?"):
+        find_host("cursr")
+    with pytest.raises(UnknownHost, match="known hosts: claude-desktop, claude-code"):
+        find_host("emacs")
