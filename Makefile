@@ -69,6 +69,9 @@ test: check $(DOCS_READY) ## Everything that must hold: check, then vectors, con
 test-all: EFFORT := --full
 test-all: test ## The same with every transport in every revision, and every example
 
+screens: $(READY) ## Write the expected screens of tests/terminal again; read the difference before committing
+	@UPDATE_SCREENS=1 $(PYTEST) -n $(JOBS) -k colour tests/terminal
+
 check: lint ## Format, lint, types, tables and unit tests, in a minute
 	@$(TOGETHER) "$(UNIT)" "$(BIN)/mypy" "$(BIN)/python -m tools.run_pyright"
 

@@ -17,7 +17,7 @@ from ..connect.options import add_target, take_words, wants_json
 from ..connect.talk import talk
 from ..exit_codes import PROBLEMS_FOUND, SUCCESS
 from ..output.reports import emit
-from ..output.terminal import tell
+from ..output.terminal import paint, tell, tell_error
 
 if TYPE_CHECKING:
     from ...client.client import Client
@@ -87,8 +87,8 @@ def work_of(options: argparse.Namespace, words: Sequence[str]) -> Work:
     given = json_arguments(options, words)
 
     async def work(client: Client, console: Console) -> int:
-        result = await _called(client, name, words, given, console)
-        console.clear()
+        with console.waiting(f"calling {name}"):
+            result = await _called(client, name, words, given, console)
         return show_result(result, options, name)
 
     return work
@@ -168,21 +168,31 @@ def _unknown(name: str, tools: Sequence[Tool]) -> UsageError:
 
 def show_result(result: ToolResult[Any], options: argparse.Namespace, name: str) -> int:
     """Print a result as the options say; return the exit status."""
-    from ..output.content import SaveFolder, json_text, result_shown
+    from ..output.content import SaveFolder, document_shown, result_shown
 
     if wants_json(options):
-        emit(json_text(_document(result)))
+        emit(document_shown(_document(result)))
         return PROBLEMS_FOUND if result.is_error else SUCCESS
     folder = SaveFolder(options.save, name)
-    text = "\n".join(result_shown(result, folder))
+    stream = sys.stderr if result.is_error else sys.stdout
+    text = "\n".join(result_shown(result, folder, stream))
     if result.is_error:
-        tell(text or f"{options.prog}: the tool failed without an error message")
+        _tell_failure(text, options.prog)
         if options.command and not options.verbose and "(reference " in text:
             tell(f"{options.prog}: -v shows what the server writes to stderr, such as its log")
         return PROBLEMS_FOUND
     if text:
         emit(text)
     return folder.status(options.prog)
+
+
+def _tell_failure(text: str, prog: str) -> None:
+    """Print the text of a failed tool, its first line in red."""
+    if not text:
+        tell_error(prog, "the tool failed without an error message")
+        return
+    first, line_break, rest = text.partition("\n")
+    tell(f"{paint(first, 'red', sys.stderr)}{line_break}{rest}")
 
 
 def _document(result: ToolResult[Any]) -> dict[str, Any]:

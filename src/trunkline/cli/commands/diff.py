@@ -155,8 +155,9 @@ def _live(address: str | None, options: argparse.Namespace) -> dict[str, Any]:
 
     found: list[dict[str, Any]] = []
 
-    async def ask(client: Any, _console: Any) -> int:
-        found.append(await listing_of(client))
+    async def ask(client: Any, console: Any) -> int:
+        with console.waiting("listing"):
+            found.append(await listing_of(client))
         return SUCCESS
 
     one = argparse.Namespace(**vars(options))
@@ -217,7 +218,7 @@ def _text(found: Comparison, breaks: bool) -> str:
 
 
 def _json(found: Comparison, names: list[str], breaks: bool) -> str:
-    from ..output.content import json_text
+    from ..output.content import document_shown
 
     document = {
         "format": FORMAT,
@@ -243,7 +244,7 @@ def _json(found: Comparison, names: list[str], breaks: bool) -> str:
         ],
         "notes": list(found.notes),
     }
-    return json_text(document)
+    return document_shown(document)
 
 
 def _markdown(found: Comparison, names: list[str], breaks: bool) -> str:

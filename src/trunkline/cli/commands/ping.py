@@ -92,15 +92,15 @@ def work_of(options: argparse.Namespace, words: Sequence[str]) -> Work:
             emit(f"{_server(client)} answers {method} in MCP {client.revision}")
         times: list[float | None] = []
         try:
-            await _measure(client, options, times)
+            await _measure(client, console, options, times)
         except asyncio.CancelledError:  # Ctrl-C
             if times and not wants_json(options):
                 emit(_summary(times))
             raise
         if wants_json(options):
-            from ..output.content import json_text
+            from ..output.content import document_shown
 
-            emit(json_text(_document(client, method, times)))
+            emit(document_shown(_document(client, method, times)))
         elif options.count > 1:
             emit(_summary(times))
         return SUCCESS if any(each is not None for each in times) else UNREACHABLE
@@ -108,7 +108,9 @@ def work_of(options: argparse.Namespace, words: Sequence[str]) -> Work:
     return work
 
 
-async def _measure(client: Client, options: argparse.Namespace, times: list[float | None]) -> None:
+async def _measure(
+    client: Client, console: Console, options: argparse.Namespace, times: list[float | None]
+) -> None:
     """Append the milliseconds that each answer took, or None after a timeout."""
     import asyncio
 
@@ -116,7 +118,8 @@ async def _measure(client: Client, options: argparse.Namespace, times: list[floa
         if times:
             await asyncio.sleep(options.interval)
         try:
-            times.append(1000 * await _round_trip_s(client))
+            with console.waiting(f"waiting for answer {number}"):
+                times.append(1000 * await _round_trip_s(client))
             said = f"answer {number}: {times[-1]:.2f} ms"
         except RequestTimeout:
             times.append(None)

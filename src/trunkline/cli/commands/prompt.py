@@ -63,11 +63,11 @@ def work_of(options: argparse.Namespace, words: Sequence[str]) -> Work:
         raise UsageError("the arguments of a prompt are strings")
 
     async def work(client: Client, console: Console) -> int:
-        parse_arguments = given
-        if parse_arguments is None:
-            parse_arguments = _arguments(words, await _prompt(client, name))
-        result = await client.get_prompt(name, parse_arguments, on_progress=console.progress)
-        console.clear()
+        arguments = given
+        with console.waiting(f"getting {name}"):
+            if arguments is None:
+                arguments = _arguments(words, await _prompt(client, name))
+            result = await client.get_prompt(name, arguments, on_progress=console.progress)
         return _shown(result, options, name)
 
     return work
@@ -103,14 +103,14 @@ def _arguments(words: Sequence[str], prompt: Prompt) -> dict[str, Any]:
 
 
 def _shown(result: GetPromptResult, options: argparse.Namespace, name: str) -> int:
-    from ..output.content import SaveFolder, blocks_shown, json_text, plain
+    from ..output.content import SaveFolder, blocks_shown, document_shown, plain
     from ..output.terminal import bold, dim
 
     if wants_json(options):
         document: dict[str, Any] = {"messages": result.messages}
         if isinstance(result.description, str):
             document = {"description": result.description, **document}
-        emit(json_text(document))
+        emit(document_shown(document))
         return SUCCESS
     folder = SaveFolder(options.save, name)
     parts = [dim(plain(result.description))] if isinstance(result.description, str) else []

@@ -60,18 +60,18 @@ def work_of(options: argparse.Namespace, words: Sequence[str]) -> Work:
         raise UsageError("--raw writes bytes and -o json a JSON document: choose one")
 
     async def work(client: Client, console: Console) -> int:
-        result = await client.read_resource(words[0], on_progress=console.progress)
-        console.clear()
+        with console.waiting(f"reading {words[0]}"):
+            result = await client.read_resource(words[0], on_progress=console.progress)
         return _shown(result, options, words[0])
 
     return work
 
 
 def _shown(result: ReadResourceResult, options: argparse.Namespace, uri: str) -> int:
-    from ..output.content import SaveFolder, contents_shown, json_text
+    from ..output.content import SaveFolder, contents_shown, document_shown
 
     if wants_json(options):
-        emit(json_text({"contents": result.contents}))
+        emit(document_shown({"contents": result.contents}))
     elif options.raw:
         return _write_raw(result, options)
     elif result.contents:

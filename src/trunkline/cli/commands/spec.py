@@ -11,7 +11,6 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from enum import Enum
 from itertools import groupby
-from textwrap import fill, indent
 from typing import Any, Final, NamedTuple
 
 from ... import spec
@@ -24,7 +23,7 @@ from ...spec.types import TypeView, need, parse
 from ..command import UsageError
 from ..exit_codes import SUCCESS
 from ..output.reports import address, emit
-from ..output.terminal import bold, columns, dim, table, width
+from ..output.terminal import bold, columns, dim, highlighted_document, table, width, wrap
 
 __all__ = ["EXAMPLES", "FORMAT", "configure", "run"]
 
@@ -53,7 +52,7 @@ def _document(options: argparse.Namespace, facts: Mapping[str, Any]) -> str:
 
     revision = {"revision": options.revision} if "revision" in options else {}
     document = {"format": FORMAT, "about": options.about, **revision, **_plain(facts)}
-    return json.dumps(document, ensure_ascii=False, indent=2)
+    return highlighted_document(json.dumps(document, ensure_ascii=False, indent=2))
 
 
 def _plain(value: Any) -> Any:
@@ -233,7 +232,7 @@ def _shapes(use: str, expression: str | None, revision: str) -> Iterator[tuple[s
 
 def _shape(use: str, view: TypeView) -> str:
     heading = f"{bold(f'{use}: {view.name}')}  {dim('* required')}"
-    return f"{heading}\n{indent(_field_table(view), '  ')}"
+    return f"{heading}\n{_field_table(view, indent=2)}"
 
 
 def _source(anchor: str) -> list[tuple[str, str]]:
@@ -241,7 +240,7 @@ def _source(anchor: str) -> list[tuple[str, str]]:
 
 
 def _prose(text: str) -> str:
-    return fill(text, width()) if text else ""
+    return "\n".join(wrap(text, width()))
 
 
 # Types
@@ -280,15 +279,17 @@ def _limits(limits: Iterable[tuple[str, object]]) -> list[tuple[str, str]]:
     return [(name, str(value)) for name, value in limits]
 
 
-def _field_table(view: TypeView) -> str:
+def _field_table(view: TypeView, indent: int = 0) -> str:
+    margin = " " * indent
     if view.kind != "object":
-        return "\n".join(f"| {member}" for member in view.of)
+        return "\n".join(f"{margin}| {member}" for member in view.of)
     if not view.fields:
-        return dim("no fields of its own")
-    return table(
+        return f"{margin}{dim('no fields of its own')}"
+    rows = (
         (f"{field.name}{'*' * field.required}", field.type, _remarks(field.limits, field.extension))
         for field in view.fields.values()
     )
+    return table(rows, indent=indent)
 
 
 def _remarks(limits: Iterable[tuple[str, object]], extension: str) -> str:
@@ -303,7 +304,8 @@ def _schema(options: argparse.Namespace) -> _SpecAnswer:
         document = _bundle(options.revision)
     else:
         document = spec.json_schema(options.name, options.revision)
-    return _SpecAnswer({"schema": document}, json.dumps(document, ensure_ascii=False, indent=2))
+    text = json.dumps(document, ensure_ascii=False, indent=2)
+    return _SpecAnswer({"schema": document}, highlighted_document(text))
 
 
 def _bundle(revision: str) -> dict[str, Any]:
@@ -493,9 +495,10 @@ def _section(subject: str, changes: tuple[SpecChange, ...]) -> str:
     told = ", ".join(f"{counts[how]} {how}" for how in _ORDER if counts[how])
     heading = bold(f"{_PLURALS.get(subject, f'{subject}s').capitalize()} ({told})")
     lines = [
-        fill(f"- {sentence}", width(), subsequent_indent="  ", break_on_hyphens=False)
+        line
         for how in _ORDER
         for sentence in _sentences([change for change in changes if change.how == how])
+        for line in wrap(sentence, width(), indent="- ", hanging="  ")
     ]
     return "\n".join([heading, *lines])
 

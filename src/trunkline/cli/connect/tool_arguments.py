@@ -28,12 +28,14 @@ from ...redaction import HIDDEN, is_secret_name, redact
 from ..command import UsageError, check_text
 
 __all__ = [
+    "MAX_CHOICES_IN_TYPE",
     "ArgumentMismatch",
     "argument_schemas",
     "argument_template",
     "closest_name",
     "coerce",
     "parse_arguments",
+    "resolve",
     "type_summary",
     "value_choices",
 ]
@@ -45,6 +47,8 @@ _UNION_DEPTH: Final = 6
 _MAX_BRANCHES: Final = 32
 # For a summary: a list of tools asks for many.
 _MAX_SUMMARY_DEPTH: Final = 8
+# More allowed values are not named in the summary of a type.
+MAX_CHOICES_IN_TYPE: Final = 6
 # Names compared with a misspelt one, and their length: comparing takes time.
 _MAX_COMPARED: Final = 2000
 _MAX_NAME_LENGTH: Final = 100
@@ -123,6 +127,14 @@ def parse_arguments(words: Sequence[str], schema: Schema, what: str) -> dict[str
 def type_summary(schema: Any, root: Schema | None = None) -> str:
     """Return the type of a schema in short: "integer", "string | null", "string[]"."""
     return _kind(schema, root if root is not None else schema, _MAX_SUMMARY_DEPTH)
+
+
+def resolve(schema: Any, root: Schema) -> Schema:
+    """Return a schema with its references followed; of a union with null, the other branch."""
+    found = _resolved(schema, root, _MAX_DEPTH)
+    branches = [_resolved(each, root, _MAX_DEPTH) for each in _branches(found)]
+    others = [each for each in branches if each.get("type") != "null"]
+    return others[0] if len(others) == 1 else found
 
 
 def closest_name(name: str, names: Iterable[str]) -> str | None:
@@ -514,7 +526,7 @@ def _kind(schema: Any, root: Schema, depth: int) -> str:
     found = _resolved(schema, root, depth)
     if depth <= 0:
         return "any"
-    if isinstance(found.get("enum"), list) and len(found["enum"]) <= 6:
+    if isinstance(found.get("enum"), list) and len(found["enum"]) <= MAX_CHOICES_IN_TYPE:
         return " | ".join(_short(str(each)) for each in found["enum"]) or "nothing"
     if "const" in found:
         return _short(str(found["const"]))

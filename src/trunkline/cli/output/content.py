@@ -1,5 +1,9 @@
 """Shows content blocks: text as it is, structured values as JSON, binary content as files.
 
+Control characters are escaped, on a terminal and in a pipe alike: what a pipe carries may be
+printed later. Newlines and tabs of a text are kept. `read --raw` and `-o json` lose nothing. JSON
+is coloured on a terminal.
+
 Images, audio and blobs are saved, and their path is shown. The file name is made from the name of
 the tool or resource, which the server chooses: it never leaves the folder and never replaces a
 file.
@@ -10,14 +14,14 @@ from __future__ import annotations
 import errno
 import os
 from collections.abc import Iterable, Iterator
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any, Final, TextIO
 
 from msgspec import DecodeError
 from msgspec.json import decode, encode, format
 
 from ...errors import visible
 from ..exit_codes import SUCCESS, USAGE_ERROR
-from .terminal import tell
+from .terminal import highlighted, highlighted_document, tell, wants_colour
 
 if TYPE_CHECKING:
     from io import RawIOBase
@@ -25,7 +29,18 @@ if TYPE_CHECKING:
     from ...client.requests.tool_result import ToolResult
     from ...mcp.types import ContentBlock, ResourceContents
 
-__all__ = ["SaveFolder", "blocks_shown", "contents_shown", "json_text", "plain", "result_shown"]
+__all__ = [
+    "SaveFolder",
+    "blocks_shown",
+    "contents_shown",
+    "document_shown",
+    "json_line",
+    "json_shown",
+    "json_text",
+    "plain",
+    "result_shown",
+    "text_shown",
+]
 
 # White space that stays as it is.
 _KEPT: Final = "\t\n\xa0\u3000"
@@ -64,6 +79,43 @@ def json_text(value: Any) -> str:
     if text.replace("\n", "").isprintable():
         return text
     return "".join(each if each.isprintable() or each == "\n" else _escape(each) for each in text)
+
+
+def json_line(value: Any) -> str:
+    """Return a value as JSON on one line; control characters are not escaped."""
+    try:
+        return encode(value).decode()
+    except UnicodeEncodeError:
+        import json
+
+        return json.dumps(value)
+
+
+def json_shown(value: Any, stream: TextIO | None = None) -> str:
+    """Return a value as `json_text` does, coloured if `stream` (default: stdout) takes colour."""
+    return highlighted(json_text(value), stream)
+
+
+def document_shown(value: Any) -> str:
+    """Return a JSON document for programs, coloured on a terminal only."""
+    return highlighted_document(json_text(value))
+
+
+def text_shown(text: str, stream: TextIO | None = None) -> str:
+    """Return a server's text as `plain` does, coloured if it is JSON and `stream` takes colour."""
+    shown = plain(text)
+    return highlighted(shown, stream) if wants_colour(stream) and _is_json(text) else shown
+
+
+def _is_json(text: str) -> bool:
+    """Return True for an object or array: a number or a word is a text like any other."""
+    if text.lstrip()[:1] not in ("{", "["):
+        return False
+    try:
+        decode(text.encode("utf-8", "surrogatepass"))
+    except (DecodeError, RecursionError, UnicodeDecodeError):
+        return False
+    return True
 
 
 def _escape(character: str) -> str:
@@ -147,18 +199,23 @@ def _extension(mime_type: str) -> str:
 # Blocks
 
 
-def result_shown(result: ToolResult[Any], folder: SaveFolder) -> list[str]:
-    """Return the lines of a tool result: its text or structured value, and other blocks."""
+def result_shown(
+    result: ToolResult[Any], folder: SaveFolder, stream: TextIO | None = None
+) -> list[str]:
+    """Return the lines of a tool result: its text or structured value, and other blocks.
+
+    JSON is coloured if `stream` (default: stdout) takes colour.
+    """
     structured = result.structured_content
     if structured is None or result.is_error:
-        return list(blocks_shown(result.content, folder))
+        return list(blocks_shown(result.content, folder, stream))
     value = result.value
     text = result.text
     if text and not _repeats(text, structured, value):
-        return list(blocks_shown(result.content, folder))
+        return list(blocks_shown(result.content, folder, stream))
     others = [block for block in result.content if block.type != "text"]
-    shown = plain(value) if isinstance(value, str) else json_text(value)
-    return [shown, *blocks_shown(others, folder)]
+    shown = text_shown(value, stream) if isinstance(value, str) else json_shown(value, stream)
+    return [shown, *blocks_shown(others, folder, stream)]
 
 
 def _repeats(text: str, structured: Any, value: Any) -> bool:
@@ -172,25 +229,29 @@ def _repeats(text: str, structured: Any, value: Any) -> bool:
     return read in (structured, value)
 
 
-def blocks_shown(blocks: Iterable[ContentBlock], folder: SaveFolder) -> Iterator[str]:
+def blocks_shown(
+    blocks: Iterable[ContentBlock], folder: SaveFolder, stream: TextIO | None = None
+) -> Iterator[str]:
     """Yield the text of each block; other content is saved."""
     for block in blocks:
         if block.type == "text":
-            yield plain(block.text)
+            yield text_shown(block.text, stream)
         elif block.type == "resource_link":
             name = block.title if isinstance(block.title, str) else block.name
             yield f"{visible(name, kept='')} <{visible(block.uri, kept='')}>"
         elif block.type == "resource":
-            yield from contents_shown([block.resource], folder)
+            yield from contents_shown([block.resource], folder, stream)
         else:
             yield folder.save(block.data, block.mime_type)
 
 
-def contents_shown(contents: Iterable[ResourceContents], folder: SaveFolder) -> Iterator[str]:
+def contents_shown(
+    contents: Iterable[ResourceContents], folder: SaveFolder, stream: TextIO | None = None
+) -> Iterator[str]:
     """Yield the text of each part of a resource; binary parts are saved."""
     for each in contents:
         if isinstance(each.text, str):
-            yield plain(each.text)
+            yield text_shown(each.text, stream)
         else:
             mime_type = each.mime_type if isinstance(each.mime_type, str) else ""
             yield folder.save(each.blob if isinstance(each.blob, str) else "", mime_type)

@@ -1,13 +1,16 @@
-"""Standard error while a verb runs: progress, the server's log, and notes.
+"""Standard error while a verb runs: progress, a spinner, the server's log, and notes.
 
 Progress is one line, redrawn and then erased, and only on a terminal. It uses blanks and carriage
 returns instead of escape sequences: a killed process leaves no terminal state to restore.
+A wait without progress shows a spinner with its seconds on that line, after the first second.
 """
 
 from __future__ import annotations
 
 import os
 import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
 from time import monotonic
 from typing import TYPE_CHECKING, Final
 
@@ -17,6 +20,8 @@ from ...spec.mcp.levels import LOG_LEVELS
 from .terminal import cells, cut, is_terminal, wants_colour
 
 if TYPE_CHECKING:
+    from asyncio import TimerHandle
+
     from ...mcp.types import LoggingMessageNotificationParams
 
 __all__ = ["Console", "is_interactive"]
@@ -24,7 +29,13 @@ __all__ = ["Console", "is_interactive"]
 # A server may report progress at any rate.
 _REDRAW_INTERVAL_S: Final = 0.05
 _BAR_COLUMNS: Final = 24
-_SPINNER: Final = "|/-\\"
+_SPINNER: Final = "⠋⠙⠹⠸⠼⠴⠦⠧⠇⠏"
+_ASCII_SPINNER: Final = "|/-\\"
+# Seconds before a spinner appears: most answers come sooner.
+_SPINNER_DELAY_S: Final = 1.0
+_SPINNER_INTERVAL_S: Final = 0.125
+# What a terminal shows for Ctrl-C, at the end of the line that is drawn.
+_ECHO_COLUMNS: Final = len("^C")
 
 
 def is_interactive() -> bool:
@@ -44,6 +55,10 @@ class Console:
         self._next_draw = 0.0
         self._turns = 0
         self._is_paused = False
+        # What is waited for, and since when; "" if nothing is.
+        self._awaited = ""
+        self._began = 0.0
+        self._has_progress = False
 
     def note(self, text: str, *, is_dim: bool = False) -> None:
         """Print a text on lines of its own."""
@@ -60,6 +75,38 @@ class Console:
         """Stop drawing progress, while the user types; or start again."""
         self.clear()
         self._is_paused = is_paused
+        self._began = monotonic()
+
+    @contextmanager
+    def waiting(self, what: str) -> Iterator[None]:
+        """Show `what` and the seconds that the block takes, after the first; erase it at the end.
+
+        The event loop draws; reports of progress replace the spinner.
+        """
+        if not self.is_terminal:
+            yield
+            return
+        # Imported here: help and lookups load no event loop.
+        from asyncio import get_running_loop
+
+        loop = get_running_loop()
+        timer: TimerHandle
+        before = self._awaited
+        self._awaited, self._has_progress = visible(what, kept=""), False
+        self._began = monotonic()
+
+        def tick() -> None:
+            nonlocal timer
+            self._spin()
+            timer = loop.call_later(_SPINNER_INTERVAL_S, tick)
+
+        timer = loop.call_later(_SPINNER_DELAY_S, tick)
+        try:
+            yield
+        finally:
+            timer.cancel()
+            self._awaited = before
+            self.clear()
 
     # -- callbacks of a client -----------------------------------------------------------------
 
@@ -69,10 +116,8 @@ class Console:
         if not self.is_terminal or self._is_paused or now < self._next_draw:
             return
         self._next_draw = now + _REDRAW_INTERVAL_S
-        self._turns += 1
-        line = cut(self._line(done, total, message), self._width() - 1)
-        self._write(f"\r{line}{' ' * (self._drawn - cells(line))}")
-        self._drawn = cells(line)
+        self._has_progress = True
+        self._draw(self._line(done, total, message))
 
     def log(self, message: LoggingMessageNotificationParams) -> None:
         """Print a log message of the server from the chosen level on, as one line."""
@@ -93,18 +138,35 @@ class Console:
     def clear(self) -> None:
         """Erase the progress line."""
         if self._drawn:
-            self._write(f"\r{' ' * self._drawn}\r")
+            drawn = min(self._drawn + _ECHO_COLUMNS, self._width() - 1)
+            self._write(f"\r{' ' * drawn}\r")
             self._drawn = 0
             self._next_draw = 0.0
+
+    def _spin(self) -> None:
+        seconds = int(monotonic() - self._began)
+        if seconds and not self._has_progress and not self._is_paused:
+            room = self._width() - 1 - len(f"|  {seconds} s")
+            self._draw(f"{self._frame()} {cut(self._awaited, room)} {seconds} s")
+
+    def _draw(self, line: str) -> None:
+        self._turns += 1
+        shown = cut(line, self._width() - 1)
+        self._write(f"\r{shown}{' ' * (self._drawn - cells(shown))}")
+        self._drawn = cells(shown)
 
     def _line(self, done: float, total: float | None, message: str | None) -> str:
         said = "" if message is None else f" {visible(message, kept='')}"
         if not total or not total > 0:
-            return f"{_SPINNER[self._turns % len(_SPINNER)]} {done:g}{said}"
+            return f"{self._frame()} {done:g}{said}"
         part = min(1.0, max(0.0, done / total))
         full, empty = "█░" if self._is_utf_8() else "#."
         filled = round(part * _BAR_COLUMNS)
         return f"{full * filled}{empty * (_BAR_COLUMNS - filled)} {part:4.0%}{said}"
+
+    def _frame(self) -> str:
+        frames = _SPINNER if self._is_utf_8() else _ASCII_SPINNER
+        return frames[self._turns % len(frames)]
 
     def _is_utf_8(self) -> bool:
         return (sys.stderr.encoding or "").lower().replace("-", "") == "utf8"

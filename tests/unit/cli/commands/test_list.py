@@ -41,16 +41,18 @@ def test_everything_is_shown(run: Any, server: list[str], revision: str) -> None
     assert (shown.status, shown.err) == (0, "")
     lines = shown.out.split("\n")
     assert lines[:3] == [f"demo 1.0, MCP {revision}", "Use it well.", ""]
-    assert "  add       Add two numbers." in lines
-    assert "            a: integer, b: integer" in lines
-    assert "  plus      Deprecated: use add. Add two numbers, as before." in lines
+    # Results have had a schema since 2025-06-18.
+    result = "" if revision == "2024-11-05" else " -> integer"
+    at = lines.index(f"  add(a: integer, b: integer){result}")
+    assert lines[at + 1] == "    Add two numbers."
+    assert "    Deprecated: use add. Add two numbers, as before." in lines
     assert "Resources (2)" in lines
-    assert "  demo://picture.png  Return a picture." in lines
-    assert "                      image/png" in lines
+    at = lines.index("  demo://picture.png  image/png")
+    assert lines[at + 1] == "    Return a picture."
     assert "Resource templates (1)" in lines
-    assert "  demo://city/{name}  Return what is known of a city." in lines
-    assert "Prompts (1)" in lines
-    assert "          city, style?" in lines
+    at = lines.index("  demo://city/{name}")
+    assert lines[at + 1] == "    Return what is known of a city."
+    assert lines[-4:] == ["Prompts (1)", "  report(city, style?)", "    Ask for a report.", ""]
 
 
 @pytest.mark.parametrize(
@@ -66,14 +68,44 @@ def test_one_kind_alone(run: Any, server: list[str], kind: str, there: str, not_
 
 def test_long_shows_schemas(run: Any, server: list[str]) -> None:
     shown = run("list", "tools", "--long", *server)
-    assert 'inputSchema: {\n        "type": "object"' in shown.out
+    assert '  inputSchema: {\n    "type": "object"' in shown.out
+    assert "    a  integer  required" in shown.out
 
 
-def test_one_thing_alone_is_shown_in_full(run: Any, server: list[str]) -> None:
-    shown = run("list", "tools", "add", *server)
-    assert shown.out.startswith("Tools (1)\n  add  Add two numbers.\n")
-    assert "inputSchema" in shown.out
-    assert "demo://city/{name}" in run("list", "resources", "demo://city/{name}", *server).out
+FORECAST = """\
+forecast
+  Say how the weather will be, in a city of which this is a rather long description.
+
+  Arguments
+    city       string           required   the city to look at
+    days       integer          = 1
+    detail     full | short     = "short"
+    tags       string[] | null  optional
+    place      object | null    optional   Where something is.
+    place.lat  number           required
+    place.lon  number           = 0.0
+    is_dry     boolean          = false
+
+  Result: object
+"""
+
+
+def test_one_tool_alone_has_a_line_for_each_argument(run: Any, server: list[str]) -> None:
+    assert run("list", "tools", "forecast", *server).out == FORECAST
+    long = run("list", "tools", "forecast", "--long", *server).out
+    assert long.startswith(FORECAST)
+    assert "\n  inputSchema: {\n" in long
+
+
+def test_one_resource_or_prompt_alone(run: Any, server: list[str]) -> None:
+    shown = run("list", "resources", "demo://picture.png", *server)
+    assert shown.out == (
+        "demo://picture.png\n  Return a picture.\n  name:  picture\n  type:  image/png\n"
+    )
+    shown = run("list", "prompts", "report", *server)
+    assert shown.out == (
+        "report\n  Ask for a report.\n\n  Arguments\n    city   required\n    style  optional\n"
+    )
 
 
 @pytest.mark.parametrize(
@@ -115,12 +147,6 @@ def test_what_is_deprecated_is_marked(run: Any) -> None:
     lines = run("list", *ODD).out.split("\n")
     assert any("Deprecated. \\x07As before." in line for line in lines)
     assert any("a?: any (deprecated)" in line for line in lines)
-
-
-def test_a_long_name_has_a_line_of_its_own(run: Any) -> None:
-    lines = run("list", *ODD).out.split("\n")
-    assert f"  {'n' * 40}" in lines
-    assert f"{' ' * 32}long" in lines
 
 
 def test_a_server_without_anything(run: Any, tmp_path: Path) -> None:

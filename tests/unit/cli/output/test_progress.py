@@ -44,7 +44,8 @@ def test_a_bar_is_drawn_over_and_taken_away(screen: Screen) -> None:
     drawn = screen.getvalue()
     assert drawn == f"\r{'█' * 12}{'░' * 12}  50% half"
     console.clear()
-    assert screen.getvalue() == f"{drawn}\r{' ' * (len(drawn) - 1)}\r"
+    # And two columns more, in which the terminal shows ^C.
+    assert screen.getvalue() == f"{drawn}\r{' ' * (len(drawn) - 1 + 2)}\r"
     console.clear()
     assert screen.getvalue().count("\r") == 3
 
@@ -58,7 +59,7 @@ def test_wide_letters_are_taken_away_whole(screen: Screen, monkeypatch: pytest.M
     bar = f"\r{'█' * 12}{'░' * 12}  50% "
     assert screen.getvalue() == f"{bar}漢字{bar}ab  "
     console.clear()
-    assert screen.getvalue().endswith(f"\r{' ' * 32}\r")
+    assert screen.getvalue().endswith(f"\r{' ' * 34}\r")
 
 
 def test_what_a_message_says_does_not_act_on_the_terminal(screen: Screen) -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any, Final
 
 from ....errors import pointer_value
+from ..terminal import highlighted_document
 from . import JudgedMessage, LocatedFinding, ValidationReport, address, json_document
 
 __all__ = ["FORMAT", "render"]
@@ -30,7 +31,7 @@ def render(report: ValidationReport) -> str:
             "findings": {rule: count for (_, rule), count in report.more.items()},
         },
     }
-    return json_document(document)
+    return highlighted_document(json_document(document))
 
 
 def _message(message: JudgedMessage) -> dict[str, Any]:
