@@ -81,14 +81,46 @@ def question(id: int, **fields: object) -> dict[str, object]:
     return {"jsonrpc": "2.0", "id": id, "method": "elicitation/create", "params": params}
 
 
+def until_prompt(run: Any) -> None:
+    """Wait for an empty prompt: what is typed before would be typed into a cooked terminal."""
+    run.read_until(lambda: run.text.rpartition("\n")[2].endswith(">"))
+
+
+def enter(run: Any, line: str, shown: str) -> None:
+    """Type a line, and wait for what it shows and for the next prompt."""
+    run.type(f"{line}\r")
+    run.until(shown)
+    until_prompt(run)
+
+
+def drop(run: Any) -> None:
+    """Drop the line by Ctrl-C."""
+    run.type("\x03")
+    until_prompt(run)
+
+
+def leave(run: Any) -> None:
+    """Leave by Ctrl-D; the terminal is as it was."""
+    until_prompt(run)
+    run.type("\x04")
+    assert run.wait() == 0
+    run.assert_usable()
+
+
 # Completion
+
+
+def complete(run: Any, typed: str, completed: str) -> None:
+    """Type, press Tab, and wait: a key that is typed meanwhile would cancel the completion."""
+    run.type(f"{typed}\t")
+    run.until(f"> {completed}")
 
 
 def test_tab_completes_tools_arguments_and_values(
     terminal: Start, server: list[str], state: dict[str, str]
 ) -> None:
     run = terminal("shell", *server, **state)
-    run.until("demo>")
+    until_prompt(run)
     run.type("fore\t")
     run.until("demo> forecast")
     run.type("d\t")
@@ -107,25 +139,24 @@ def test_tab_completes_tools_arguments_and_values(
     run.type("1.5\r")
     run.until('"detail": "short"')
     run.until('"place": [')
-    run.type("\x04")
-    assert run.wait() == 0
-    run.assert_usable()
+    leave(run)
 
 
 def test_tab_completes_commands_and_their_words(
     terminal: Start, server: list[str], state: dict[str, str]
 ) -> None:
     run = terminal("shell", *server, **state)
-    run.until("demo>")
-    run.type("revi\t2024\t\r")
-    run.until("MCP 2024-11-05 (chosen)")
-    run.type("list tem\t\r")
-    run.until("demo://city/{name}")
-    run.type("read demo://n\t\r")
-    run.until("two\\x1b[2J")
-    run.type("call look --s\t")
-    run.until("call look --save")
-    run.type("\x03exit\r")
+    until_prompt(run)
+    complete(run, "revi", "revision")
+    complete(run, "2024", "revision 2024-11-05")
+    enter(run, "", "MCP 2024-11-05 (chosen)")
+    complete(run, "list tem", "list templates")
+    enter(run, "", "demo://city/{name}")
+    complete(run, "read demo://n", "read demo://notes")
+    enter(run, "", "two\\x1b[2J")
+    complete(run, "call look --s", "call look --save")
+    drop(run)
+    run.type("exit\r")
     assert run.wait() == 0
 
 
@@ -133,34 +164,36 @@ def test_tab_completes_what_the_server_suggests(
     terminal: Start, scripted: Scripted, state: dict[str, str]
 ) -> None:
     run = terminal("shell", *scripted.words, **state)
-    run.until("> ")
-    run.type("prompt rep\tci\tNe\t")
-    run.until("prompt report city='New York'")
+    until_prompt(run)
+    complete(run, "prompt rep", "prompt report")
+    complete(run, "ci", "prompt report city=")
+    complete(run, "Ne", "prompt report city='New York'")
     asked = scripted.received("completion/complete")[-1]["params"]
     assert asked["ref"]["name"] == "report"
     assert asked["argument"] == {"name": "city", "value": "Ne"}
-    run.type("\x03read city://Os\t")
-    run.until("read city://Oslo")
+    drop(run)
+    complete(run, "read city://Os", "read city://Oslo")
     asked = scripted.received("completion/complete")[-1]["params"]
     assert asked["ref"]["uri"] == "city://{name}/map"
-    run.type("\x03\x04")
-    assert run.wait() == 0
+    drop(run)
+    leave(run)
 
 
 def test_names_of_the_server_cannot_act_on_the_terminal(
     terminal: Start, scripted: Scripted, state: dict[str, str]
 ) -> None:
     run = terminal("shell", *scripted.words, **state)
-    run.until("scripted\\x1b[31m> ")
+    run.until("scripted\\x1b[31m>")
     run.type("call e\t")
     run.until("echo-louder")
     assert "first\\x1b[2J line\\u202e" in run.text
-    run.type("\x03prompt report city=\t")
+    drop(run)
+    run.type("prompt report city=\t")
     run.until("New York")
-    run.type("\x03list\r")
+    drop(run)
+    run.type("list\r")
     run.until("evil\\x1b[31m")
-    run.type("\x04")
-    assert run.wait() == 0
+    leave(run)
     # Neither the name of a tool nor a suggested value is offered that is not printable.
     assert b"\x1b[31m" not in run.raw
     assert b"\x1b[2J" not in run.raw
@@ -173,16 +206,15 @@ def test_a_server_that_does_not_answer_does_not_stop_typing(
 ) -> None:
     environment = {"PIDFILE": str(tmp_path / "pid"), **state}
     run = terminal("shell", *silent("tools/list"), **environment)
-    run.until("silent>")
+    until_prompt(run)
     run.type("call w\t")
     run.until_there(tmp_path / "pid.silent")
     run.type("atch")
     run.until("call watch")
-    run.type("\x03watch\r")
+    drop(run)
+    run.type("watch\r")
     run.until("watch: on")
-    run.type("\x04")
-    assert run.wait() == 0
-    run.assert_usable()
+    leave(run)
 
 
 # Ctrl-C
@@ -192,28 +224,27 @@ def test_ctrl_c_cancels_the_call_and_not_the_shell(
     terminal: Start, scripted: Scripted, state: dict[str, str]
 ) -> None:
     run = terminal("shell", *scripted.words, **state)
-    run.until("> ")
+    until_prompt(run)
     run.type("wait\r")
     run.until_there(scripted.folder / "waiting")
     run.type("\x03")
     run.until("cancelled\n")
-    run.type("echo text=again\r")
-    run.until("said again")
+    enter(run, "echo text=again", "said again")
     call, _ = scripted.received("tools/call")
     (cancelled,) = scripted.received("notifications/cancelled")
     assert cancelled["params"]["requestId"] == call["id"]
-    run.type("\x04")
-    assert run.wait() == 0
-    run.assert_usable()
+    leave(run)
 
 
 def test_ctrl_c_at_the_prompt_drops_the_line(
     terminal: Start, server: list[str], state: dict[str, str]
 ) -> None:
     run = terminal("shell", *server, **state)
-    run.until("demo>")
-    run.type("add a=1 b=2\x03add a=3 b=4\r")
-    run.until("\n7\n")
+    until_prompt(run)
+    run.type("add a=1 b=2")
+    run.until("b=2")
+    drop(run)
+    enter(run, "add a=3 b=4", "\n7\n")
     run.type("exit\r")
     assert run.wait() == 0
     assert "\n3\n" not in run.text
@@ -225,20 +256,18 @@ def test_ctrl_c_cancels_a_question_and_its_call(
     terminal: Start, server: list[str], state: dict[str, str], revision: str
 ) -> None:
     run = terminal("shell", "--revision", revision, *server, **state)
-    run.until("demo>")
+    until_prompt(run)
     run.type("order\r")
     run.until("Your name:")
-    run.type("\x03")
-    run.until("cancelled")
-    run.type("add a=3 b=4\r")
-    run.until("\n7\n")
-    run.type("order\r")
-    run.until("Your name:")
+    drop(run)
+    assert "Your name: ^C\ncancelled\ndemo>" in run.text
+    enter(run, "add a=3 b=4", "\n7\n")
+    # Another question can be asked after it.
+    run.type("unlock\r")
+    run.until("password:")
     run.type("\x04")
-    run.until("decline")
-    run.type("\x04")
-    assert run.wait() == 0
-    run.assert_usable()
+    run.until("declined\ndecline\n")
+    leave(run)
 
 
 @pytest.mark.parametrize(("number", "status"), SIGNALS)
@@ -256,7 +285,7 @@ def test_a_signal_ends_the_shell_and_restores_the_terminal(
     editor.write_text(f"#!/bin/sh\ntouch {scripted.folder / 'waiting'}\nexec sleep 60\n")
     editor.chmod(0o755)
     run = terminal("shell", *scripted.words, EDITOR=str(editor), **state)
-    run.until("> ")
+    until_prompt(run)
     run.type(typed)
     if typed.endswith("\r"):
         run.until_there(scripted.folder / "waiting")
@@ -275,7 +304,7 @@ def test_what_the_server_reports_is_shown_above_the_line_that_is_typed(
     terminal: Start, scripted: Scripted, state: dict[str, str]
 ) -> None:
     run = terminal("shell", *scripted.words, **state)
-    run.until("> ")
+    until_prompt(run)
     run.type("echo text=hal")
     run.until("echo text=hal")
     scripted.send(
@@ -289,15 +318,11 @@ def test_what_the_server_reports_is_shown_above_the_line_that_is_typed(
     assert "error: on \\x1b[31mfire" in run.text
     assert "changed: note://one" in run.text
     assert run.text.splitlines()[-1].endswith("> echo text=hal")
-    run.type("f\r")
-    run.until("said half")
-    run.type("watch off\r")
-    run.until("watch: off")
+    enter(run, "f", "said half")
+    enter(run, "watch off", "watch: off")
     scripted.send(notification("message", level="error", data="unseen"))
-    run.type("echo text=there\r")
-    run.until("said there")
-    run.type("\x04")
-    assert run.wait() == 0
+    enter(run, "echo text=there", "said there")
+    leave(run)
     assert "unseen" not in run.text
     assert b"\x1b[31m" not in run.raw
 
@@ -306,23 +331,20 @@ def test_a_flood_of_notifications_leaves_a_prompt_that_can_be_used(
     terminal: Start, scripted: Scripted, state: dict[str, str]
 ) -> None:
     run = terminal("shell", *scripted.words, **state)
-    run.until("> ")
+    until_prompt(run)
     run.type("echo te")
     run.until("echo te")
     scripted.send(*[notification("message", level="error", data=f"n{at}") for at in range(3000)])
     run.until("n25")
-    run.type("xt=through\r")
-    run.until("said through")
-    run.type("\x04")
-    assert run.wait() == 0
-    run.assert_usable()
+    enter(run, "xt=through", "said through")
+    leave(run)
 
 
 def test_a_question_that_comes_while_typing_keeps_the_line(
     terminal: Start, scripted: Scripted, state: dict[str, str]
 ) -> None:
     run = terminal("shell", *scripted.words, **state)
-    run.until("> ")
+    until_prompt(run)
     run.type("echo text=ke")
     run.until("echo text=ke")
     scripted.send(question(901, colour={"type": "string"}))
@@ -330,21 +352,18 @@ def test_a_question_that_comes_while_typing_keeps_the_line(
     scripted.send(notification("message", level="error", data="later"))
     run.type("blue\r")
     run.until("echo text=ke")
-    run.type("pt\r")
-    run.until("said kept")
+    enter(run, "pt", "said kept")
     assert scripted.answer(901)["result"] == {"action": "accept", "content": {"colour": "blue"}}
     # What was reported meanwhile did not get into the question.
     assert run.text.index("colour: blue") < run.text.index("error: later")
-    run.type("\x04")
-    assert run.wait() == 0
-    run.assert_usable()
+    leave(run)
 
 
 def test_ctrl_c_cancels_a_question_that_came_while_typing(
     terminal: Start, scripted: Scripted, state: dict[str, str]
 ) -> None:
     run = terminal("shell", *scripted.words, **state)
-    run.until("> ")
+    until_prompt(run)
     run.type("echo text=ke")
     run.until("echo text=ke")
     scripted.send(question(902, password={"type": "string"}))
@@ -354,10 +373,8 @@ def test_ctrl_c_cancels_a_question_that_came_while_typing(
     run.read_until(lambda: scripted.answer(902) is not None)
     assert scripted.answer(902)["result"]["action"] == "cancel"
     run.until("echo text=ke")
-    run.type("pt\r")
-    run.until("said kept")
-    run.type("\x04")
-    assert run.wait() == 0
+    enter(run, "pt", "said kept")
+    leave(run)
     assert b"canary" not in run.raw
     run.assert_usable()
 
@@ -369,51 +386,41 @@ def test_a_lost_connection_is_told_at_once_and_the_next_command_connects_again(
     terminal: Start, scripted: Scripted, state: dict[str, str]
 ) -> None:
     run = terminal("shell", *scripted.words, **state)
-    run.until("> ")
-    run.type("subscribe note://one\r")
-    run.until("changes of note://one are shown")
+    until_prompt(run)
+    enter(run, "subscribe note://one", "changes of note://one are shown")
     run.type("echo text=on")
     run.until("echo text=on")
     scripted.send("exit")
     run.until("the connection is lost")
     run.until("the last line on stderr")
     run.until("(not connected)> echo text=on")
-    run.type("ce\r")
-    run.until("said once")
+    enter(run, "ce", "said once")
     assert "connecting again" in run.text
     assert len(scripted.received("resources/subscribe")) == 2
-    run.type("\x04")
-    assert run.wait() == 0
-    run.assert_usable()
+    leave(run)
 
 
 def test_a_connection_that_is_lost_in_a_call_ends_the_call_alone(
     terminal: Start, scripted: Scripted, state: dict[str, str]
 ) -> None:
     run = terminal("shell", *scripted.words, **state)
-    run.until("> ")
+    until_prompt(run)
     run.type("wait\r")
     run.until_there(scripted.folder / "waiting")
     scripted.send("exit")
     run.until("(not connected)>")
-    run.type("reconnect\r")
-    run.until("connected to scripted")
-    run.type("\x04")
-    assert run.wait() == 0
-    run.assert_usable()
+    enter(run, "reconnect", "connected to scripted")
+    leave(run)
 
 
 def test_a_revision_that_the_server_lacks_is_an_error_and_the_earlier_one_stays(
     terminal: Start, scripted: Scripted, state: dict[str, str]
 ) -> None:
     run = terminal("shell", *scripted.words, **state)
-    run.until("> ")
-    run.type("revision 2026-07-28\r")
-    run.until("the server does not speak MCP 2026-07-28")
-    run.type("revision\r")
-    run.until("MCP 2025-11-25 (negotiated)")
-    run.type("\x04")
-    assert run.wait() == 0
+    until_prompt(run)
+    enter(run, "revision 2026-07-28", "the server does not speak MCP 2026-07-28")
+    enter(run, "revision", "MCP 2025-11-25 (negotiated)")
+    leave(run)
 
 
 # Editing arguments
@@ -440,18 +447,15 @@ made["city"] = "Oslo"
 open(path, "w").write(json.dumps(made))
 """
     run = terminal("shell", *server, EDITOR=fake_editor(tmp_path, script), **state)
-    run.until("demo>")
+    until_prompt(run)
     run.type("edit forecast\r")
     run.until('"city": "Oslo"')
-    run.type("\x04")
-    assert run.wait() == 0
+    leave(run)
     mode, path, text = seen.read_text().split(" ", 2)
     assert mode == "0o700"
     assert not Path(path).exists()
-    assert json.loads(text) == {
-        **{"city": "", "days": 1, "detail": "short", "tags": None, "place": None},
-        "is_dry": False,
-    }
+    # What is required, and what has a default.
+    assert json.loads(text) == {"city": "", "days": 1, "detail": "short", "is_dry": False}
     run.assert_usable()
 
 
@@ -463,13 +467,10 @@ text = open(path).read()
 open(path, "w").write('{"a": 40, "b": 2}' if text == "{oops" else "{oops")
 """
     run = terminal("shell", *server, VISUAL=fake_editor(tmp_path, script), **state)
-    run.until("demo>")
-    run.type("edit add\r")
-    run.until("what was saved is not JSON")
-    run.type("edit add\r")
-    run.until("\n42\n")
-    run.type("\x04")
-    assert run.wait() == 0
+    until_prompt(run)
+    enter(run, "edit add", "what was saved is not JSON")
+    enter(run, "edit add", "\n42\n")
+    leave(run)
 
 
 def test_an_editor_that_fails_or_saves_nothing_calls_nothing(
@@ -479,14 +480,11 @@ def test_an_editor_that_fails_or_saves_nothing_calls_nothing(
     editor = fake_editor(tmp_path, script)
     Path(f"{editor}.status").write_text("3")
     run = terminal("shell", *server, VISUAL=editor, **state)
-    run.until("demo>")
-    run.type("edit add\r")
-    run.until("the editor ended with status 3")
+    until_prompt(run)
+    enter(run, "edit add", "the editor ended with status 3")
     Path(f"{editor}.status").write_text("0")
-    run.type("edit add\r")
-    run.until("nothing was saved")
-    run.type("\x04")
-    assert run.wait() == 0
+    enter(run, "edit add", "nothing was saved")
+    leave(run)
 
 
 # History
@@ -496,36 +494,29 @@ def test_lines_are_recalled_in_the_next_session_except_those_with_secrets(
     terminal: Start, server: list[str], state: dict[str, str], tmp_path: Path
 ) -> None:
     run = terminal("shell", *server, **state)
-    run.until("demo>")
-    run.type("add a=20 b=3\r")
-    run.until("\n23\n")
-    run.type("login user=ada password=4711\r")
-    run.until("\nada\n")
-    run.type("\x04")
-    assert run.wait() == 0
+    until_prompt(run)
+    enter(run, "add a=20 b=3", "\n23\n")
+    enter(run, "login user=ada password=4711", "\nada\n")
+    leave(run)
     file = tmp_path / "state" / "trunkline" / "shell-history"
     assert file.read_text() == "add a=20 b=3\n"
     assert stat.S_IMODE(file.stat().st_mode) == 0o600
     assert stat.S_IMODE(file.parent.stat().st_mode) == 0o700
     run = terminal("shell", *server, **state)
-    run.until("demo>")
+    until_prompt(run)
     run.type("\x1b[A")
     run.until("demo> add a=20 b=3")
-    run.type("0\r")
-    run.until("\n50\n")
-    run.type("\x04")
-    assert run.wait() == 0
+    enter(run, "0", "\n50\n")
+    leave(run)
 
 
 def test_no_history_reads_and_writes_none(
     terminal: Start, server: list[str], state: dict[str, str], tmp_path: Path
 ) -> None:
     run = terminal("shell", "--no-history", *server, **state)
-    run.until("demo>")
-    run.type("add a=20 b=3\r")
-    run.until("\n23\n")
-    run.type("\x04")
-    assert run.wait() == 0
+    until_prompt(run)
+    enter(run, "add a=20 b=3", "\n23\n")
+    leave(run)
     assert not (tmp_path / "state").exists()
 
 
@@ -540,7 +531,7 @@ def test_a_terminal_without_editing_has_the_same_commands(
     environment = {**state, **({"TERM": "dumb"} if how == "TERM=dumb" else {})}
     program = [sys.executable, "-c", WITHOUT_EDITOR] if how == "no prompt_toolkit" else None
     run = terminal(*words, program=program, **environment)
-    run.until("> ")
+    until_prompt(run)
     assert ("pip install trunkline[cli]" in run.text) == (how != "--plain")
     run.type("echo text=first\n")
     run.until("said first")
@@ -557,8 +548,7 @@ def test_a_terminal_without_editing_has_the_same_commands(
     run.type("dropped\x03")
     run.type("echo text=second\n")
     run.until("said second")
-    run.type("\x04")
-    assert run.wait() == 0
+    leave(run)
     assert b"prompt_toolkit" not in run.raw
     assert b"dropped; " not in run.raw
     run.assert_usable()

@@ -82,7 +82,8 @@ class ShellConnection:
         number, process, self._process = self._number, self._process, None
 
         def on_end(error: TransportError | None) -> None:
-            if number == self._number:
+            # An attempt to connect that failed is reported by its exception.
+            if number == self._number and self._client is not None:
                 self._lost(error)
 
         def on_frame(sender: Literal["client", "server"], frame: Frame) -> None:

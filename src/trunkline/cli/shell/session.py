@@ -52,6 +52,14 @@ __all__ = ["ShellSession"]
 _MAX_PROMPT_NAME: Final = 24
 
 
+class CommandFailed(Exception):
+    """A command failed, with a text for the user and an exit status."""
+
+    def __init__(self, text: str, status: int) -> None:
+        super().__init__(text)
+        self.status = status
+
+
 class ShellSession:
     """The state of a shell: its connection, its terminal, and the tasks that it has started."""
 
@@ -117,14 +125,19 @@ class ShellSession:
         self.console.set_level(level)
 
     async def reconnect(self, revision: str | None) -> Client:
-        """Connect in a revision; None is negotiated. If that fails, the earlier one is kept."""
+        """Connect in a revision; None is negotiated.
+
+        Raises:
+            CommandFailed: there is no connection; the next one has the revision from before.
+        """
         before = self.connection.revision
         self._catalogue.forget()
         try:
             return await self.connection.open(revision)
-        except TrunklineError:
+        except TrunklineError as error:
+            text = sentence(error, self._options)
             self._options.revision = before
-            raise
+            raise CommandFailed(text, status(error)) from None
 
     def add_task(self, name: str, task: TaskHandle[Any]) -> int:
         """Keep a task; return its number."""
@@ -259,6 +272,8 @@ class ShellSession:
             return await command.run(self, words)
         except TrunklineError as error:
             return self._fail(sentence(error, self._options), status(error))
+        except CommandFailed as error:
+            return self._fail(str(error), error.status)
         except (UsageError, LookupError, UnreadableInput) as error:
             return self._fail(str(error.args[0] if error.args else error), USAGE_ERROR)
         except OSError as error:
