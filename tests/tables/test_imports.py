@@ -99,7 +99,8 @@ SISTERS: dict[str, dict[str, set[str]]] = {
         "connect": {"output"},
         "proxy": {"output"},
         "reload": {"output"},
-        "commands": {"output", "connect", "proxy", "reload"},
+        "shell": {"output", "connect"},
+        "commands": {"output", "connect", "proxy", "reload", "shell"},
     },
     "transports": {
         "io": set(),

@@ -39,6 +39,7 @@ OURS: Final = {
     "cli.commands.proxy._Ends": "the command line",
     "cli.commands.spec._SpecAnswer": "rows of specifications",
     "cli.loader.AppTarget": "the command line",
+    "cli.shell.options._CommandParser": "the command line",
     "cli.reload.file_watch._FileStamp": "numbers of a file",
     "client.connect.targets.ConnectTarget": "an address, whose repr is redacted",
     "client.extensions.ClientExtension": "declared by the author; checks its id",

@@ -105,13 +105,11 @@ class ShellConnection:
     @property
     def _listeners(self) -> dict[str, Any]:
         console = self._console
-        listeners: dict[str, Any] = {
-            "on_resource_updated": console.resource_updated,
-            "on_notification": console.notification,
-        }
+        listeners: dict[str, Any] = {"on_resource_updated": console.resource_updated}
         if is_interactive():
-            # Changes of lists are subscribed to at once; a script has no use for them.
+            # A script has no use for them, and changes of lists are subscribed to at once.
             listeners["on_list_changed"] = console.list_changed
+            listeners["on_notification"] = console.notification
         return listeners
 
     async def live(self) -> Client:

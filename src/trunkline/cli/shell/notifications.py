@@ -42,6 +42,8 @@ class ShellConsole(Console):
         self.is_watching = True
         # Called with the kind of a list that has changed, before it is shown.
         self.on_list_changed: Callable[[str], object] = lambda kind: None
+        # Returns what a task is called; its id is not shown.
+        self.task_name: Callable[[str], str] = lambda id: "a task"
         # Prints a text above the prompt; None while no prompt is shown.
         self._above: Callable[[str], Awaitable[None]] | None = None
         self._waiting: deque[str] = deque()
@@ -151,6 +153,12 @@ class ShellConsole(Console):
 
     def notification(self, method: str, params: dict[str, Any]) -> None:
         """Print any other notification."""
+        id = params.get("taskId")
+        if isinstance(id, str):
+            status, message = params.get("status"), params.get("statusMessage")
+            told = f": {message}" if isinstance(message, str) else ""
+            self._report(visible(f"{self.task_name(id)} is {status}{told}", kept=""))
+            return
         shown = f" {conceal(params)}" if params else ""
         self._report(visible(f"{method}{shown}", kept=""))
 

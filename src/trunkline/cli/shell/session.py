@@ -79,13 +79,14 @@ class ShellSession:
         # By number: the name of the tool and its task. Ids of tasks are not shown: an id is all
         # that is needed to read the result.
         self.tasks: dict[int, tuple[str, TaskHandle[Any]]] = {}
-        self._task_ids: set[str] = set()
+        self._task_numbers: dict[str, int] = {}
         self._questions = self._make_questions()
         self.connection = ShellConnection(
             options, console, prompt=self._questions, process=process, trace_file=trace_file
         )
         self._catalogue = Catalogue(lambda: self.connection.client)
         console.on_list_changed = self._catalogue.forget
+        console.task_name = self._task_name
         self._editor = self._make_editor()
         self._running: asyncio.Task[int] | None = None
         self._line_number = 0
@@ -102,8 +103,10 @@ class ShellSession:
     @property
     def target(self) -> str:
         """The target as it was given, secrets hidden."""
+        from ...transports.stdio.client import redacted_command
+
         words = [self._options.target] if self._options.target else self.command or []
-        return " ".join(show(each).strip("'\"") for each in words)
+        return " ".join(visible(each, kept="") for each in redacted_command(words))
 
     @property
     def can_list_tasks(self) -> bool:
@@ -144,12 +147,12 @@ class ShellSession:
         number = len(self.tasks) + 1
         self.tasks[number] = name, task
         if task.id is not None:
-            self._task_ids.add(task.id)
+            self._task_numbers[task.id] = number
         return number
 
     def adopt_task(self, id: str, client: Client) -> None:
         """Keep a task that the server has listed, unless it is there already."""
-        if id not in self._task_ids:
+        if id not in self._task_numbers:
             self.add_task("?", client.task(id))
 
     def task(self, number: str) -> tuple[str, TaskHandle[Any]]:
@@ -161,6 +164,9 @@ class ShellSession:
         if not number.isdecimal() or int(number) not in self.tasks:
             raise UsageError(f"there is no task {number!r}; `tasks` shows them")
         return self.tasks[int(number)]
+
+    def _task_name(self, id: str) -> str:
+        return f"task {self._task_numbers[id]}" if id in self._task_numbers else "a task"
 
     @asynccontextmanager
     async def terminal(self) -> AsyncIterator[None]:
@@ -215,7 +221,7 @@ class ShellSession:
             if text is None:
                 return
             # Several, if lines were pasted.
-            for line in text.splitlines():
+            for line in text.splitlines() or [""]:
                 self._line_number += 1
                 if not self.is_over:
                     await self._run_line(line)
