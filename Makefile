@@ -19,6 +19,9 @@ MCP1_VENV := .venv-interop-mcp1
 MCP1_READY := $(MCP1_VENV)/.ready
 MCP2_VENV := .venv-interop-mcp2
 MCP2_READY := $(MCP2_VENV)/.ready
+# Servers that are built on mcp 1.
+SERVERS_MCP1_VENV := .venv-interop-servers-mcp1
+SERVERS_MCP1_READY := $(SERVERS_MCP1_VENV)/.ready
 CONFORMANCE_VENV := .venv-conformance
 CONFORMANCE_READY := $(CONFORMANCE_VENV)/.ready
 MUTANTS_VENV := .venv-mutants
@@ -163,7 +166,7 @@ bench-docs: $(READY) ## Write docs/benchmarks.md and its charts: make bench-docs
 	@$(BIN)/python -m bench.report $(RESULT)
 
 clean: ## Remove what was made here
-	rm -rf $(VENV) $(FUZZ_VENV) $(BENCH_VENV) $(BENCH_MCP1_VENV) $(BENCH_FASTMCP_VENV) $(INTEROP_VENV) $(MCP1_VENV) $(MCP2_VENV) $(CONFORMANCE_VENV) $(MUTANTS_VENV) $(DOCS_VENV) .conformance .mypy_cache .pytest_cache .ruff_cache .hypothesis dist site
+	rm -rf $(VENV) $(FUZZ_VENV) $(BENCH_VENV) $(BENCH_MCP1_VENV) $(BENCH_FASTMCP_VENV) $(INTEROP_VENV) $(MCP1_VENV) $(MCP2_VENV) $(SERVERS_MCP1_VENV) $(CONFORMANCE_VENV) $(MUTANTS_VENV) $(DOCS_VENV) .conformance .mypy_cache .pytest_cache .ruff_cache .hypothesis dist site
 	find . -name __pycache__ -type d -prune -exec rm -rf {} +
 
 $(READY): pyproject.toml requirements/dev.txt
@@ -190,7 +193,7 @@ $(BENCH_FASTMCP_VENV)/.ready: pyproject.toml requirements/interop.txt requiremen
 	@$(PYTHON) tools/environment.py $(BENCH_FASTMCP_VENV) requirements/interop.txt requirements/interop-fastmcp.txt
 	@touch $@
 
-$(INTEROP_READY): pyproject.toml requirements/interop.txt requirements/interop-fastmcp.txt
+$(INTEROP_READY): pyproject.toml requirements/interop.txt requirements/interop-servers.txt requirements/interop-fastmcp.txt
 	@$(PYTHON) tools/environment.py $(INTEROP_VENV) requirements/interop.txt requirements/interop-fastmcp.txt
 	@touch $@
 
@@ -200,6 +203,10 @@ $(MCP1_READY): pyproject.toml requirements/interop-mcp1.txt
 
 $(MCP2_READY): pyproject.toml requirements/interop-mcp2.txt
 	@$(PYTHON) tools/environment.py $(MCP2_VENV) requirements/interop-mcp2.txt
+	@touch $@
+
+$(SERVERS_MCP1_READY): pyproject.toml requirements/interop-servers-mcp1.txt
+	@$(PYTHON) tools/environment.py $(SERVERS_MCP1_VENV) requirements/interop-servers-mcp1.txt
 	@touch $@
 
 $(CONFORMANCE_READY): pyproject.toml requirements/conformance.txt

@@ -1,15 +1,18 @@
 """How long a user at a terminal waits for `trunkline call`.
 
     python -m bench.command
+    python -m bench.command --against PATH
 
 From the moment the command is started to its first line of output, and to its end: with a server
 that is there, on a Unix socket, and with one that the command starts. Wall time, since that is
 what is waited for; so it says something on a quiet machine only. Every answer is checked, and
-modules are compiled before the first round.
+modules are compiled before the first round. With `--against` the command of this checkout is
+compared with that of another one; see `checkouts`.
 """
 
 from __future__ import annotations
 
+import argparse
 import statistics
 import subprocess
 import sys
@@ -18,6 +21,7 @@ import time
 from pathlib import Path
 from typing import Final, NamedTuple
 
+from bench.checkouts import compare
 from bench.section import Section
 from bench.servers import driver
 from bench.sockets import Listening
@@ -52,8 +56,20 @@ def waited(command: list[str], rounds: int, wanted: str) -> Waited:
     return found
 
 
+def _against() -> tuple[Path | None, int]:
+    """Return the checkout in `--against`, and the number of rounds."""
+    parser = argparse.ArgumentParser(add_help=False, allow_abbrev=False)
+    parser.add_argument("--against", type=Path)
+    parser.add_argument("--rounds", type=int, default=_ROUNDS)
+    options, _ = parser.parse_known_args()
+    return options.against, options.rounds
+
+
 def main() -> int:
     """Run it; the exit code says whether the targets hold."""
+    base, against_rounds = _against()
+    if base is not None:
+        return compare(base.resolve(), against_rounds)
     about = "The command line: wall time of `trunkline call`, from its start to its output."
     section = Section("command", about, DISTRIBUTIONS)
     rounds = _ROUNDS_QUICK if section.is_quick else _ROUNDS

@@ -126,8 +126,11 @@ class InvalidMessage(RemoteProtocolError):
     """A message that is invalid, and the answer to send.
 
     `code`, `message` and `data` are the error of the answer; `id` is the id of the
-    invalid request if it could be read, else None.
+    invalid request if it could be read, else None. `excerpt` is how the frame begins, if a peer
+    received it: at most 200 bytes, not redacted, and not part of the text of this exception.
     """
+
+    excerpt: bytes = b""
 
     def __init__(
         self,

@@ -77,6 +77,13 @@ def test_the_wheel_is_typed(installed: Path) -> None:
 
 
 @fetches_packages
+def test_the_command_writes_a_project_there(installed: Path, tmp_path: Path) -> None:
+    shown = run(str(installed / "trunkline"), "init", str(tmp_path / "lamp"))
+    assert shown.startswith("Created lamp in ")
+    assert (tmp_path / "lamp" / "tests" / "test_lamp.py").exists()
+
+
+@fetches_packages
 def test_the_readme_works_there(
     installed: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -99,8 +99,9 @@ SISTERS: dict[str, dict[str, set[str]]] = {
         "connect": {"output"},
         "proxy": {"output"},
         "reload": {"output"},
+        "init": set(),
         "shell": {"output", "connect"},
-        "commands": {"output", "connect", "proxy", "reload", "shell"},
+        "commands": {"output", "connect", "proxy", "reload", "init", "shell"},
     },
     "transports": {
         "io": set(),

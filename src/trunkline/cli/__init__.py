@@ -8,8 +8,9 @@ for shell completion.
 
 from __future__ import annotations
 
+import os
 import sys
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 
 from .. import __version__
 from .exit_codes import EXIT_CODES, INTERRUPTED, SUCCESS, USAGE_ERROR
@@ -32,9 +33,15 @@ _GROUPS = {
         "auth": "show the logins that are kept",
     },
     "write a server": {
+        "init": "create a server project, with tests",
         "serve": "run a server from a file, on stdio, over HTTP or on a socket",
         "proxy": "join a client and a server; record and check their messages",
         "diff": "compare two servers: what changed, and whether it breaks clients",
+    },
+    "add a server to a host, such as Claude or Cursor": {
+        "install": "add a server to the configuration of a host",
+        "uninstall": "remove a server from it again",
+        "hosts": "show the hosts that are here, their servers, and which fail to start",
     },
     "look up and check the protocol": {
         "spec": "look up what the protocol says, in any revision",
@@ -46,22 +53,49 @@ VERBS = {name: summary for group in _GROUPS.values() for name, summary in group.
 
 # Verbs of similar commands, and what they are called here.
 _ELSEWHERE = {
+    "add": "install",
+    "browse": "list",
     "check": "validate",
+    "clients": "hosts",
+    "complete": "completion",
+    "completions": "completion",
+    "create": "init",
+    "curl": "call",
+    "describe": "list",
     "dev": "serve --reload",
+    "exec": "call",
+    "get": "read",
+    "info": "list",
     "inspect": "list",
+    "inspector": "list",
+    "invoke": "call",
     "lint": "validate",
+    "ls": "list",
+    "new": "init",
+    "prompts": "list prompts",
+    "record": "proxy --record FILE",
+    "remove": "uninstall",
+    "resources": "list resources",
     "run": "serve",
+    "schema": "spec schema",
+    "server": "serve",
+    "sniff": "proxy",
     "start": "serve",
+    "status": "ping",
+    "tap": "proxy",
     "tools": "list tools",
     "version": "--version",
 }
+_MIN_WIDTH = 40
+_MAX_WIDTH = 120
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run the command and return its exit status, one of `trunkline.cli.exit_codes`."""
     words = [*(sys.argv[1:] if arguments is None else arguments)]
     if words[:1] == ["help"] and len(words) > 1:
-        words = [words[1], "--help"]
+        # The verb may be followed by words of its own: `help spec method`.
+        words = [*words[1:], "--help"] if words[1] in VERBS else words[1:]
     if not words or words[0] in ("--help", "-h", "help"):
         return _print(_help())
     if words[0] in ("--version", "-V"):
@@ -114,24 +148,49 @@ def _print_error(text: str) -> None:
 
 
 def _help() -> str:
-    verbs = "\n\n".join(
-        "\n".join([f"{title}:", *(f"  {name:12}{summary}" for name, summary in group.items())])
-        for title, group in _GROUPS.items()
-    )
-    exits = "\n".join(f"  {code:<5}{meaning}" for code, meaning in EXIT_CODES.items())
-    return f"""\
-usage: trunkline VERB ...
-       trunkline [--version] [--help]
+    width = _width()
+    lines = [
+        "usage: trunkline VERB ...",
+        "       trunkline [--version] [--help]",
+        "",
+        *_row("", "Tools for JSON-RPC 2.0 and the Model Context Protocol (MCP).", 0, width),
+    ]
+    for title, group in _GROUPS.items():
+        lines += ["", f"{title}:"]
+        for name, summary in group.items():
+            lines += _row(f"  {name}", summary, 14, width)
+    more = "`trunkline help VERB` shows the options of a verb, with examples."
+    lines += ["", *_row("", more, 0, width), "", "exit status, for every verb:"]
+    for code, meaning in EXIT_CODES.items():
+        lines += _row(f"  {code}", meaning, 7, width)
+    return "\n".join([*lines, ""])
 
-Tools for JSON-RPC 2.0 and the Model Context Protocol (MCP).
 
-{verbs}
+def _row(name: str, text: str, indent: int, width: int) -> Iterable[str]:
+    """Yield a name and a text beside it, wrapped at words. `textwrap` is slow to load."""
+    line = name.ljust(indent)
+    is_empty = True
+    for word in text.split():
+        if not is_empty and len(line) + 1 + len(word) > width:
+            yield line
+            line, is_empty = " " * indent, True
+        line += word if is_empty else f" {word}"
+        is_empty = False
+    yield line
 
-`trunkline VERB --help` shows the options of a verb, with examples.
 
-exit status, for every verb:
-{exits}
-"""
+def _width() -> int:
+    """Return the columns to fill; as `output.terminal`, which is slow to load."""
+    told = os.environ.get("COLUMNS", "")
+    columns = int(told) if told.isdecimal() else 0
+    for descriptor in (1, 2, 0):
+        if columns:
+            break
+        try:
+            columns = os.get_terminal_size(descriptor).columns
+        except (OSError, ValueError):
+            pass  # not a terminal
+    return max(_MIN_WIDTH, min(_MAX_WIDTH, columns or 80))
 
 
 def _unknown(word: str) -> str:

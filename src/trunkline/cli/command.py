@@ -10,7 +10,7 @@ from typing import Any, Final, NoReturn, Protocol, cast
 
 from . import VERBS
 from .exit_codes import INTERRUPTED, SUCCESS, UNREADABLE_INPUT, USAGE_ERROR
-from .output.terminal import tell, width, writing
+from .output.terminal import tell_error, width, writing
 
 __all__ = [
     "UnreadableInput",
@@ -23,11 +23,39 @@ __all__ = [
     "split",
 ]
 
-# Options of similar commands, and what they are called here.
-_ELSEWHERE: Final = {
-    "--host": "--tcp HOST:PORT",
-    "--port": "--tcp PORT",
-    "--transport": "--stdio, --tcp or --unix",
+# Options of similar commands, and what they are called here: of `serve`, and of the verbs that
+# connect to a server.
+_SERVE_ELSEWHERE: Final = {
+    "--bind": "--http HOST:PORT",
+    "--host": "--http HOST:PORT",
+    "--port": "--http PORT",
+    "-p": "--http PORT",
+    "--transport": "--http PORT, --tcp PORT or --unix PATH; the default is stdio",
+    "-t": "--http PORT, --tcp PORT or --unix PATH; the default is stdio",
+    "--debug": "--log debug",
+    "--log-level": "--log LEVEL",
+    "--verbose": "--log debug",
+    "-v": "--log debug",
+    "--watch": "--reload",
+}
+_CONNECT_ELSEWHERE: Final = {
+    "-H": "--header NAME=VALUE",
+    "-e": "--env KEY=VALUE",
+    "--args": "key=value after the name, or --json OBJECT",
+    "--arguments": "key=value after the name, or --json OBJECT",
+    "--command": "the command after --",
+    "--data": "key=value after the name, or --json OBJECT",
+    "-d": "key=value after the name, or --json OBJECT",
+    "--input-json": "--json OBJECT",
+    "--format": "-o text or -o json",
+    "--method": "a verb: list, call, read or prompt",
+    "--protocol-version": "--revision R",
+    "--stdio": "the command after --",
+    "--tool-arg": "key=value after the name",
+    "--tool-name": "the name after the server",
+    "--transport": "an address such as http://HOST:PORT/mcp, or a command after --",
+    "--uri": "the URI after the server",
+    "--url": "the address without an option",
 }
 
 
@@ -57,10 +85,32 @@ class _Parser(argparse.ArgumentParser):
     """A parser whose errors are one line that names the help."""
 
     def error(self, message: str) -> NoReturn:
-        option = message.removeprefix("unrecognized arguments: ").split(" ")[0].split("=")[0]
-        if option != message and option in _ELSEWHERE and self.prog == "trunkline serve":
-            message = f"{message}; use {_ELSEWHERE[option]}"
+        message = f"{message}{self._advice(message)}"
         self.exit(USAGE_ERROR, f"{self.prog}: {message}; try {self.prog} --help\n")
+
+    def _advice(self, message: str) -> str:
+        """Return what to write in place of an option of another tool, or a misspelt one."""
+        words = message.removeprefix("unrecognized arguments: ")
+        if words == message:
+            return ""
+        option, _, value = words.replace("=", " ", 1).partition(" ")
+        if self.prog == "trunkline serve":
+            meant = _SERVE_ELSEWHERE.get(option)
+            number = value.split(" ")[0]
+            if meant == "--http PORT" and number.isdecimal():
+                meant = f"--http {number}"
+        else:
+            is_connecting = "--revision" in self._option_string_actions
+            meant = _CONNECT_ELSEWHERE.get(option) if is_connecting else None
+        if meant is not None:
+            return f"; use {meant}"
+        if not option.startswith("--"):
+            return ""
+        # Imported here: it is slow to load.
+        from difflib import get_close_matches
+
+        near = get_close_matches(option, self._option_string_actions, n=1)
+        return f"; did you mean {near[0]}?" if near else ""
 
     def print_help(self, file: Any = None) -> None:
         # argparse ignores an output that cannot be written.
@@ -79,14 +129,66 @@ class _Formatter(argparse.HelpFormatter):
     def __init__(self, prog: str) -> None:
         super().__init__(prog, width=width())
 
+    def add_argument(self, action: argparse.Action) -> None:
+        super().add_argument(action)
+        if isinstance(action, argparse._SubParsersAction):
+            # argparse does not count the indent of its words.
+            self._action_max_length += self._indent_increment
+
+    def _split_lines(self, text: str, width: int) -> list[str]:
+        # Imported here: only help needs it. argparse breaks words at hyphens.
+        import textwrap
+
+        return textwrap.wrap(
+            " ".join(text.split()), width, break_long_words=False, break_on_hyphens=False
+        )
+
+    def _format_usage(self, *args: Any) -> str:
+        # argparse wraps only what it composes itself.
+        text = super()._format_usage(*args)
+        hanging = " " * len(f"usage: {self._prog} ")
+        return "\n".join(_wrapped(line, self._width, hanging) for line in text.split("\n"))
+
     def _fill_text(self, text: str, width: int, indent: str) -> str:
         filled = (
-            "\n".join(f"{indent}{line}" for line in part.splitlines())
+            "\n".join(_wrapped_row(f"{indent}{line}", width) for line in part.splitlines())
             if "\n" in part
             else super(_Formatter, self)._fill_text(part, width, indent)
             for part in text.strip().split("\n\n")
         )
         return "\n\n".join(filled)
+
+
+def _wrapped(line: str, width: int, hanging: str, *, end: str = "") -> str:
+    """Return a line with line breaks between words; `end` stands at the end of all but the last."""
+    if len(line) <= width:
+        return line
+    # Imported here: most lines fit.
+    import textwrap
+
+    lines = textwrap.wrap(
+        line,
+        width - len(end),
+        subsequent_indent=hanging,
+        break_long_words=False,
+        break_on_hyphens=False,
+        drop_whitespace=True,
+        replace_whitespace=False,
+    )
+    return f"{end}\n".join(lines)
+
+
+def _wrapped_row(line: str, width: int) -> str:
+    """Return a line of a table or an example, wrapped under its second column or for a shell."""
+    text = line.lstrip()
+    indent = len(line) - len(text)
+    name, gap, rest = text.partition("  ")
+    if gap:
+        column = indent + len(name) + len(gap) + len(rest) - len(rest.lstrip())
+        return _wrapped(line, width, " " * column)
+    is_example = text.startswith("trunkline ")
+    hanging = " " * (indent + 4 if is_example else indent)
+    return _wrapped(line, width, hanging, end=" \\" if is_example else "")
 
 
 def check_text(text: str, name: str) -> None:
@@ -110,15 +212,29 @@ def parser_of(name: str) -> argparse.ArgumentParser:
     """Return the parser of a verb."""
     parser = _Parser(
         prog=f"trunkline {name}",
-        description=f"{VERBS[name]}.".capitalize(),
+        description=f"{VERBS[name][0].upper()}{VERBS[name][1:]}.",
         formatter_class=_Formatter,
     )
     verb = load(name)
     verb.configure(parser)
     title = "examples" if "\n" in verb.EXAMPLES.strip() else "example"
     examples = "\n".join(f"  {line}" for line in verb.EXAMPLES.strip().splitlines())
+    _unify(parser)
     parser.epilog = "\n\n".join(filter(None, [parser.epilog, f"{title}:\n{examples}"]))
     return parser
+
+
+def _unify(parser: argparse.ArgumentParser) -> None:
+    """Give the parser and those of its words the same format and titles."""
+    parser.formatter_class = _Formatter
+    # argparse has no public name for either.
+    parser._positionals.title = "arguments"
+    for action in parser._actions:
+        if isinstance(action, argparse._HelpAction):
+            action.help = "show this help"
+        if isinstance(action, argparse._SubParsersAction):
+            for each in action.choices.values():
+                _unify(each)
 
 
 def split(verb: Verb, words: Sequence[str]) -> tuple[Sequence[str], list[str] | None]:
@@ -134,16 +250,16 @@ def run(name: str, words: Sequence[str]) -> int:
     try:
         return _run(name, words)
     except (UsageError, LookupError) as error:
-        tell(f"trunkline {name}: {error.args[0] if error.args else error}")
+        tell_error(f"trunkline {name}", str(error.args[0] if error.args else error))
         return USAGE_ERROR
     except UnreadableInput as error:
-        tell(f"trunkline {name}: {error}")
+        tell_error(f"trunkline {name}", str(error))
         return UNREADABLE_INPUT
     except BrokenPipeError:
         return SUCCESS  # the reader has closed the pipe, as `head` does
     except OSError as error:
         what = "" if error.filename is None else f"{error.filename}: "
-        tell(f"trunkline {name}: {what}{error.strerror or error}")
+        tell_error(f"trunkline {name}", f"{what}{error.strerror or error}")
         return USAGE_ERROR
     except KeyboardInterrupt as end:
         # SIGTERM and SIGHUP have statuses of their own.

@@ -51,12 +51,13 @@ class Member(NamedTuple):
 
 
 class Node(NamedTuple):
-    """A value in a text. `members` is None if it is not an object."""
+    """A value in a text. `members` is None if it is not an object; `items` are of an array."""
 
     start: int
     end: int
     value: Any
     members: tuple[Member, ...] | None = None
+    items: tuple[Node, ...] = ()
 
     def member(self, name: str) -> Member | None:
         """Return the member with a name; the last one if there are several, as JSON readers do."""
@@ -170,17 +171,17 @@ class _Parser:
         return Node(start, at + 1, value, tuple(members))
 
     def _array(self, start: int) -> Node:
-        value: list[Any] = []
+        items: list[Node] = []
         at = self._skip(start + 1)
         while self._text[at : at + 1] != "]":
             node = self._value(at)
-            value.append(node.value)
+            items.append(node)
             at = self._skip(node.end)
             if self._text[at : at + 1] == ",":
                 at = self._skip(at + 1)
             elif self._text[at : at + 1] != "]":
                 self._fail("expected a comma, or ]", at)
-        return Node(start, at + 1, value)
+        return Node(start, at + 1, [each.value for each in items], None, tuple(items))
 
 
 # Edits

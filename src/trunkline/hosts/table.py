@@ -198,7 +198,7 @@ HOSTS: Final[tuple[Host, ...]] = (
                 ("servers",),
             ),
         ),
-        fields=EntryFields(stdio_type="stdio", http_type="http", cwd="cwd", env_file="envFile"),
+        fields=EntryFields(stdio_type="stdio", http_type="http", env_file="envFile"),
         format="jsonc",
         variables=(*_EDITOR_VARIABLES, "${input:id}"),
     ),
@@ -332,7 +332,6 @@ HOSTS: Final[tuple[Host, ...]] = (
         fields=EntryFields(
             http_type="streamable-http",
             urls=MappingProxyType({"url": "sse"}),
-            cwd="cwd",
             disabled=("disabled", True),
         ),
     ),

@@ -27,7 +27,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence, Set
 from itertools import repeat
-from typing import Any, NamedTuple, TypeAlias
+from typing import Any, Final, NamedTuple, TypeAlias
 
 from msgspec import UNSET
 from msgspec.structs import replace
@@ -79,8 +79,17 @@ Extras: TypeAlias = EnvelopeExtras | Callable[[str], EnvelopeExtras]
 WriteAnswer: TypeAlias = Callable[[bytes, Any, ErrorObject | InvalidMessage | None], object]
 
 
+# Bytes of an invalid frame that are kept for a diagnosis.
+_MAX_EXCERPT_BYTES: Final = 200
+
+
 def _ignore(*_: object) -> None:
     pass
+
+
+def _excerpt(frame: Readable | Oversize) -> bytes:
+    begins = (frame.head if isinstance(frame, Oversize) else frame)[:_MAX_EXCERPT_BYTES]
+    return begins.encode("utf-8", "replace") if isinstance(begins, str) else bytes(begins)
 
 
 class Peer:
@@ -197,6 +206,7 @@ class Peer:
                 raise self._codec.oversize(frame.head, frame.limit, frame.size)
             read = self._codec.envelope(frame)
         except InvalidMessage as fault:
+            fault.excerpt = _excerpt(frame)
             self._refuse(fault, route, None)
             return
         if isinstance(read, list):

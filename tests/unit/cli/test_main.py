@@ -187,4 +187,4 @@ def test_a_verb_of_another_tool_is_translated(
 
 def test_an_option_of_another_tool_is_translated(capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["serve", "x.py", "--port", "8000"]) == 2
-    assert "unrecognized arguments: --port 8000; use --tcp PORT;" in capsys.readouterr().err
+    assert "unrecognized arguments: --port 8000; use --http 8000;" in capsys.readouterr().err

@@ -44,7 +44,7 @@ trunkline call find text=tea -- trunkline serve notes.py
 trunkline call tcp://localhost:9000 forecast city=Oslo days=3
 """
 _EPILOG: Final = """\
-arguments:
+arguments of the tool:
   key=text      converted by the tool's schema: a number if it asks for one
   key:=JSON     JSON, whatever the schema says
   key=@FILE     the text of a file; key=@@text for a text that begins with @
@@ -88,7 +88,9 @@ def work_of(options: argparse.Namespace, words: Sequence[str]) -> Work:
 
     async def work(client: Client, console: Console) -> int:
         with console.waiting(f"calling {name}"):
-            result = await _called(client, name, words, given, console)
+            result = await _called(client, name, words, given, console, options.prog)
+        if result.is_error:
+            console.failure = result.text
         return show_result(result, options, name)
 
     return work
@@ -137,15 +139,18 @@ async def _called(
     words: Sequence[str],
     given: dict[str, Any] | None,
     console: Console,
+    prog: str,
 ) -> ToolResult[Any]:
     if given is None:
         tools = await client.list_tools()
         tool = next((each for each in tools if each.name == name), None)
         if tool is None:
             raise _unknown(name, tools)
-        from ..connect.tool_arguments import parse_arguments
+        from ..connect.tool_arguments import parse_arguments, unknown_arguments
 
         given = parse_arguments(words, tool.input_schema, f"the tool {name!r}")
+        for sentence in unknown_arguments(given, tool.input_schema):
+            console.note(f"{prog}: {sentence}")
         return await client.call_tool(name, given, on_progress=console.progress)
     try:
         return await client.call_tool(name, given, on_progress=console.progress)
@@ -178,8 +183,6 @@ def show_result(result: ToolResult[Any], options: argparse.Namespace, name: str)
     text = "\n".join(result_shown(result, folder, stream))
     if result.is_error:
         _tell_failure(text, options.prog)
-        if options.command and not options.verbose and "(reference " in text:
-            tell(f"{options.prog}: -v shows what the server writes to stderr, such as its log")
         return PROBLEMS_FOUND
     if text:
         emit(text)

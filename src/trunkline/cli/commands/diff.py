@@ -49,6 +49,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
     """Declare the arguments."""
     add_target(
         parser,
+        takes_answers=False,
         target=(
             "OLD NEW",
             "each is a file (of `trunkline list -o json`, a tools/list result, or a recording), - "

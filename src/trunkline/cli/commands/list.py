@@ -1,6 +1,7 @@
 """The verb `list`: shows what a server offers, as text or as a JSON document.
 
-The text is made by `output.listing`, the document by `connect.listing`; `trunkline diff` reads it.
+The text is made by `connect.listing_text`, the document by `connect.listing`; `trunkline diff`
+reads the latter.
 """
 
 from __future__ import annotations
@@ -45,7 +46,7 @@ trunkline list tcp://localhost:9000 tools find --long
 
 def configure(parser: argparse.ArgumentParser) -> None:
     """Declare the arguments."""
-    add_target(parser, "[KIND [NAME ...]]")
+    add_target(parser, "[KIND [NAME ...]]", takes_answers=False)
     parser.epilog = "KIND is tools, resources, templates or prompts; default: all of them."
     add_options(parser)
 
@@ -84,7 +85,7 @@ def work_of(options: argparse.Namespace, words: Sequence[str]) -> Work:
 
             emit(document_shown(listing))
         else:
-            from ..output.listing import listing_lines
+            from ..connect.listing_text import listing_lines
 
             lines = listing_lines(listing, kind, is_long=options.long, in_detail=bool(names))
             emit("\n".join(lines))

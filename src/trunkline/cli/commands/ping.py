@@ -28,13 +28,14 @@ TAKES_COMMAND: Final = True
 FORMAT: Final = "trunkline.ping/1"
 EXAMPLES: Final = """\
 trunkline ping tcp://localhost:9000
-trunkline ping -c 10 --interval 0.2 -- trunkline serve notes.py
+trunkline ping https://mcp.example.org/mcp --timeout 5
+trunkline ping -c 10 --interval 0.2 -- python server.py
 """
 
 
 def configure(parser: argparse.ArgumentParser) -> None:
     """Declare the arguments."""
-    add_target(parser)
+    add_target(parser, takes_roots=False, takes_answers=False)
     add_options(parser)
 
 

@@ -71,10 +71,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
 
     framings = get_args(FramingName)
     parser.set_defaults(prog=parser.prog)
-    parser.usage = (
-        "%(prog)s FILE[:object] [--stdio | --http [HOST:]PORT |\n"
-        "                       --tcp [HOST:]PORT | --unix PATH] [options]"
-    )
+    parser.usage = "%(prog)s FILE[:object] [--http PORT | --tcp PORT | --unix PATH] [options]"
     parser.add_argument(
         "target",
         metavar="FILE[:object]",

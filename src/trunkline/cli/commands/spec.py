@@ -77,7 +77,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
     _word(words, "methods", _methods, "every method and notification")
     _word(
         words, "method", _method, "one method, with the types of its params and result"
-    ).add_argument("name")
+    ).add_argument("name", help="such as tools/call")
     _profile(_word(words, "errors", _errors, "the error codes of a profile"), "mcp")
     one = _word(words, "error", _error, "what an error number or symbol means, by profile")
     one.add_argument("code", help="a number such as -32602, or a symbol such as INVALID_PARAMS")
@@ -85,7 +85,9 @@ def configure(parser: argparse.ArgumentParser) -> None:
     _word(words, "transports", _transports, "every transport")
     _word(words, "capabilities", _capabilities, "the capabilities of clients and servers")
     _word(words, "types", _types, "every type")
-    _word(words, "type", _type, "one type, with its fields").add_argument("name")
+    _word(words, "type", _type, "one type, with its fields").add_argument(
+        "name", help="such as CallToolResult"
+    )
     _word(words, "headers", _headers, "the HTTP headers")
     _word(words, "statuses", _statuses, "the HTTP statuses of answers")
     _word(words, "meta", _meta, "the keys of _meta")
@@ -115,7 +117,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
     )
     both.add_argument("after", choices=REVISIONS, metavar="AFTER", help="another revision")
     schema = _word(words, "schema", _schema, "the JSON Schema of a type, or of all of them")
-    schema.add_argument("name", nargs="?", metavar="TYPE")
+    schema.add_argument("name", nargs="?", metavar="TYPE", help="default: all types")
 
 
 def _word(
@@ -127,7 +129,7 @@ def _word(
     revision: bool = True,
 ) -> argparse.ArgumentParser:
     parser: argparse.ArgumentParser = words.add_parser(
-        name, help=help, description=f"{help.capitalize()}."
+        name, help=help, description=f"{help[0].upper()}{help[1:]}."
     )
     parser.set_defaults(answer=answer)
     parser.add_argument("--json", action="store_true", help="print one JSON document")

@@ -101,10 +101,15 @@ def configure(parser: argparse.ArgumentParser) -> None:
         "--from",
         dest="sender",
         choices=("client", "server"),
-        help="the sender of the messages; default: unknown, or as recorded",
+        metavar="SIDE",
+        help="the sender of the messages: client or server; default: unknown, or as recorded",
     )
     parser.add_argument(
-        "--format", default="text", choices=FORMATS, help="output format; default: text"
+        "--format",
+        default="text",
+        choices=FORMATS,
+        metavar="FORMAT",
+        help=f"output format: {', '.join(FORMATS)}; default: text",
     )
     parser.add_argument(
         "--strict", action="store_true", help="exit with status 1 after a warning too"

@@ -4,13 +4,15 @@ The rules that live here, and only here:
 
 * An error is one sentence, and an exit status that tells wrong usage, a refusal of the server
   and a failed connection apart.
+* After it comes what a server wrote to standard error that was started for the verb, if it ended,
+  did not answer, or raised an exception. A failure that the author expected is its text alone.
 """
 
 from __future__ import annotations
 
 import argparse
 from collections.abc import Iterable
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 from ...errors import (
     AuthorizationFailed,
@@ -27,9 +29,50 @@ from ...redaction import show
 from ..command import UsageError
 from ..exit_codes import PROBLEMS_FOUND, UNREACHABLE, USAGE_ERROR
 
-__all__ = ["sentence", "status", "unknown_name"]
+if TYPE_CHECKING:
+    from ..output.progress import Console
+
+__all__ = ["explain", "explain_failure", "sentence", "status", "unknown_name"]
 
 _MAX_NAMES_SHOWN: Final = 20
+
+
+def explain(error: TrunklineError, options: argparse.Namespace, console: Console) -> None:
+    """Print what happened, and what the server wrote before."""
+    from ..output.server_log import has_traceback, printed_shown, stderr_shown
+
+    lines = list(console.server_lines)
+    if isinstance(error, TransportError | ConnectionLost):
+        error.stderr = ()  # shown below
+    text = sentence(error, options)
+    is_silent = isinstance(error, TransportError | ConnectionLost | RequestTimeout)
+    if is_silent and (printed := printed_shown(console.printed)):
+        text = f"{text}; {printed}"
+    elif isinstance(error, TransportError) and error.exit_status == 0:
+        text = f"{text}; is it an MCP server on stdio?"
+    console.error(options.prog, text)
+    is_unexpected = is_silent or getattr(error, "kind", None) == "INTERNAL_ERROR"
+    if not console.is_verbose and (is_unexpected or has_traceback(lines)):
+        _note(stderr_shown(lines), console)
+
+
+def explain_failure(text: str, console: Console) -> None:
+    """Print what the server wrote when a tool failed unexpectedly; `text` is that of the result.
+
+    A result tells apart what a tool reports and what it did not expect only by a reference, which
+    servers of this library add; for others it is a traceback on standard error.
+    """
+    from ..output.server_log import has_traceback, reference_in, stderr_shown
+
+    lines = list(console.server_lines)
+    reference = reference_in(text)
+    if not console.is_verbose and (reference is not None or has_traceback(lines)):
+        _note(stderr_shown(lines, reference), console)
+
+
+def _note(text: str, console: Console) -> None:
+    if text:
+        console.note(text, is_dim=True)
 
 
 def sentence(error: TrunklineError, options: argparse.Namespace) -> str:
@@ -38,8 +81,6 @@ def sentence(error: TrunklineError, options: argparse.Namespace) -> str:
         return _refused_sentence(error, options)
     if isinstance(error, RemoteProtocolError):
         return f"the server broke a rule of the protocol: {error}"
-    if isinstance(error, TransportError) and error.exit_status == 0 and not options.verbose:
-        return f"{error}; is it an MCP server on stdio? -v shows its stderr"
     if not isinstance(error, PeerError):
         return str(error)
     if error.method == "server/discover" and error.kind == "METHOD_NOT_FOUND" and options.revision:

@@ -56,15 +56,18 @@ def add_target(
     *,
     json_help: str = "",
     target: tuple[str, str] = ("TARGET", f"{FORMS}; left out with a command after --"),
+    takes_roots: bool = True,
+    takes_answers: bool = True,
 ) -> None:
     """Declare TARGET, the `words` after it, and the options of every verb that connects.
 
     `json_help` is the help of `--json` where it takes a value; `target` is the name and the help
-    of the first positional argument.
+    of the first positional argument. `--root` and `--answer` are for verbs whose requests can
+    lead to such a question.
     """
     shown, prog = f"{f' {words}' if words else ''} [options]", parser.prog
     parser.usage = f"{prog} TARGET{shown}\n       {prog}{shown} -- COMMAND ..."
-    parser.set_defaults(prog=parser.prog)
+    parser.set_defaults(prog=parser.prog, root=[], answer=[])
     # Options may stand between the words.
     parser.parse_args = parser.parse_intermixed_args  # type: ignore[method-assign]  # of this one
     add = parser.add_argument
@@ -74,12 +77,21 @@ def add_target(
         "--output",
         choices=("text", "json"),
         default="text",
-        help="output format; default: text",
+        metavar="FORMAT",
+        help="output format: text or json; default: text",
     )
     if json_help:
         add("--json", nargs="?", const=True, default=None, metavar="OBJECT", help=json_help)
     else:
         add("--json", action="store_true", help="the same as -o json")
+    _add_connection(parser.add_argument_group("connection"))
+    if takes_roots or takes_answers:
+        _add_answers(parser.add_argument_group("questions of the server"), takes_answers)
+    _add_diagnosis(parser.add_argument_group("diagnosis"))
+
+
+def _add_connection(group: argparse._ArgumentGroup) -> None:
+    add = group.add_argument
     add(
         "--revision",
         choices=REVISIONS,
@@ -92,7 +104,8 @@ def add_target(
         metavar="SECONDS",
         help="seconds to wait for each answer; default: 60, and 30 to connect",
     )
-    add("--trace", metavar="FILE", help="record all messages to a file")
+    add_env(group)
+    add_headers(group)
     add(
         "--framing",
         choices=FRAMINGS,
@@ -100,26 +113,32 @@ def add_target(
         help=f"message framing: {', '.join(FRAMINGS)}; default: newline",
     )
     add("--tls-ca", metavar="FILE", help="CA certificates to trust; default: the system's")
-    add("--tls-cert", metavar="FILE", help="client certificate")
+    add("--tls-cert", metavar="FILE", help="client certificate; default: none")
     add(
         "--tls-key", metavar="FILE", help="key of the client certificate; default: in the same file"
     )
-    add_env(parser)
-    add_headers(parser)
-    add(
+
+
+def _add_answers(group: argparse._ArgumentGroup, takes_answers: bool) -> None:
+    if takes_answers:
+        group.add_argument(
+            "--answer",
+            action="append",
+            default=[],
+            metavar="FIELD=VALUE",
+            help="answer a question in advance; default: ask at the terminal; repeatable",
+        )
+    group.add_argument(
         "--root",
         action="append",
         default=[],
         metavar="DIR",
         help="folder to offer to the server as a root; repeatable",
     )
-    add(
-        "--answer",
-        action="append",
-        default=[],
-        metavar="FIELD=VALUE",
-        help="answer a question of the server in advance; repeatable",
-    )
+
+
+def _add_diagnosis(group: argparse._ArgumentGroup) -> None:
+    add = group.add_argument
     add(
         "--log",
         choices=LOG_LEVELS,
@@ -127,10 +146,16 @@ def add_target(
         help="show log messages of the server from this level on: "
         f"{', '.join(LOG_LEVELS)}; default: warning",
     )
-    add("-v", "--verbose", action="store_true", help="show what the server writes to stderr")
+    add("--trace", metavar="FILE", help="record all messages to a file")
+    add(
+        "-v",
+        "--verbose",
+        action="store_true",
+        help="show what the server writes to stderr; default: only when it fails",
+    )
 
 
-def add_env(parser: argparse.ArgumentParser) -> None:
+def add_env(parser: argparse._ActionsContainer) -> None:
     """Declare `--env`."""
     parser.add_argument(
         "--env",
@@ -141,7 +166,7 @@ def add_env(parser: argparse.ArgumentParser) -> None:
     )
 
 
-def add_headers(parser: argparse.ArgumentParser) -> None:
+def add_headers(parser: argparse._ActionsContainer) -> None:
     """Declare `--header` and `--header-env`."""
     parser.add_argument(
         "--header",

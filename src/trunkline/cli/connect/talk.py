@@ -7,6 +7,7 @@ The rules that live here, and only here:
 * Results go to standard output, everything else to standard error.
 * Ctrl-C, SIGTERM and SIGHUP end the verb at any point and leave nothing behind: no child
   process, no half-drawn progress line.
+* Values of `--env` are hidden in what the server writes to standard error.
 * Elicitations are answered at the terminal. Without a terminal and without `--answer` the client
   does not declare elicitation.
 """
@@ -22,8 +23,8 @@ from contextlib import closing, contextmanager
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
-from ...errors import ProtocolError, TransportError, TrunklineError, visible
-from ...redaction import show
+from ...errors import InvalidMessage, ProtocolError, TransportError, TrunklineError, visible
+from ...redaction import HIDDEN, is_secret_name, show
 from ..command import UsageError
 from ..output.progress import Console, is_interactive
 from ..output.terminal import is_terminal
@@ -85,12 +86,18 @@ def run_conversation(
                 runner.get_loop()  # half made, it would complain when it is collected
             talking = begin(on_frame, process)
             with closing(talking), runner:
-                return runner.run(talking)
+                ended = runner.run(talking)
+            if console.failure is not None:
+                from .errors import explain_failure
+
+                # After the end of the server: by then all that it wrote was read.
+                explain_failure(console.failure, console)
+            return ended
         except TrunklineError as error:
             # Imported here: most verbs succeed.
-            from .errors import sentence, status
+            from .errors import explain, status
 
-            console.note(f"{options.prog}: {sentence(error, options)}")
+            explain(error, options, console)
             return status(error)
         except KeyboardInterrupt:
             if is_terminal(sys.stderr):
@@ -144,7 +151,8 @@ async def _talk(
     prompt = _prompt(options, console)
     client = make_client(options, console, on_frame, prompt, process)
     try:
-        await client.connect()
+        with console.waiting("connecting"):
+            await client.connect()
     except ProtocolError as error:
         raise TransportError(f"cannot connect to the server: {error}") from None
     gc.enable()
@@ -182,7 +190,7 @@ def make_client(
 
         address = parse_target(options)
     else:
-        address = command = stdio_of(options, console.server_line if options.verbose else None)
+        address = command = stdio_of(options, _hiding(options, console.server_line))
         if process is not None:
             from ...transports.stdio.client import StartedServer
 
@@ -200,6 +208,28 @@ def make_client(
         **_client_options(options),
         **listeners,
     )
+
+
+def _hiding(options: argparse.Namespace, take: Callable[[str], object]) -> Callable[[str], object]:
+    """Return a callback for lines of the server, in which the values of variables are hidden."""
+    _, env = command_of(options)
+    least = {name: 4 if is_secret_name(name) else 6 for name in env}
+    # Line by line, as they arrive; and as a repr shows them.
+    parts = {
+        part
+        for name, value in env.items()
+        for line in value.splitlines()
+        for part in (line, repr(line)[1:-1])
+        if len(part) >= least[name]
+    }
+    secrets = sorted(parts, key=len, reverse=True)
+
+    def on_line(line: str) -> None:
+        for each in secrets:
+            line = line.replace(each, HIDDEN)
+        take(line)
+
+    return on_line if secrets else take
 
 
 def _client_options(options: argparse.Namespace) -> dict[str, Any]:
@@ -245,11 +275,17 @@ async def set_log_level(client: Client, level: str | None) -> None:
 
 @contextmanager
 def _library_log(console: Console) -> Iterator[None]:
-    """Show the library's own log with `--verbose`, and drop it without."""
+    """Show the library's own log with `--verbose`, and drop it without.
+
+    The beginning of lines that are not messages is kept: the client logs the first ten.
+    """
     import logging
 
     class ConsoleHandler(logging.Handler):
         def emit(self, record: logging.LogRecord) -> None:
+            fault = record.args[0] if isinstance(record.args, tuple) and record.args else None
+            if isinstance(fault, InvalidMessage) and fault.excerpt:
+                console.printed.append(fault.excerpt)
             if console.is_verbose:
                 console.note(visible(record.getMessage(), kept="\t\n"), is_dim=True)
 
@@ -272,7 +308,7 @@ def _trace(options: argparse.Namespace, console: Console) -> Iterator[FrameListe
     transport = transport_name(options.target)
 
     def say(text: str) -> None:
-        console.note(f"{options.prog}: {text}")
+        console.error(options.prog, text)
 
     with recorded(options.trace, transport, say) as on_frame:
         yield on_frame

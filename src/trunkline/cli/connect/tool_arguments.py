@@ -12,11 +12,12 @@ The rules that live here, and only here:
 * Of several allowed types the first that fits is taken; string is tried last, since it always fits.
 * `a.b=1` is rejected if `a` cannot be an object.
 * An error quotes the word with a mark below the fault, but never the value of a secret.
+* An argument that the schema allows without naming it is sent, and reported: it may be misspelt.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from itertools import islice
 from typing import Any, Final, NamedTuple
 
@@ -37,6 +38,7 @@ __all__ = [
     "parse_arguments",
     "resolve",
     "type_summary",
+    "unknown_arguments",
     "value_choices",
 ]
 
@@ -73,6 +75,13 @@ _TYPE_NAMES: Final = {
     "object": "a JSON object",
     "string": "a string",
 }
+# Keywords by which a schema allows members that its `properties` do not name.
+_OPEN_KEYWORDS: Final = frozenset(
+    (
+        *("$ref", "$dynamicRef", "allOf", "anyOf", "oneOf", "if", "dependentSchemas"),
+        *("patternProperties", "propertyNames", "unevaluatedProperties"),
+    )
+)
 _SCALARS: Final = frozenset(("null", "boolean", "integer", "number", "string"))
 
 Schema = Mapping[str, Any]
@@ -122,6 +131,41 @@ def parse_arguments(words: Sequence[str], schema: Schema, what: str) -> dict[str
         _put(made, word, schema, what, sum(each.key == word.key for each in taken) > 1)
     _check_missing(made, schema, what)
     return made
+
+
+def unknown_arguments(arguments: Mapping[str, Any], schema: Schema) -> list[str]:
+    """Return a sentence for each argument that an open schema does not name.
+
+    None for one that the schema seems to expect: where it has no `properties`, or where it
+    describes further members and no name is close.
+    """
+    found = _unknown(arguments, schema, schema, "", _MAX_SUMMARY_DEPTH)
+    return list(islice(found, _MAX_NAMES_SHOWN))
+
+
+def _unknown(
+    given: Mapping[str, Any], schema: Any, root: Schema, place: str, depth: int
+) -> Iterator[str]:
+    inner = _resolved(schema, root, depth)
+    properties = _properties(inner)
+    if depth <= 0 or not properties or not _OPEN_KEYWORDS.isdisjoint(inner):
+        return
+    is_plain = "additionalProperties" not in inner
+    free = [name for name in properties if name not in given]
+    for name, value in given.items():
+        if name in properties:
+            if isinstance(value, dict):
+                about = properties[name]
+                yield from _unknown(value, about, root, f"{place}{name}.", depth - 1)
+        elif (near := closest_name(name, free)) is not None:
+            meant = _short(f"{place}{near}")
+            yield f"{_not_in_schema(place, name)}; did you mean {meant!r}?"
+        elif is_plain:
+            yield f"{_not_in_schema(place, name)}{_suggestion('', properties)}"
+
+
+def _not_in_schema(place: str, name: str) -> str:
+    return f"{_short(f'{place}{name}')!r} is not in the schema of the tool"
 
 
 def type_summary(schema: Any, root: Schema | None = None) -> str:

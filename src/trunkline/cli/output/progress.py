@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import os
 import sys
+from collections import deque
 from collections.abc import Iterator
 from contextlib import contextmanager
 from time import monotonic
@@ -17,7 +18,7 @@ from typing import TYPE_CHECKING, Final
 from ...errors import visible
 from ...redaction import conceal
 from ...spec.mcp.levels import LOG_LEVELS
-from .terminal import cells, cut, is_terminal, wants_colour
+from .terminal import cells, cut, is_terminal, paint, wants_colour
 
 if TYPE_CHECKING:
     from asyncio import TimerHandle
@@ -36,6 +37,9 @@ _SPINNER_DELAY_S: Final = 1.0
 _SPINNER_INTERVAL_S: Final = 0.125
 # What a terminal shows for Ctrl-C, at the end of the line that is drawn.
 _ECHO_COLUMNS: Final = len("^C")
+# The end of a server's standard error that is kept for a failure: lines, and characters of each.
+_MAX_SERVER_LINES: Final = 200
+_MAX_LINE_LENGTH: Final = 2000
 
 
 def is_interactive() -> bool:
@@ -55,6 +59,11 @@ class Console:
         self._next_draw = 0.0
         self._turns = 0
         self._is_paused = False
+        # What a server wrote that was started: to standard error, and to standard output without
+        # being a message. And the text of the tool result if it reports a failure.
+        self.server_lines: deque[str] = deque(maxlen=_MAX_SERVER_LINES)
+        self.printed: list[bytes] = []
+        self.failure: str | None = None
         # What is waited for, and since when; "" if nothing is.
         self._awaited = ""
         self._began = 0.0
@@ -65,6 +74,10 @@ class Console:
         self.clear()
         shown = f"\033[2m{text}\033[0m" if is_dim and wants_colour(sys.stderr) else text
         self._write(f"{shown}\n")
+
+    def error(self, prog: str, text: str) -> None:
+        """Print an error after the name of the command, which is in red."""
+        self.note(f"{paint(f'{prog}:', 'bold red', sys.stderr)} {text}")
 
     def ask(self, text: str) -> None:
         """Print a prompt without a line break."""
@@ -130,8 +143,10 @@ class Console:
         self.note(visible(f"{message.level}{logger}: {text}"), is_dim=True)
 
     def server_line(self, line: str) -> None:
-        """Print a line of the server's standard error."""
-        self.note(visible(line), is_dim=True)
+        """Keep a line of the server's standard error, and print it with `--verbose`."""
+        self.server_lines.append(line[:_MAX_LINE_LENGTH])
+        if self.is_verbose:
+            self.note(visible(line), is_dim=True)
 
     # -- drawing -------------------------------------------------------------------------------
 

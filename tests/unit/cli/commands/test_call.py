@@ -216,6 +216,18 @@ def test_there_is_nothing_of_progress_in_a_pipe(run: Any, server: list[str]) -> 
     assert run("call", "count", "steps=2", "wait=0", *server) == (0, "counted\n", "")
 
 
+# A tool whose schema does not forbid other arguments.
+OPEN = """
+import json
+from typing import Any
+from trunkline import Server
+app = Server("open")
+SCHEMA = {"type": "object", "properties": {"duration": {"type": "integer"}}}
+async def wait(arguments: dict[str, Any]) -> str:
+    return json.dumps(arguments)
+app.add_tool(wait, input_schema=SCHEMA)
+app.run()
+"""
 BROKEN = """
 from trunkline import Server
 app = Server("broken")
@@ -229,18 +241,16 @@ app.run()
 """
 
 
-def test_an_unexpected_failure_of_a_started_server_names_the_option_that_shows_its_log(
-    run: Any, tmp_path: Path
-) -> None:
-    (tmp_path / "broken.py").write_text(BROKEN)
-    server = ["--", sys.executable, str(tmp_path / "broken.py")]
-    shown = run("call", "fail", *server)
-    assert shown.status == 1
-    assert "(reference " in shown.err
-    assert shown.err.endswith("-v shows what the server writes to stderr, such as its log\n")
-    verbose = run("call", "fail", "-v", *server)
-    assert "ZeroDivisionError" in verbose.err
-    assert "-v shows" not in verbose.err
+def test_an_unknown_optional_argument_is_reported_and_sent(run: Any, tmp_path: Path) -> None:
+    (tmp_path / "open.py").write_text(OPEN)
+    server = ["--", sys.executable, str(tmp_path / "open.py")]
+    shown = run("call", "wait", "duraton=3", *server)
+    assert shown.status == 0
+    assert json.loads(shown.out) == {"duraton": 3}
+    assert shown.err == (
+        "trunkline call: 'duraton' is not in the schema of the tool; did you mean 'duration'?\n"
+    )
+    assert run("call", "wait", "duration=3", *server).err == ""
 
 
 def test_structured_content_that_is_null_is_shown_as_json(run: Any, tmp_path: Path) -> None:

@@ -17,6 +17,7 @@ from trunkline.cli.connect.tool_arguments import (
     coerce,
     parse_arguments,
     type_summary,
+    unknown_arguments,
     value_choices,
 )
 
@@ -299,6 +300,59 @@ def test_an_unknown_key_is_sent_where_the_schema_is_open() -> None:
     assert parse_arguments(["a=1", "b=x"], schema(closed=False), "it") == {"a": 1, "b": "x"}
     by = {"additionalProperties": {"type": "string"}}
     assert parse_arguments(["a=1"], by, "it") == {"a": "1"}
+
+
+def test_an_argument_that_an_open_schema_does_not_name_is_reported() -> None:
+    given = schema(closed=False, duration={"type": "number"}, steps={"type": "integer"})
+    assert unknown_arguments({"duration": 1, "steps": 2}, given) == []
+    assert unknown_arguments({"duraton": 1}, given) == [
+        "'duraton' is not in the schema of the tool; did you mean 'duration'?"
+    ]
+    assert unknown_arguments({"c": 1}, given) == [
+        "'c' is not in the schema of the tool; it takes: duration, steps"
+    ]
+    # The close name is given already: it is not what was meant.
+    assert unknown_arguments({"duraton": 1, "duration": 2}, given) == [
+        "'duraton' is not in the schema of the tool; it takes: duration, steps"
+    ]
+
+
+def test_members_of_an_object_are_reported_with_their_place() -> None:
+    inner = {"type": "object", "properties": {"depth": {"type": "integer"}}}
+    root = {**schema(closed=False, options={"$ref": "#/$defs/O"}), "$defs": {"O": inner}}
+    assert unknown_arguments({"options": {"dept": 1}}, root) == [
+        "'options.dept' is not in the schema of the tool; did you mean 'options.depth'?"
+    ]
+
+
+@pytest.mark.parametrize(
+    "more",
+    [
+        {"properties": {}},
+        {"additionalProperties": True},
+        {"additionalProperties": {"type": "string"}},
+        {"patternProperties": {"^x": {}}},
+        {"allOf": [{"properties": {"other": {}}}]},
+        {"anyOf": [{"properties": {"other": {}}}]},
+        {"unevaluatedProperties": True},
+    ],
+)
+def test_arguments_that_a_schema_expects_beside_its_own_are_not_reported(
+    more: dict[str, Any],
+) -> None:
+    assert unknown_arguments({"other": 1}, {**schema(closed=False, a={}), **more}) == []
+
+
+def test_a_close_name_is_reported_although_the_schema_allows_others() -> None:
+    given = {**schema(closed=False, duration={}), "additionalProperties": True}
+    assert len(unknown_arguments({"duraton": 1}, given)) == 1
+
+
+def test_reports_are_limited_and_escaped() -> None:
+    given = schema(closed=False, a={})
+    assert len(unknown_arguments({f"name{at}": 1 for at in range(500)}, given)) == 20
+    (told,) = unknown_arguments({"\033[2J": 1}, given)
+    assert "\033" not in told
 
 
 def test_what_is_missing_is_named_with_its_description() -> None:

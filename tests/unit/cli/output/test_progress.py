@@ -117,7 +117,7 @@ def test_the_log_is_shown_from_a_level_on(capsys: pytest.CaptureFixture[str]) ->
 
 
 def test_a_log_message_is_one_line(capsys: pytest.CaptureFixture[str]) -> None:
-    console = Console(level="error")
+    console = Console(level="error", is_verbose=True)
     console.log(Message("x\r\nerror l: forged", "error", logger="l\nforged"))
     console.server_line("x\rforged\x1b[2K")
     assert capsys.readouterr().err == (

@@ -14,8 +14,8 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, Final
 
 from ...errors import visible
-from ..connect.tool_arguments import MAX_CHOICES_IN_TYPE, resolve, type_summary
-from .terminal import bold, columns, cut, dim, paint, row_width, table, width, wrap
+from ..output.terminal import bold, columns, cut, dim, paint, row_width, table, width, wrap
+from .tool_arguments import MAX_CHOICES_IN_TYPE, resolve, type_summary
 
 __all__ = ["argument_table", "listing_lines", "tool_signature"]
 
@@ -328,7 +328,7 @@ def _hints(annotations: Entry) -> list[str]:
 
 
 def _documents(entry: Entry) -> Iterator[str]:
-    from .content import json_shown
+    from ..output.content import json_shown
 
     for name in ("inputSchema", "outputSchema", "annotations", "execution", "icons", "_meta"):
         if entry.get(name):
@@ -380,7 +380,7 @@ def _type_of(schema: Any, root: Entry) -> str:
 
 def _value(value: Any, *, is_bare: bool = False) -> str:
     """Return a value of a schema as short JSON; `is_bare` leaves out the quotes of a string."""
-    from .content import json_line
+    from ..output.content import json_line
 
     text = value if is_bare and isinstance(value, str) else json_line(value)
     return cut(visible(text, kept=""), _MAX_VALUE_LENGTH)

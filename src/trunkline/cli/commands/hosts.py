@@ -1,0 +1,348 @@
+"""The verb `hosts`: which MCP hosts are here, what servers they have, and which fail to start."""
+
+from __future__ import annotations
+
+import argparse
+import os
+from collections.abc import Iterable, Iterator
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
+
+from ...errors import TrunklineError, visible
+from ...redaction import HIDDEN, conceal, redact
+from ..exit_codes import PROBLEMS_FOUND, SUCCESS
+from ..output.progress import is_interactive
+from ..output.terminal import bold, dim, paint, print_json, tell, writing
+
+if TYPE_CHECKING:
+    from ...hosts.entries import ServerEntry
+    from ...hosts.files import HostFile
+    from ...hosts.table import Host
+
+__all__ = ["EXAMPLES", "configure", "run"]
+
+EXAMPLES: Final = """\
+trunkline hosts
+trunkline hosts cursor --check
+trunkline hosts -o json
+"""
+
+_CHECK_TIMEOUT_S: Final = 30.0
+# Each check is a process of its own, often a package manager that loads the network and a core.
+_MAX_CHECKS: Final = 4
+# Shorter values are words such as `1` or `true`, which a message may have for another reason.
+_MIN_SECRET: Final = 6
+
+
+class Outcome(NamedTuple):
+    """What came of one entry: what the server calls itself, or why it cannot be used."""
+
+    server: str = ""
+    problem: str = ""
+
+    def __repr__(self) -> str:
+        return f"Outcome({redact(self.server)!r}, {redact(self.problem)!r})"
+
+
+def configure(parser: argparse.ArgumentParser) -> None:
+    """Declare the arguments."""
+    from ..connect.host_change import add_host
+
+    add_host(parser, "host", nargs="?")
+    parser.add_argument(
+        "--check",
+        action="store_true",
+        help="start or reach every server, and end it again; default: look at the files alone",
+    )
+    parser.add_argument(
+        "--timeout",
+        type=_seconds,
+        default=_CHECK_TIMEOUT_S,
+        metavar="SECONDS",
+        help=f"seconds that a server has to answer with --check; default: {_CHECK_TIMEOUT_S:g}",
+    )
+    parser.add_argument(
+        "-o",
+        "--output",
+        choices=("text", "json"),
+        default="text",
+        help="output format; default: text",
+    )
+
+
+def _seconds(text: str) -> float:
+    try:
+        seconds = float(text)
+    except ValueError:
+        seconds = 0.0
+    if not 0 < seconds < float("inf"):
+        raise argparse.ArgumentTypeError(f"a number of seconds above 0, not {text!r}")
+    return seconds
+
+
+def run(options: argparse.Namespace) -> int:
+    """Print the hosts and return the exit status: 1 if a check found a problem."""
+    from ...hosts.files import load_files
+    from ...hosts.table import HOSTS
+
+    hosts = [host for host in HOSTS if options.host in (None, host.id)]
+    files = {host.id: load_files(host) for host in hosts}
+    entries = [each for found in files.values() for file in found for each in file.entries]
+    outcomes = dict(zip(map(id, entries), _outcomes(entries, options), strict=True))
+    if options.output == "json":
+        print_json(
+            {
+                "format": "trunkline.hosts/1",
+                "hosts": [_host_document(host, files[host.id], outcomes) for host in hosts],
+            }
+        )
+    else:
+        with writing():
+            _print_hosts(hosts, files, outcomes, is_named=options.host is not None)
+    has_problem = any(each.problem for each in outcomes.values()) or any(
+        file.error or file.problems for found in files.values() for file in found
+    )
+    return PROBLEMS_FOUND if options.check and has_problem else SUCCESS
+
+
+def _is_here(host: Host, files: Iterable[HostFile]) -> bool:
+    """Return True if a file of the host is there, or the folder that its user's file is in."""
+    home = os.path.expanduser("~")
+    for file in files:
+        folder = os.path.dirname(file.path)
+        if file.is_there or (
+            file.location.scope == "user" and folder != home and os.path.isdir(folder)
+        ):
+            return True
+    return False
+
+
+# Checks
+
+
+def _outcomes(entries: list[ServerEntry], options: argparse.Namespace) -> list[Outcome]:
+    """Return what came of each entry."""
+    from ...hosts.errors import HostConfigError
+    from ...hosts.expand import expand_entry
+
+    found: list[Outcome | ServerEntry] = []
+    for entry in entries:
+        if entry.disabled:
+            found.append(Outcome())
+            continue
+        try:
+            full = expand_entry(entry)
+        except HostConfigError as error:
+            key = f"{error.key}: " if error.key else ""
+            found.append(Outcome(problem=f"{key}{error.problem}"))
+            continue
+        problem = _missing_program(full)
+        found.append(Outcome(problem=problem) if problem else full)
+    if options.check:
+        return _check_all(found, options.timeout)
+    return [each if isinstance(each, Outcome) else Outcome() for each in found]
+
+
+def _missing_program(entry: ServerEntry) -> str:
+    """Return why the command of an entry cannot be started at all; "" if it may be."""
+    from shutil import which
+
+    if not entry.command:
+        return ""
+    if entry.cwd and not os.path.isdir(entry.cwd):
+        return f"there is no folder {entry.cwd}"
+    path = entry.env.get("PATH", os.environ.get("PATH"))
+    program = os.path.join(entry.cwd, entry.command) if os.sep in entry.command else entry.command
+    return "" if which(program, path=path) else f"no such program: {entry.command}"
+
+
+def _check_all(found: list[Outcome | ServerEntry], timeout: float) -> list[Outcome]:
+    # Imported here: a list without --check starts nothing.
+    import asyncio
+    import logging
+
+    from ..signals import clean_termination
+
+    async def check_all() -> list[Outcome]:
+        places = asyncio.Semaphore(_MAX_CHECKS)
+
+        async def check(each: Outcome | ServerEntry) -> Outcome:
+            if isinstance(each, Outcome):
+                return each
+            async with places:
+                return await _check(each, timeout)
+
+        return list(await asyncio.gather(*map(check, found)))
+
+    count = sum(not isinstance(each, Outcome) for each in found)
+    if is_interactive() and count:
+        tell(
+            f"checking {count} {'server' if count == 1 else 'servers'}, {timeout:g} s each at most"
+        )
+    # What a server does wrong is in its outcome; the log would have it without its name.
+    logger = logging.getLogger("trunkline")
+    propagates, logger.propagate = logger.propagate, False
+    nowhere = logging.NullHandler()
+    logger.addHandler(nowhere)
+    try:
+        with clean_termination():
+            return asyncio.run(check_all())
+    finally:
+        logger.removeHandler(nowhere)
+        logger.propagate = propagates
+
+
+async def _check(entry: ServerEntry, timeout: float) -> Outcome:
+    """Start or reach a server, ask for its name, and end it."""
+    import asyncio
+
+    from ...client.client import Client
+    from ...transports.addresses import parse_address
+    from ...transports.stdio.client import Stdio
+
+    try:
+        address: Any
+        if entry.command:
+            address = Stdio(
+                [entry.command, *entry.args],
+                env=entry.env,
+                cwd=entry.cwd or None,
+                grace=1.0,
+            )
+        else:
+            address = parse_address(entry.url)
+        headers = dict(entry.headers) or None
+        async with asyncio.timeout(timeout):
+            async with Client(
+                address, connect_timeout=timeout, timeout=timeout, headers=headers
+            ) as client:
+                info = client.server_info
+                name = "" if info is None else f"{info.name} {info.version}"
+                return Outcome(server=f"{name}, MCP {client.revision}".removeprefix(", "))
+    except TimeoutError:
+        return Outcome(problem=f"no answer within {timeout:g} s")
+    except (TrunklineError, ValueError, OSError) as error:
+        return Outcome(problem=_reason(error, entry))
+
+
+def _reason(error: Exception, entry: ServerEntry) -> str:
+    """Return an error as one line, without the secrets of the entry."""
+    first, *rest = [line.strip() for line in str(error).splitlines() if line.strip()] or ["failed"]
+    text = first.removesuffix("; last lines on stderr:")
+    if rest:
+        text = f"{text}: {rest[-1]}"
+    for secret in (*entry.env.values(), *entry.headers.values()):
+        if len(secret) >= _MIN_SECRET:
+            text = text.replace(secret, HIDDEN)
+    return str(conceal(text))
+
+
+# Output
+
+
+def _host_document(
+    host: Host, files: list[HostFile], outcomes: dict[int, Outcome]
+) -> dict[str, Any]:
+    return {
+        "id": host.id,
+        "title": host.title,
+        "isHere": _is_here(host, files),
+        "source": list(host.source),
+        "files": [
+            {
+                "scope": file.location.scope,
+                "path": file.path,
+                "isThere": file.is_there,
+                **({"problem": file.error} if file.error else {}),
+                "entries": [
+                    *(_entry_document(each, outcomes[id(each)]) for each in file.entries),
+                    *({"name": each.name, "problem": each.problem} for each in file.problems),
+                ],
+            }
+            for file in files
+        ],
+    }
+
+
+def _entry_document(entry: ServerEntry, outcome: Outcome) -> dict[str, Any]:
+    document: dict[str, Any] = {"name": entry.name, "transport": entry.transport}
+    if entry.command:
+        document["command"] = _words(entry)
+        document["env"] = list(entry.env)
+    else:
+        document["url"] = str(conceal(entry.url))
+        document["headers"] = [*entry.headers, *(name for name, _, _ in entry.env_headers)]
+    document["isDisabled"] = entry.disabled
+    if outcome.server:
+        document["server"] = outcome.server
+    if outcome.problem:
+        document["problem"] = outcome.problem
+    return document
+
+
+def _words(entry: ServerEntry) -> list[str]:
+    shown = conceal([entry.command, *entry.args])
+    return [str(each) for each in shown] if isinstance(shown, list) else []
+
+
+def _print_hosts(
+    hosts: list[Host],
+    files: dict[str, list[HostFile]],
+    outcomes: dict[int, Outcome],
+    *,
+    is_named: bool,
+) -> None:
+    absent = []
+    is_first = True
+    for host in hosts:
+        if not is_named and not _is_here(host, files[host.id]):
+            absent.append(host.id)
+            continue
+        if not is_first:
+            print()
+        is_first = False
+        print(f"{bold(host.title)} ({host.id})")
+        for file in files[host.id]:
+            _print_file(file, outcomes)
+    if absent:
+        if not is_first:
+            print()
+        print(dim(f"not here: {', '.join(absent)}"))
+
+
+def _print_file(file: HostFile, outcomes: dict[int, Outcome]) -> None:
+    state = "" if file.is_there else dim(" (missing)")
+    print(f"  {file.location.scope}: {_tilde(visible(file.path, kept=''))}{state}")
+    if file.error:
+        print(f"    {paint('cannot be read:', 'red')} {visible(file.error, kept='')}")
+    for entry in file.entries:
+        print(f"    {visible(entry.name, kept='')}{dim(' (disabled)') if entry.disabled else ''}")
+        for line in _entry_lines(entry):
+            print(f"      {visible(line, kept='')}")
+        outcome = outcomes[id(entry)]
+        if outcome.problem:
+            print(f"      {paint('fails:', 'red')} {visible(outcome.problem, kept='')}")
+        elif outcome.server:
+            print(f"      answers: {visible(outcome.server, kept='')}")
+    for problem in file.problems:
+        print(f"    {visible(problem.name, kept='')}")
+        print(f"      {paint('wrong:', 'red')} {visible(problem.problem, kept='')}")
+
+
+def _entry_lines(entry: ServerEntry) -> Iterator[str]:
+    import shlex
+
+    if entry.command:
+        yield shlex.join(_words(entry))
+        if entry.env:
+            yield f"env: {', '.join(entry.env)}"
+    else:
+        kind = "" if entry.transport == "http" else f" ({entry.transport})"
+        yield f"{conceal(entry.url)}{kind}"
+        names = [*entry.headers, *(name for name, _, _ in entry.env_headers)]
+        if names:
+            yield f"headers: {', '.join(names)}"
+
+
+def _tilde(path: str) -> str:
+    home = os.path.expanduser("~")
+    return f"~{path[len(home) :]}" if path.startswith(home + os.sep) else path

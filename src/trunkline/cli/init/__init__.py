@@ -1,0 +1,1 @@
+"""Project templates of `trunkline init`, and the code that fills them in."""

@@ -1,0 +1,231 @@
+"""Adds an entry to the text of a configuration file, replaces one, or removes one.
+
+The rules that live here, and only here:
+
+* A text that cannot be read in its format is never edited.
+* After each edit the new text is read again. It has to be the old document with that change and
+  no other, in the same order; otherwise nothing is returned.
+* A replacement sets how the server is started or reached. Members that no row names, variables
+  and headers that are not given again, and the switch that turns the entry off stay.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from copy import deepcopy
+from typing import Any, Final
+
+from .entries import ServerEntry, servers_of
+from .errors import HostConfigError
+from .files import parse_text
+from .table import PROJECT_KEY, Host, Location
+
+__all__ = ["entry_members", "put_entry", "raw_entry", "take_entry"]
+
+_BOM: Final = "\ufeff"
+
+
+def entry_members(entry: ServerEntry, host: Host) -> dict[str, Any]:
+    """Return the members of an entry as a host writes them.
+
+    Raises:
+        HostConfigError: the host has no way to write the entry.
+    """
+    fields = host.fields
+    found: dict[str, Any] = {}
+    kind = {"stdio": fields.stdio_type, "http": fields.http_type, "sse": fields.sse_type}[
+        entry.transport
+    ]
+    if kind:
+        found[fields.type] = kind
+    if entry.transport == "stdio":
+        found[fields.command] = entry.command
+        found[fields.args] = list(entry.args)
+        if entry.env:
+            found[fields.env] = dict(entry.env)
+    else:
+        keys = [name for name, each in fields.urls.items() if each == entry.transport]
+        # With a type, the member of the URL is the same for both transports.
+        key = keys[0] if keys else next(iter(fields.urls), "")
+        if not key or not (keys or kind):
+            raise HostConfigError(
+                f"{host.title} does not connect to servers over {entry.transport.upper()}"
+            )
+        found[key] = entry.url
+        if entry.headers:
+            found[fields.headers] = dict(entry.headers)
+    return {**found, **{name: _plain(value) for name, value in fields.fixed.items()}}
+
+
+def raw_entry(
+    text: str, host: Host, location: Location, name: str, *, path: str, project: str
+) -> Any:
+    """Return an entry as the text has it; None if there is none.
+
+    Raises:
+        HostConfigError: the text cannot be read.
+    """
+    document = parse_text(text, host.format, path)
+    return servers_of(document, location, file=path, project=project).get(name)
+
+
+def put_entry(
+    text: str, host: Host, location: Location, entry: ServerEntry, *, path: str, project: str
+) -> str:
+    """Return the text with an entry added, or with the entry of that name replaced.
+
+    Raises:
+        HostConfigError: the text cannot be read, or cannot be edited safely.
+    """
+    document = parse_text(text, host.format, path)
+    servers = servers_of(document, location, file=path, project=project)
+    members = entry_members(entry, host)
+    old = servers.get(entry.name)
+    if old is not None and not isinstance(old, dict):
+        raise HostConfigError(
+            "is not an object; edit the file by hand", file=path, entry=entry.name
+        )
+    dropped = [] if old is None else _replaced_members(old, members, host)
+    wanted = {**(old or {}), **members}
+    for name, value in members.items():
+        if old is not None and isinstance(value, dict) and isinstance(old.get(name), dict):
+            wanted[name] = {**old[name], **value}
+    for name in dropped:
+        wanted.pop(name)
+    expected = deepcopy(document)
+    keys = _keys(location, project)
+    here = expected
+    for key in keys:
+        here = here.setdefault(key, {})
+    here[entry.name] = wanted
+    steps = (*keys, entry.name)
+    if host.format == "toml":
+        new = _toml_put(text, steps, members, dropped, path)
+    else:
+        new = _json_put(text, keys, entry.name, members, old, dropped, path)
+    _verify(new, expected, host, path)
+    return new
+
+
+def take_entry(
+    text: str, host: Host, location: Location, name: str, *, path: str, project: str
+) -> str:
+    """Return the text without an entry; unchanged if there is none.
+
+    Raises:
+        HostConfigError: the text cannot be read, or cannot be edited safely.
+    """
+    document = parse_text(text, host.format, path)
+    if name not in servers_of(document, location, file=path, project=project):
+        return text
+    expected = deepcopy(document)
+    here = expected
+    keys = _keys(location, project)
+    for key in keys:
+        here = here[key]
+    del here[name]
+    if host.format == "toml":
+        from .toml_text import TomlEditError, remove_table
+
+        try:
+            new = remove_table(text, (*keys, name))
+        except TomlEditError as error:
+            raise HostConfigError(str(error), file=path) from None
+    else:
+        from .jsonc import JsoncError, remove_member
+
+        try:
+            new = remove_member(text, keys, name)
+        except JsoncError as error:
+            raise HostConfigError(str(error), file=path) from None
+    _verify(new, expected, host, path)
+    return new
+
+
+def _plain(value: object) -> object:
+    return list(value) if isinstance(value, tuple) else value
+
+
+def _keys(location: Location, project: str) -> tuple[str, ...]:
+    return tuple(project if key == PROJECT_KEY else key for key in location.keys)
+
+
+def _replaced_members(old: Mapping[str, Any], new: Mapping[str, Any], host: Host) -> list[str]:
+    """Return the members of an old entry that say how to start or reach it, and are not set."""
+    fields = host.fields
+    ways = [fields.type, fields.command, fields.args, fields.cwd, *fields.urls]
+    if fields.command in new:
+        ways += [fields.headers, fields.env_headers, fields.bearer_env]
+    else:
+        ways += [fields.env, fields.env_file]
+    return [name for name in old if name in ways and name not in new]
+
+
+def _json_put(
+    text: str,
+    keys: tuple[str, ...],
+    name: str,
+    members: Mapping[str, Any],
+    old: Mapping[str, Any] | None,
+    dropped: list[str],
+    path: str,
+) -> str:
+    from .jsonc import JsoncError, remove_member, set_member
+
+    if not text.removeprefix(_BOM).strip():
+        text = f"{text[:1] if text.startswith(_BOM) else ''}{{}}\n"
+    try:
+        if old is None:
+            return set_member(text, keys, name, members)
+        steps = (*keys, name)
+        for each in dropped:
+            text = remove_member(text, steps, each)
+        for each, value in members.items():
+            if isinstance(value, dict) and isinstance(old.get(each), dict):
+                # One by one: comments beside the others stay.
+                for inner, item in value.items():
+                    text = set_member(text, (*steps, each), inner, item)
+            elif each not in old or old[each] != value:
+                text = set_member(text, steps, each, value)
+    except JsoncError as error:
+        raise HostConfigError(str(error), file=path) from None
+    return text
+
+
+def _toml_put(
+    text: str,
+    steps: tuple[str, ...],
+    members: Mapping[str, Any],
+    dropped: list[str],
+    path: str,
+) -> str:
+    from .toml_text import TomlEditError, set_values
+
+    try:
+        return set_values(text, steps, members, dropped)
+    except TomlEditError as error:
+        raise HostConfigError(str(error), file=path) from None
+
+
+def _verify(text: str, expected: Any, host: Host, path: str) -> None:
+    """Raise if a new text is not the document that was expected."""
+    try:
+        found = parse_text(text, host.format, path)
+    except HostConfigError as error:
+        raise HostConfigError(
+            f"the edit would make the file unreadable ({error.problem}); edit it by hand", file=path
+        ) from None
+    if _comparable(found, host) != _comparable(expected, host):
+        raise HostConfigError(
+            "the edit would change more than the entry; edit the file by hand", file=path
+        )
+
+
+def _comparable(document: Any, host: Host) -> str:
+    if host.format == "toml":
+        # A table that had nothing but the removed one is gone with it, and the order of tables is
+        # not a fact of TOML.
+        document = {name: value for name, value in document.items() if value != {}}
+        return json.dumps(document, sort_keys=True, default=repr)
+    return json.dumps(document)

@@ -1,0 +1,114 @@
+"""Hides the secrets in the text of a configuration file, for a diff that people see.
+
+The rules that live here, and only here:
+
+* Values of `env` and of headers are hidden in every entry, whatever they are called; so are
+  values below a name that suggests a secret, anywhere in the file.
+* Arguments and URLs lose what `redact` hides in them. So do comments.
+* Two texts are hidden together: a hidden value that differs between them is marked as new, so
+  that the diff shows the change and not the value.
+* A value over several lines becomes one; all other lines stay the lines of the file.
+"""
+
+from __future__ import annotations
+
+import json
+import tomllib
+from collections.abc import Iterator
+from typing import Any, Final
+
+from ..redaction import HIDDEN, conceal, is_secret_name
+from .table import HOSTS, Host
+
+__all__ = ["masked_texts"]
+
+_NEW: Final = f"{HIDDEN[:-1]}: new value]" if HIDDEN.endswith("]") else f"{HIDDEN} (new value)"
+_SECRET_OBJECTS: Final = frozenset(
+    {name for host in HOSTS for name in (host.fields.env, host.fields.headers) if name}
+)
+
+# Path of a value, its offsets, and what it is.
+_Value = tuple[tuple[str | int, ...], int, int, Any]
+
+
+def masked_texts(before: str, after: str, host: Host) -> tuple[str, str]:
+    """Return two texts of a file with their secrets hidden; both can be read in their format."""
+    old = _hidden(before, host)
+    values = {path: value for path, _, _, value in old}
+    new = _hidden(after, host)
+    return (
+        _replaced(before, [(start, end, HIDDEN) for _, start, end, _ in old]),
+        _replaced(
+            after,
+            [
+                (start, end, HIDDEN if path in values and values[path] == value else _NEW)
+                for path, start, end, value in new
+            ],
+        ),
+    )
+
+
+def _replaced(text: str, spans: list[tuple[int, int, str]]) -> str:
+    parts: list[str] = []
+    at = 0
+    for start, end, shown in sorted(spans):
+        parts += (_concealed(text[at:start]), json.dumps(shown))
+        at = end
+    parts.append(_concealed(text[at:]))
+    return "".join(parts)
+
+
+def _concealed(text: str) -> str:
+    """Return what is left beside the hidden values (comments, URLs, arguments) without secrets."""
+    return "\n".join(str(conceal(line)) for line in text.split("\n"))
+
+
+def _hidden(text: str, host: Host) -> list[_Value]:
+    if not text.removeprefix("\ufeff").strip():
+        return []
+    found = _toml_values(text) if host.format == "toml" else _json_values(text)
+    return list(found)
+
+
+def _is_secret(path: tuple[str | int, ...]) -> bool:
+    if len(path) > 1 and path[-2] in _SECRET_OBJECTS:
+        return True
+    return any(isinstance(name, str) and is_secret_name(name) for name in path[-1:])
+
+
+def _json_values(text: str) -> Iterator[_Value]:
+    from .jsonc import Node, parse
+
+    waiting: list[tuple[tuple[str | int, ...], Node]] = [((), parse(text))]
+    while waiting:
+        path, node = waiting.pop()
+        if path and _is_secret(path):
+            yield path, node.start, node.end, node.value
+            continue
+        waiting += [((*path, each.name), each.node) for each in node.members or ()]
+        shown = conceal(node.value) if node.items else node.value
+        for place, item in enumerate(node.items):
+            here = (*path, place)
+            kept = shown[place] if isinstance(shown, list) else item.value
+            if isinstance(item.value, str) and kept != item.value:
+                # The value of an option such as --token.
+                yield here, item.start, item.end, item.value
+            else:
+                waiting.append((here, item))
+
+
+def _toml_values(text: str) -> Iterator[_Value]:
+    from .toml_text import scan
+
+    for each in scan(text):
+        if each.is_header:
+            continue
+        value = tomllib.loads(f"x = {text[each.value : each.end]}")["x"]
+        path: tuple[str | int, ...] = each.path
+        holds_secrets = path[-1] in _SECRET_OBJECTS and isinstance(value, dict)
+        if (
+            _is_secret(path)
+            or holds_secrets
+            or conceal({str(path[-1]): value}) != {path[-1]: value}
+        ):
+            yield path, each.value, each.end, value

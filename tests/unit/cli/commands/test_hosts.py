@@ -1,0 +1,168 @@
+"""The verb `hosts`: what is here, and which entries fail to start."""
+
+from __future__ import annotations
+
+import json
+import os
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+CANARY = "CANARY-a07b33"
+TERMINAL = Path(__file__).parents[3] / "terminal"
+
+
+@pytest.fixture
+def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    home = tmp_path / "home"
+    (home / ".cursor").mkdir(parents=True)
+    monkeypatch.setenv("HOME", str(home))
+    for name in ("XDG_CONFIG_HOME", "CLAUDE_CONFIG_DIR", "CODEX_HOME", "COPILOT_HOME"):
+        monkeypatch.delenv(name, raising=False)
+    project = tmp_path / "p"
+    project.mkdir()
+    monkeypatch.chdir(project)
+    return home
+
+
+def write(home: Path, **servers: Any) -> Path:
+    path = home / ".cursor" / "mcp.json"
+    path.write_text(json.dumps({"mcpServers": servers}))
+    return path
+
+
+def test_hosts_that_are_here_are_listed_with_their_files_and_entries(run: Any, home: Path) -> None:
+    write(
+        home,
+        local={"command": sys.executable, "args": ["-m", "x"], "env": {"KEY": CANARY}},
+        remote={"url": f"https://u:{CANARY}@h/mcp", "headers": {"Authorization": CANARY}},
+        bad={"command": 1},
+        gone={"command": "no-such-program-here"},
+        unset={"command": "${env:NOT_SET_HERE}"},
+    )
+    shown = run("hosts")
+    assert (shown.status, shown.err) == (0, "")
+    assert CANARY not in shown.out
+    assert shown.out.startswith(
+        "Cursor (cursor)\n"
+        f"  project: {Path.cwd()}/.cursor/mcp.json (missing)\n"
+        "  user: ~/.cursor/mcp.json\n"
+        f"    local\n      {sys.executable} -m x\n      env: KEY\n"
+        "    remote\n      https://"
+    )
+    assert "      headers: Authorization\n" in shown.out
+    assert "    bad\n      wrong: command: expected a string, got a number\n" in shown.out
+    assert "      fails: no such program: no-such-program-here\n" in shown.out
+    assert "      fails: command: the environment variable NOT_SET_HERE is not set\n" in shown.out
+    assert "\nnot here: claude-desktop, claude-code, vscode" in shown.out
+
+
+def test_entries_are_started_and_ended_by_a_check(run: Any, home: Path, tmp_path: Path) -> None:
+    pid = tmp_path / "pid"
+    crash = f"import sys; sys.exit('the key {CANARY} is wrong')"
+    write(
+        home,
+        good={
+            "command": sys.executable,
+            "args": [str(TERMINAL / "server.py")],
+            "env": {"PIDFILE": str(pid)},
+        },
+        crash={"command": sys.executable, "args": ["-c", crash], "env": {"K": CANARY}},
+        noise={"command": sys.executable, "args": ["-c", "print('hello'); input()"]},
+        gone={"command": "no-such-program-here"},
+        off={"url": "http://127.0.0.1:1/mcp"},
+    )
+    shown = run("hosts", "cursor", "--check", "--timeout", "20")
+    assert shown.status == 1
+    assert "      answers: demo 1.0, MCP 2026-07-28\n" in shown.out
+    assert "      fails: no such program: no-such-program-here\n" in shown.out
+    assert CANARY not in shown.out.split("crash\n")[1].split("fails:")[1]
+    failures = [line for line in shown.out.splitlines() if line.startswith("      fails: ")]
+    assert len(failures) == 4
+    assert any("[redacted] is wrong" in line for line in failures)
+    assert shown.err == ""
+    with pytest.raises(ProcessLookupError):
+        os.kill(int(pid.read_text()), 0)
+
+
+def test_a_server_that_does_not_answer_is_ended(run: Any, home: Path, tmp_path: Path) -> None:
+    pid = tmp_path / "pid"
+    sleep = f"import os, time; open({str(pid)!r}, 'w').write(str(os.getpid())); time.sleep(600)"
+    write(home, silent={"command": sys.executable, "args": ["-c", sleep]})
+    shown = run("hosts", "cursor", "--check", "--timeout", "1")
+    assert shown.status == 1
+    assert "      fails: no answer within 1 s\n" in shown.out
+    if pid.exists():
+        with pytest.raises(ProcessLookupError):
+            os.kill(int(pid.read_text()), 0)
+
+
+def test_a_check_without_problems_succeeds(run: Any, home: Path) -> None:
+    write(home, good={"command": sys.executable, "args": [str(TERMINAL / "server.py")]})
+    assert run("hosts", "--check").status == 0
+
+
+def test_entries_that_are_switched_off_are_not_started(run: Any, home: Path) -> None:
+    path = home / ".codeium" / "windsurf" / "mcp_config.json"
+    path.parent.mkdir(parents=True)
+    path.write_text('{"mcpServers": {"off": {"command": "no-such-program", "disabled": true}}}')
+    shown = run("hosts", "windsurf", "--check")
+    assert shown.status == 0
+    assert "    off (disabled)\n" in shown.out
+    assert "fails" not in shown.out
+
+
+def test_a_file_that_cannot_be_read_is_said_and_does_not_hide_the_rest(
+    run: Any, home: Path
+) -> None:
+    write(home).write_text("{")
+    (home / ".gemini").mkdir()
+    (home / ".gemini" / "settings.json").write_text('{"mcpServers": {"g": {"command": "x"}}}')
+    shown = run("hosts")
+    assert shown.status == 0
+    assert "    cannot be read: not JSON: line 1, column 2" in shown.out
+    assert "    g\n" in shown.out
+    assert run("hosts", "cursor", "--check").status == 1
+
+
+def test_json_has_all_hosts(run: Any, home: Path) -> None:
+    write(
+        home,
+        a={"command": "x", "args": ["--token", CANARY], "env": {"K": CANARY}},
+        b={"url": "https://h/mcp"},
+    )
+    shown = run("hosts", "-o", "json")
+    assert CANARY not in shown.out
+    document = json.loads(shown.out)
+    assert document["format"] == "trunkline.hosts/1"
+    found = {each["id"]: each for each in document["hosts"]}
+    assert len(found) >= 14
+    assert (found["cursor"]["isHere"], found["zed"]["isHere"]) == (True, False)
+    [project, user] = found["cursor"]["files"]
+    assert (project["isThere"], user["isThere"]) == (False, True)
+    [a, b] = user["entries"]
+    assert a == {
+        "name": "a",
+        "transport": "stdio",
+        "command": ["x", "--token", "[redacted]"],
+        "env": ["K"],
+        "isDisabled": False,
+        "problem": "no such program: x",
+    }
+    assert (b["transport"], b["url"], b["headers"]) == ("http", "https://h/mcp", [])
+
+
+def test_names_of_entries_cannot_control_the_terminal(run: Any, home: Path) -> None:
+    write(home, **{"\x1b[2J\n\u202e": {"command": "x\x1b[2J"}})
+    shown = run("hosts")
+    assert "\x1b" not in shown.out
+    assert "\u202e" not in shown.out
+    assert "\\x1b[2J\\n" in shown.out
+
+
+def test_a_host_that_is_named_is_shown_even_if_it_is_not_here(run: Any, home: Path) -> None:
+    shown = run("hosts", "claude")
+    assert shown.out.startswith("Claude Desktop (claude-desktop)\n  user: ~/")
+    assert run("hosts", "emacs").status == 2

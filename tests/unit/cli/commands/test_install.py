@@ -1,0 +1,339 @@
+"""The verbs `install` and `uninstall`: entries of hosts, shown, asked for and written."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+import tomllib
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.cases import for_each
+from trunkline.hosts.files import load_host
+from trunkline.hosts.table import HOSTS
+
+CANARY = "CANARY-51c7e0"
+SERVER = "from trunkline import Server\napp = Server('demo')\n"
+
+
+@pytest.fixture
+def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """Return a home folder with Cursor in it; the current folder is a project."""
+    home = tmp_path / "home"
+    (home / ".cursor").mkdir(parents=True)
+    monkeypatch.setenv("HOME", str(home))
+    for name in ("XDG_CONFIG_HOME", "CLAUDE_CONFIG_DIR", "CODEX_HOME", "COPILOT_HOME"):
+        monkeypatch.delenv(name, raising=False)
+    project = tmp_path / "weather"
+    project.mkdir()
+    (project / "server.py").write_text(SERVER)
+    monkeypatch.chdir(project)
+    return home
+
+
+@pytest.fixture
+def config(home: Path) -> Path:
+    """Return the file of Cursor, with an entry and comments."""
+    path = home / ".cursor" / "mcp.json"
+    path.write_text(
+        '{\n  // mine\n  "mcpServers": {\n'
+        f'    "old": {{"command": "npx", "env": {{"PLAIN": "{CANARY}"}}}} // x\n'
+        "  }\n}\n"
+    )
+    return path
+
+
+def servers(path: Path) -> dict[str, Any]:
+    return {name: each for name, each in load_host("cursor").items() if each.file == str(path)}
+
+
+def test_a_file_is_installed_with_absolute_paths(run: Any, config: Path) -> None:
+    shown = run("install", "server.py", "--to", "cursor", "--yes")
+    assert shown.status == 0
+    entry = servers(config)["weather"]
+    file = os.path.abspath("server.py")
+    assert entry.command == sys.executable
+    assert entry.args == ("-P", "-m", "trunkline", "serve", file)
+    assert f"command:  {sys.executable} -P -m trunkline serve {file}\n" in shown.out
+    assert f"--- {config}\n+++ {config}\n" in shown.out
+    assert '+    "weather": {\n' in shown.out
+    assert "trunkline install: 'weather' is added to Cursor\n" in shown.err
+    assert f"trunkline install: the file as it was: {config}.bak.1\n" in shown.err
+    assert "// mine" in config.read_text()
+    assert "old" in servers(config)
+
+
+def test_the_entry_works_in_another_folder(run: Any, config: Path) -> None:
+    assert run("install", "server.py:app", "--to", "cursor", "--yes").status == 0
+    entry = servers(config)["weather"]
+    ping = subprocess.run(
+        [sys.executable, "-m", "trunkline", "ping", "--", entry.command, *entry.args],
+        cwd="/",
+        env={**os.environ, "PATH": "/usr/bin:/bin"},
+        capture_output=True,
+        text=True,
+        timeout=60,
+    )
+    assert ping.returncode == 0
+    assert ping.stdout.startswith("demo ")
+
+
+def test_a_module_of_this_folder_is_found_from_another(run: Any, config: Path) -> None:
+    (Path.cwd() / "pack").mkdir()
+    (Path.cwd() / "pack" / "__init__.py").write_text("")
+    (Path.cwd() / "pack" / "tools.py").write_text(SERVER)
+    assert run("install", "pack.tools:app", "--to", "cursor", "--yes").status == 0
+    entry = servers(config)["pack"]
+    assert entry.args[-2:] == ("serve", "pack.tools:app")
+    assert dict(entry.env) == {"PYTHONPATH": os.getcwd()}
+    ping = subprocess.run(
+        [sys.executable, "-m", "trunkline", "ping", "--", entry.command, *entry.args],
+        cwd="/",
+        env={**os.environ, **entry.env},
+        capture_output=True,
+        timeout=60,
+    )
+    assert ping.returncode == 0
+
+
+def test_a_command_is_installed_with_absolute_paths(run: Any, config: Path) -> None:
+    words = ["--to", "cursor", "--name", "n", "--yes", "--", "python3", "server.py", "-x", "word"]
+    assert run("install", *words).status == 0
+    entry = servers(config)["n"]
+    assert os.path.isabs(entry.command)
+    assert entry.args == (os.path.abspath("server.py"), "-x", "word")
+
+
+def test_an_address_is_installed_as_the_host_writes_it(run: Any, home: Path) -> None:
+    (home / ".gemini").mkdir()
+    url = "https://mcp.example.org/mcp"
+    assert run("install", url, "--to", "gemini", "--name", "ex", "--yes").status == 0
+    document = json.loads((home / ".gemini" / "settings.json").read_text())
+    assert document == {"mcpServers": {"ex": {"httpUrl": url}}}
+
+
+@for_each(
+    ("host", "address"),
+    [
+        ("claude-desktop", "https://mcp.example.org/mcp"),
+        ("cursor", "tcp://127.0.0.1:9000"),
+    ],
+)
+def test_an_address_that_a_host_cannot_reach_goes_through_a_proxy(
+    run: Any, home: Path, host: str, address: str
+) -> None:
+    shown = run("install", address, "--to", host, "--dry-run", "--create", "--name", "x")
+    assert shown.status == 0
+    assert f"-m trunkline proxy {address}\n" in shown.out
+    assert "the entry starts `trunkline proxy`, which does" in shown.err
+
+
+@for_each("host", HOSTS, ids=lambda host: host.id)
+def test_every_host_takes_an_entry_and_gives_it_back(run: Any, home: Path, host: Any) -> None:
+    assert run("install", "server.py", "--to", host.id, "--create", "--yes").status == 0
+    [entry] = load_host(host.id).values()
+    assert (entry.name, entry.command) == ("weather", sys.executable)
+    shown = run("uninstall", "weather", "--from", host.id, "--yes")
+    assert shown.status == 0
+    assert f"'weather' is removed from {host.title}" in shown.err
+    assert load_host(host.id) == {}
+    for location in host.locations:
+        if location.scope == "project":
+            path = Path.cwd() / location.paths["linux"]
+            path.unlink(missing_ok=True)
+
+
+def test_scopes_are_files(run: Any, home: Path) -> None:
+    for scope in ("user", "project", "local"):
+        words = ["--to", "claude-code", "--scope", scope, "--name", scope, "--yes"]
+        assert run("install", "server.py", *words).status == 0
+    document = json.loads((home / ".claude.json").read_text())
+    assert list(document["mcpServers"]) == ["user"]
+    assert list(document["projects"][os.getcwd()]["mcpServers"]) == ["local"]
+    assert list(json.loads(Path(".mcp.json").read_text())["mcpServers"]) == ["project"]
+    assert (home / ".claude.json").stat().st_mode & 0o777 == 0o600
+    shown = run("uninstall", "project", "--from", "claude-code", "--yes")
+    assert shown.status == 0
+    assert json.loads(Path(".mcp.json").read_text()) == {"mcpServers": {}}
+    shown = run("install", "server.py", "--to", "claude-desktop", "--scope", "project")
+    assert (shown.status, "it has: user" in shown.err) == (2, True)
+
+
+def test_a_name_in_several_files_needs_a_scope(run: Any, home: Path) -> None:
+    for scope in ("user", "project"):
+        run("install", "server.py", "--to", "cursor", "--scope", scope, "--yes")
+    shown = run("uninstall", "weather", "--from", "cursor", "--yes")
+    assert shown.status == 2
+    assert "'weather' is in several files; add --scope project or --scope user" in shown.err
+    assert run("uninstall", "weather", "--from", "cursor", "--scope", "user", "--yes").status == 0
+
+
+def test_nothing_is_written_without_a_yes(run: Any, config: Path) -> None:
+    before = config.read_bytes()
+    shown = run("install", "server.py", "--to", "cursor")
+    assert shown.status == 2
+    assert '+    "weather": {' in shown.out
+    assert "nothing was written: there is no terminal to ask at; add --yes" in shown.err
+    shown = run("install", "server.py", "--to", "cursor", "--dry-run")
+    assert (shown.status, shown.err) == (0, "")
+    assert '+    "weather": {' in shown.out
+    shown = run("uninstall", "old", "--from", "cursor")
+    assert shown.status == 2
+    assert config.read_bytes() == before
+    assert os.listdir(config.parent) == ["mcp.json"]
+
+
+def test_no_secret_is_shown(run: Any, config: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("FROM_HERE", CANARY)
+    Path(".env").write_text(f"IN_FILE={CANARY}\n")
+    words = ["--env", f"PLAIN={CANARY}", "--env", "FROM_HERE", "--env-file", ".env"]
+    for _ in range(2):
+        shown = run("install", "server.py", "--to", "cursor", "--yes", *words)
+        assert shown.status == 0
+        assert CANARY not in shown.out + shown.err
+    assert "has this entry already; nothing to do" in shown.err
+    assert "env:      IN_FILE, PLAIN, FROM_HERE" in shown.out
+    assert dict(servers(config)["weather"].env) == dict.fromkeys(
+        ["IN_FILE", "PLAIN", "FROM_HERE"], CANARY
+    )
+    shown = run("uninstall", "old", "--from", "cursor", "--yes")
+    assert CANARY not in shown.out + shown.err
+
+
+def test_a_replacement_is_shown_as_one(run: Any, config: Path) -> None:
+    words = ["--to", "cursor", "--name", "old", "--env", "NEW=1", "--yes"]
+    shown = run("install", "server.py", *words)
+    assert shown.status == 0
+    assert "entry:    old (there already: to be replaced)" in shown.out
+    assert '-    "old": {"command": "npx"' in shown.out
+    entry = servers(config)["old"]
+    assert entry.command == sys.executable
+    # Variables that are not given again stay.
+    assert dict(entry.env) == {"PLAIN": CANARY, "NEW": "1"}
+    assert "'old' is replaced in Cursor" in shown.err
+
+
+@for_each(
+    ("text", "problem"),
+    [
+        ("{", "not JSON: line 1"),
+        ('{"mcpServers": 1}', "mcpServers: expected an object, got a number"),
+        ('{"mcpServers": {"weather": []}}', "is not an object; edit the file by hand"),
+    ],
+)
+def test_a_file_that_cannot_be_read_is_never_written(
+    run: Any, config: Path, text: str, problem: str
+) -> None:
+    config.write_text(text)
+    shown = run("install", "server.py", "--to", "cursor", "--yes")
+    assert (shown.status, problem in shown.err) == (6, True)
+    assert config.read_text() == text
+    assert os.listdir(config.parent) == ["mcp.json"]
+
+
+@for_each(
+    ("words", "problem"),
+    [
+        (["server.py", "--to", "cursr"], "unknown host 'cursr'; did you mean 'cursor'?"),
+        (["server.py", "--to", "zed"], "Zed does not seem to be installed: there is no folder"),
+        (["none.py", "--to", "cursor"], "none.py"),
+        (["none.module:app", "--to", "cursor"], "no module none"),
+        (["--to", "cursor"], "name a server, or put its command after --"),
+        (["server.py", "--to", "cursor", "--", "x"], "or a command after --, not both"),
+        (["--to", "cursor", "--", "no-such-program"], "no such program"),
+        (["server.py", "--to", "cursor", "--name", "a b"], "is not a name that all hosts take"),
+        (["server.py", "--to", "cursor", "--env", "NOT_SET_HERE"], "the variable is not set here"),
+        (["https://a.example/mcp", "--to", "cursor", "--env", "A=b"], "--env and --env-file need"),
+        (["server.py"], "the following arguments are required: --to"),
+        (["--to", "cursor", "--uv", "--name", "x", "--", "python3"], "--uv is for a file"),
+    ],
+)
+def test_wrong_usage_is_one_sentence(run: Any, home: Path, words: list[str], problem: str) -> None:
+    shown = run("install", *words)
+    assert shown.status == 2
+    assert problem in shown.err
+    assert shown.err.count("\n") == 1
+    assert os.listdir(home / ".cursor") == []
+
+
+def test_a_wrong_file_of_variables_is_not_quoted(run: Any, home: Path) -> None:
+    Path(".env").write_text(f"A=1\n{CANARY}\n")
+    shown = run("install", "server.py", "--to", "cursor", "--env-file", ".env", "--yes")
+    assert shown.status == 6
+    assert ".env: line 2 is not NAME=VALUE" in shown.err
+    assert CANARY not in shown.err
+
+
+def test_an_entry_that_is_not_there_is_not_removed(run: Any, config: Path) -> None:
+    shown = run("uninstall", "none", "--from", "cursor", "--yes")
+    assert (shown.status, "has no entry 'none'" in shown.err) == (2, True)
+
+
+def test_an_entry_that_changed_meanwhile_is_not_written(
+    run: Any, config: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    from trunkline.cli.connect import host_change
+
+    real = host_change.change_file
+
+    def change(path: str, *given: Any, **named: Any) -> Any:
+        config.write_text('{"mcpServers": {"weather": {"command": "of somebody else"}}}')
+        return real(path, *given, **named)
+
+    monkeypatch.setattr(host_change, "change_file", change)
+    shown = run("install", "server.py", "--to", "cursor", "--yes")
+    assert (shown.status, "changed meanwhile: nothing was written" in shown.err) == (6, True)
+    assert servers(config)["weather"].command == "of somebody else"
+
+
+def test_an_entry_that_is_hostile_cannot_control_the_terminal(run: Any, config: Path) -> None:
+    config.write_text('{\n  "\u202e": 1, // \x1b[2J\n  "mcpServers": {}\n}\n')
+    shown = run("install", "server.py", "--to", "cursor", "--dry-run")
+    assert shown.status == 0
+    assert "\x1b" not in shown.out
+    assert "\u202e" not in shown.out
+
+
+def test_uv_runs_a_file_in_its_project(
+    run: Any, config: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    uv = tmp_path / "bin" / "uv"
+    uv.parent.mkdir()
+    uv.write_text("#!/bin/sh\n")
+    uv.chmod(0o755)
+    monkeypatch.setenv("PATH", str(uv.parent))
+    Path("pyproject.toml").write_text("")
+    assert run("install", "server.py", "--to", "cursor", "--uv", "--yes").status == 0
+    entry = servers(config)["weather"]
+    assert entry.command == str(uv)
+    assert entry.args == (
+        *("run", "--directory", os.getcwd(), "trunkline", "serve"),
+        os.path.abspath("server.py"),
+    )
+    monkeypatch.setenv("PATH", "")
+    shown = run("install", "server.py", "--to", "cursor", "--uv", "--yes")
+    assert (shown.status, "uv is not on PATH" in shown.err) == (2, True)
+
+
+@pytest.mark.parametrize("host", ["cursor", "codex"])
+def test_processes_that_install_at_once_lose_nothing(home: Path, host: str) -> None:
+    (home / ".codex").mkdir()
+    names = [f"n{number}" for number in range(5)]
+    command = [sys.executable, "-m", "trunkline", "install", "server.py", "--to", host, "--yes"]
+    runs = [
+        subprocess.Popen(
+            [*command, "--name", name],
+            stdout=subprocess.DEVNULL,
+            stderr=subprocess.PIPE,
+        )
+        for name in names
+    ]
+    found = [(run.communicate(timeout=60)[1], run.returncode) for run in runs]
+    assert [status for _, status in found] == [0] * len(names), found
+    assert sorted(load_host(host)) == names
+    if host == "codex":
+        tomllib.loads((home / ".codex" / "config.toml").read_text())

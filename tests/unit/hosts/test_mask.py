@@ -1,0 +1,51 @@
+"""The text of a file for people: no value of env, of a header or of a secret name."""
+
+from __future__ import annotations
+
+from tests.cases import for_each
+from trunkline.hosts.mask import masked_texts
+from trunkline.hosts.table import find_host
+
+C = "CANARY9d2"
+
+
+@for_each(
+    ("host", "text"),
+    [
+        ("cursor", f'{{"mcpServers": {{"a": {{"command": "x", "env": {{"PLAIN": "{C}"}}}}}}}}'),
+        ("cursor", f'{{"mcpServers": {{"a": {{"url": "u", "headers": {{"X": "{C}"}}}}}}}}'),
+        ("cursor", f'{{"mcpServers": {{"a": {{"command": "x", "args": ["--token", "{C}"]}}}}}}'),
+        ("cursor", f'{{"mcpServers": {{"a": {{"command": "x", "args": ["--token={C}"]}}}}}}'),
+        ("cursor", f'{{"mcpServers": {{"a": {{"url": "https://u:{C}@h/"}}}}}}'),
+        ("cursor", f'{{"apiKey": "{C}", "mcpServers": {{}}}}'),
+        ("cursor", f'{{"oauth": {{"password": {{"deep": ["{C}"]}}}}}}'),
+        ("cursor", f"{{}} // Authorization: Bearer {C}{C}{C}"),
+        ("codex", f'[mcp_servers.a]\ncommand = "x"\n[mcp_servers.a.env]\nPLAIN = "{C}"\n'),
+        ("codex", f'[mcp_servers.a]\nenv = {{ PLAIN = "{C}" }}\n'),
+        ("codex", f'[mcp_servers.a]\nhttp_headers = {{ X = "{C}" }}\n'),
+        ("codex", f'[mcp_servers.a]\nargs = ["--token", "{C}"]\n'),
+        ("codex", f'[mcp_servers.a]\nenv.PLAIN = "{C}"\n'),
+        ("codex", f'api_key = """\n{C}"""\n'),
+    ],
+)
+def test_a_secret_is_hidden(host: str, text: str) -> None:
+    for before, after in ((text, text), ("", text), (text, "")):
+        shown = masked_texts(before, after, find_host(host))
+        assert C not in "".join(shown)
+
+
+def test_the_rest_is_shown_as_it_is() -> None:
+    text = '{\r\n  // comment\n  "mcpServers": {"a": {"command": "npx", "args": ["-y", "p"]}}\n}'
+    assert masked_texts(text, text, find_host("cursor")) == (text, text)
+
+
+def test_a_value_that_changes_is_marked() -> None:
+    def text(value: str) -> str:
+        return f'{{"mcpServers": {{"a": {{"command": "x", "env": {{"TOKEN": "{value}"}}}}}}}}'
+
+    before, after = masked_texts(text(f"{C}-1"), text(f"{C}-2"), find_host("cursor"))
+    assert before != after
+    assert '"[redacted: new value]"' in after
+    assert '"[redacted]"' in before
+    same, again = masked_texts(text(C), text(C), find_host("cursor"))
+    assert same == again
