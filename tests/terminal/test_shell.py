@@ -317,7 +317,7 @@ def test_what_the_server_reports_is_shown_above_the_line_that_is_typed(
     assert "the tools of the server have changed" in run.text
     assert "error: on \\x1b[31mfire" in run.text
     assert "changed: note://one" in run.text
-    assert run.text.splitlines()[-1].endswith("> echo text=hal")
+    run.read_until(lambda: run.text.endswith("> echo text=hal"))
     enter(run, "f", "said half")
     enter(run, "watch off", "watch: off")
     scripted.send(notification("message", level="error", data="unseen"))

@@ -98,6 +98,8 @@ async def _tool(client: Client, name: str) -> Any:
 
 
 def _show_result(shell: ShellSession, result: Any, name: str) -> int:
+    if result.is_error:
+        shell.console.failure = result.text
     status: int = verb_module("call").show_result(
         result, command_parser_defaults(shell, "call"), name
     )
@@ -123,8 +125,8 @@ async def _edit(shell: ShellSession, words: list[str]) -> int:
         shell.console.note("nothing was saved: nothing was called")
         return SUCCESS
     client = await shell.connection.live()
-    result = await client.call_tool(name, arguments, on_progress=shell.console.progress)
-    shell.console.clear()
+    with shell.console.waiting(f"calling {name}"):
+        result = await client.call_tool(name, arguments, on_progress=shell.console.progress)
     return _show_result(shell, result, name)
 
 
@@ -180,8 +182,8 @@ async def _tasks(shell: ShellSession, words: list[str]) -> int:
     name, task = shell.task(rest[0])
     await shell.connection.live()
     if action == "result":
-        result = await task.result()
-        shell.console.clear()
+        with shell.console.waiting(f"waiting for {name}"):
+            result = await task.result()
         return _show_result(shell, result, name)
     if action == "cancel":
         await task.cancel()

@@ -95,7 +95,8 @@ class ShellConnection:
             self._options, self._console, on_frame, self._prompt, process, on_end, **self._listeners
         )
         try:
-            await client.connect()
+            with self._console.waiting("connecting"):
+                await client.connect()
         except ProtocolError as error:
             raise TransportError(f"cannot connect to the server: {error}") from None
         self._client = client
@@ -156,5 +157,7 @@ class ShellConnection:
             self._console.note(f"recording stopped: {error.strerror}")
 
     def _lost(self, error: TransportError | None) -> None:
+        if not self._console.is_prompting:
+            return  # the command that runs fails, and says why
         why = "the server has closed it" if error is None else str(error)
         self._console.note(f"the connection is lost: {why}; the next command connects again")

@@ -60,6 +60,11 @@ class ShellConsole(Console):
         """Show log messages from a level on."""
         self._least = LOG_LEVELS.index(level)
 
+    @property
+    def is_prompting(self) -> bool:
+        """Whether a prompt is shown, and no command runs."""
+        return self._above is not None
+
     # -- what has the terminal -----------------------------------------------------------------
 
     @contextmanager
@@ -136,11 +141,6 @@ class ShellConsole(Console):
         """Print a log message of the server from the chosen level on, as one line."""
         if self._is_shown():
             super().log(message)
-
-    def server_line(self, line: str) -> None:
-        """Print a line of the server's standard error."""
-        if self._is_shown():
-            super().server_line(line)
 
     def list_changed(self, kind: str) -> None:
         """Print that a list has changed: tools, resources or prompts."""

@@ -23,7 +23,7 @@ from ...errors import LocalProtocolError, TrunklineError, visible
 from ...redaction import show
 from ...spec.mcp.levels import LOG_LEVELS
 from ..command import UnreadableInput, UsageError
-from ..connect.errors import sentence, status
+from ..connect.errors import explain, explain_failure, sentence, status
 from ..exit_codes import INTERRUPTED, PROBLEMS_FOUND, SUCCESS, USAGE_ERROR
 from ..output.progress import Console, is_interactive
 from ..output.terminal import cut, is_terminal
@@ -50,6 +50,8 @@ __all__ = ["ShellSession"]
 
 # Columns of the server's name in the prompt.
 _MAX_PROMPT_NAME: Final = 24
+# Seconds for the traceback of a failed tool to arrive.
+_STDERR_TIMEOUT_S: Final = 0.5
 
 
 class CommandFailed(Exception):
@@ -271,13 +273,18 @@ class ShellSession:
             words = split_words(line)
             if not words:
                 return SUCCESS
+            self._forget_output()
             command = COMMANDS.get(words[0])
             if command is None:
                 words = await self._bare_call(words)
                 command = COMMANDS["call"]
-            return await command.run(self, words)
+            found = await command.run(self, words)
+            await self._explain_failure()
+            return found
         except TrunklineError as error:
-            return self._fail(sentence(error, self._options), status(error))
+            self._options.prog = self._blamed
+            explain(error, self._options, self.console)
+            return status(error)
         except CommandFailed as error:
             return self._fail(str(error), error.status)
         except (UsageError, LookupError, UnreadableInput) as error:
@@ -305,10 +312,33 @@ class ShellSession:
         raise UsageError(f"there is no command and no tool {show(words[0])}; {advice}")
 
     def _fail(self, text: str, found: int) -> int:
-        self.console.clear()
-        where = "" if self.is_interactive else f"trunkline shell: line {self._line_number}: "
-        self.console.note(f"{where}{text}")
+        self.console.error(self._blamed, text)
         return found
+
+    @property
+    def _blamed(self) -> str:
+        """What stands before an error."""
+        return "error" if self.is_interactive else f"trunkline shell: line {self._line_number}"
+
+    def _forget_output(self) -> None:
+        """Forget what the server wrote before this command."""
+        self.console.server_lines.clear()
+        self.console.printed.clear()
+        self.console.failure = None
+
+    async def _explain_failure(self) -> None:
+        """Show what the server wrote when a tool failed unexpectedly."""
+        text, self.console.failure = self.console.failure, None
+        if text is None or self.command is None:
+            return
+        from ..output.server_log import reference_in
+
+        if reference_in(text) is not None:
+            # Standard error is another pipe than the result: it may come later.
+            deadline = asyncio.get_running_loop().time() + _STDERR_TIMEOUT_S
+            while not self.console.server_lines and asyncio.get_running_loop().time() < deadline:
+                await asyncio.sleep(_STDERR_TIMEOUT_S / 10)
+        explain_failure(text, self.console)
 
     # -- Ctrl-C and questions ------------------------------------------------------------------
 

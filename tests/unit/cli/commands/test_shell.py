@@ -247,6 +247,34 @@ def test_tasks_are_started_listed_and_cancelled(tmp_path: Path, revision: str) -
     assert run.out.splitlines()[-1].startswith("sleep: cancelled")
 
 
+def test_a_tool_that_raises_shows_the_traceback_of_the_server_once(tmp_path: Path) -> None:
+    source = tmp_path / "app.py"
+    source.write_text(
+        "from trunkline import Server\napp = Server('x')\n\n\n"
+        "@app.tool\ndef broken() -> str:\n    return {}['the key']\n\n\n"
+        "@app.tool\ndef fine() -> str:\n    return 'fine'\n"
+    )
+    run = Piped("broken\nfine\n", "--", sys.executable, "-m", "trunkline", "serve", str(source))
+    assert (run.status, run.out) == (1, "fine\n")
+    assert run.err.count("KeyError: 'the key'") == 1
+
+
+def test_a_lost_connection_fails_the_command_and_the_next_one_connects_again(
+    tmp_path: Path,
+) -> None:
+    source = tmp_path / "app.py"
+    source.write_text(
+        "import os\nfrom trunkline import Server\napp = Server('x')\n\n\n"
+        "@app.tool\ndef die() -> str:\n    os._exit(7)\n\n\n"
+        "@app.tool\ndef fine() -> str:\n    return 'fine'\n"
+    )
+    run = Piped("die\nfine\n", "--", sys.executable, "-m", "trunkline", "serve", str(source))
+    assert (run.status, run.out) == (3, "fine\n")
+    assert "trunkline shell: line 1: " in run.err
+    assert "exit status 7" in run.err
+    assert run.err.endswith("connecting again\n")
+
+
 def test_words_and_a_target_are_misuse(server: list[str]) -> None:
     run = Piped("", "add", *server)
     assert run.status == 2
