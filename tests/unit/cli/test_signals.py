@@ -111,11 +111,11 @@ def test_ctrl_c_can_be_handled_and_other_signals_still_end_the_verb(
     number: int, status: int
 ) -> None:
     pressed: list[str] = []
-    with pytest.raises(Terminated) as caught, clean_termination():
-        with ctrl_c_handled(lambda: pressed.append("once")):
-            signal.raise_signal(signal.SIGINT)
-            signal.raise_signal(signal.SIGINT)
-            signal.raise_signal(number)
+    handled = ctrl_c_handled(lambda: pressed.append("once"))
+    with pytest.raises(Terminated) as caught, clean_termination(), handled:
+        signal.raise_signal(signal.SIGINT)
+        signal.raise_signal(signal.SIGINT)
+        signal.raise_signal(number)
     assert (pressed, caught.value.status) == (["once"] * 2, status)
 
 
