@@ -92,6 +92,7 @@ SISTERS: dict[str, dict[str, set[str]]] = {
         "subscriptions": {"requests", "server_requests"},
         "connect": {"requests", "server_requests", "subscriptions"},
         "tasks": {"requests", "server_requests", "subscriptions", "connect"},
+        "group": {"requests", "subscriptions", "connect", "tasks"},
         "sync": {"requests", "server_requests", "subscriptions", "connect", "tasks"},
     },
     "cli": {

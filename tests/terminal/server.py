@@ -120,6 +120,13 @@ async def count(
     return "counted"
 
 
+@app.tool
+async def pause() -> str:
+    """Wait without a word."""
+    await asyncio.sleep(60)
+    return "waited"
+
+
 class Order(Struct):
     """What to order."""
 

@@ -206,7 +206,8 @@ def _only_server(module: ModuleType, target: AppTarget, kind: type[Server]) -> S
     if not found:
         raise UsageError(
             f"{shown} has no global Server; if a function returns it, "
-            f"name that function: {shown}:make_server"
+            f"name that function: {shown}:make_server; a server of another library is started by "
+            f"its own command, such as python {shown}"
         )
     raise UsageError(
         f"{shown} has several servers, {', '.join(found)}; name one: {shown}:{min(found)}"

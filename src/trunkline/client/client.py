@@ -1,4 +1,4 @@
-"""`Client`: connects to one MCP server and calls its methods.
+"""`Client`: connects to an MCP server and calls its methods.
 
     async with Client(["python", "server.py"]) as client:
         result = await client.call_tool("forecast", {"city": "Oslo"})
@@ -15,10 +15,11 @@ The rules that live here, and only here:
 from __future__ import annotations
 
 import asyncio
+import os
 from collections.abc import Callable, Iterable, Mapping
-from functools import partial
+from functools import partial, update_wrapper
 from types import TracebackType
-from typing import TYPE_CHECKING, Any, Final, Self, TypeVar, get_args, overload
+from typing import TYPE_CHECKING, Any, Final, Self, TypeVar, cast, get_args, overload
 
 from msgspec import UNSET
 
@@ -97,6 +98,7 @@ if TYPE_CHECKING:
     from ..transports.http.client.settings import HttpOptions
     from .extensions import Extensions
     from .requests.batch import CallBatch
+    from .subscriptions.budget import NotificationBudget
     from .tasks.task_call import TaskHandle
 
 __all__ = ["Client"]
@@ -110,9 +112,14 @@ _TIMEOUT_S: Final = 60.0
 class Client(SubmitMethods):
     """A connection to one MCP server, in a revision that both sides support.
 
-    `target` is an address such as `Stdio("server.py")` or a `Server`, a command as a list of
-    strings, or a transport. `revision` pins one revision; by default the newest that both sides
-    support is negotiated.
+    `target` is a text such as `server.py`, `https://example.org/mcp` or `claude:github`, an
+    address such as `Stdio("node", ["server.js"])`, a `Server`, a command as a list of strings, or
+    a transport. `revision` pins one revision; by default the newest that both sides support is
+    negotiated.
+
+    A configuration, `{"mcpServers": {...}}` or the path of such a file, with several servers
+    makes a client of all of them: tools and prompts have the name of their server in front,
+    `servers` has the client of each, and `failures` the errors of those that cannot be used.
 
     A request has `timeout` seconds, restarted by each progress notification, up to `max_timeout`;
     by default as many as the policy says, or 60.
@@ -144,6 +151,21 @@ class Client(SubmitMethods):
         ValueError: an argument is out of range; the text names the valid values.
         TypeError: `target` is not something to connect to.
     """
+
+    def __new__(cls, target: Any = None, *_: Any, **__: Any) -> Self:
+        """Return a client of several servers for a configuration that has them."""
+        if cls is Client and isinstance(target, str | Mapping | os.PathLike):
+            # Imported here: the client of a server object reads neither.
+            from .connect.resolve import is_configuration
+
+            if is_configuration(target):
+                from .connect.configured import config_servers
+
+                if len(config_servers(target)) > 1:
+                    from .group.client import ClientGroup
+
+                    return cast(Self, object.__new__(ClientGroup))
+        return object.__new__(cls)
 
     @with_hints(CLIENT_OPTIONS)
     def __init__(
@@ -209,8 +231,11 @@ class Client(SubmitMethods):
         handlers = HandlerFunctions(
             fixed_roots(roots), on_sample, on_elicit, on_elicit_url, sampling_tools
         )
+        found = target_of(target)
+        # Of a configuration with one server.
+        self._server_name = found.name
         self._connection = ClientConnection(
-            with_http_options(target_of(target), http, headers, auth),
+            with_http_options(found, http, headers, auth),
             ClientHello(
                 revision,
                 Implementation(name, version, title=title),
@@ -296,6 +321,16 @@ class Client(SubmitMethods):
     def is_connected(self) -> bool:
         """Whether the connection is open."""
         return self._connection.is_open
+
+    @property
+    def servers(self) -> Mapping[str, Client]:
+        """The client of each server of a configuration, by name."""
+        return {self._server_name: self} if self._server_name else {}
+
+    @property
+    def failures(self) -> Mapping[str, Exception]:
+        """Why servers of a configuration cannot be used, by name; empty with one server."""
+        return {}
 
     @property
     def dropped_notifications(self) -> int:
@@ -826,6 +861,21 @@ class Client(SubmitMethods):
     def _revision(self) -> str:
         return self._connection.current().revision
 
+    # -- for a synchronous client ------------------------------------------------------------
+
+    @property
+    def _has_session(self) -> bool:
+        return self._connection.session is not None
+
+    @property
+    def _is_unused(self) -> bool:
+        return self._connection.is_unused
+
+    def _use_threads(self, not_connected: str) -> NotificationBudget:
+        """Use the text for calls without a session; return the budget of callbacks."""
+        self._connection.not_connected = not_connected
+        return self._connection.budget
+
     def _submit(
         self,
         request: OutgoingRequest,
@@ -834,3 +884,7 @@ class Client(SubmitMethods):
         on_error: Callable[[TrunklineError], object] | None,
     ) -> PendingCall[T]:
         return self._sender.submit(request, reader, on_success, on_error, self._tasks.start)
+
+
+# `inspect.signature(Client)`, and the help of editors, show the options.
+update_wrapper(Client.__new__, Client.__init__, assigned=(), updated=())

@@ -24,11 +24,11 @@ _HELP = {"-h", "--help"}
 # `list` send no request in which a server may ask a question, and `ping` reads nothing that
 # depends on roots.
 OPTIONS: dict[str, set[str]] = {
-    "list": _CONNECTING | {"--root", "--long"},
-    "call": _CONNECTING | {"--root", "--answer", "--save"},
-    "read": _CONNECTING | {"--root", "--answer", "--save", "--raw"},
-    "prompt": _CONNECTING | {"--root", "--answer", "--save"},
-    "ping": _CONNECTING | {"-c", "--count", "--interval"},
+    "list": _CONNECTING | {"--config", "--root", "--long"},
+    "call": _CONNECTING | {"--config", "--root", "--answer", "--save"},
+    "read": _CONNECTING | {"--config", "--root", "--answer", "--save", "--raw"},
+    "prompt": _CONNECTING | {"--config", "--root", "--answer", "--save"},
+    "ping": _CONNECTING | {"--config", "-c", "--count", "--interval"},
     "diff": _CONNECTING | {"--root", "--markdown", "--allow-announced"},
     "login": _HELP
     | {"--scope", "--client-id", "--client-secret-env", "--client-secret-prompt", "--issuer"}
@@ -47,7 +47,14 @@ OPTIONS: dict[str, set[str]] = {
     | _HTTP
     | _TLS
     | {"--record", "--judge", "--fail", "--revision", "--source-framing", "--target-framing"}
-    | {"--max-size", "--env", "--source-tls-cert", "--source-tls-key", "--source-tls-ca"}
+    | {
+        "--max-size",
+        "--env",
+        "--config",
+        "--source-tls-cert",
+        "--source-tls-key",
+        "--source-tls-ca",
+    }
     | {"--allowed-host", "--allowed-origin", "--sse", "--ws"},
     "install": _HELP
     | {"--to", "--name", "--env", "--env-file", "--uv", "--create", "--scope", "--dry-run"}
@@ -107,7 +114,7 @@ def test_the_values_and_the_default_of_an_option_are_listed(verb: str) -> None:
                 assert str(choice) in told, shown
             has_default = action.default not in (None, [], argparse.SUPPRESS)
             if has_default or action.choices or action.type is not None:
-                assert "default" in told, shown
+                assert ("required" if action.required else "default") in told, shown
 
 
 @pytest.mark.parametrize("verb", VERBS)

@@ -17,7 +17,7 @@ from ..connect.options import add_target, take_words, wants_json
 from ..connect.talk import talk
 from ..exit_codes import PROBLEMS_FOUND, SUCCESS
 from ..output.reports import emit
-from ..output.terminal import paint, tell, tell_error
+from ..output.terminal import fitted, paint, tell, tell_error
 
 if TYPE_CHECKING:
     from ...client.client import Client
@@ -195,7 +195,7 @@ def _tell_failure(text: str, prog: str) -> None:
         tell_error(prog, "the tool failed without an error message")
         return
     first, line_break, rest = text.partition("\n")
-    tell(f"{paint(first, 'red', sys.stderr)}{line_break}{rest}")
+    tell(f"{fitted(paint(first, 'red', sys.stderr))}{line_break}{rest}")
 
 
 def _document(result: ToolResult[Any]) -> dict[str, Any]:

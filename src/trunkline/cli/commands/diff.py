@@ -1,7 +1,7 @@
 """The verb `diff`: compares the listings of two servers, and finds changes that break clients.
 
-Each side is a file, standard input, an address, or (the new one) a command after `--`. A live
-server is asked for all its lists; a file is read by `judge.diff.read_listing`.
+Each side is a file, standard input, a target, or (the new one) a command after `--`. A live server
+is asked for all its lists; a file that is not Python is read by `judge.diff.read_listing`.
 """
 
 from __future__ import annotations
@@ -14,13 +14,14 @@ from typing import TYPE_CHECKING, Any, Final
 
 from ...errors import show_pointer
 from ..command import UnreadableInput, UsageError
-from ..connect.options import ADDRESSES, add_target, check_options, wants_json
+from ..connect.options import add_target, check_options, wants_json
 from ..connect.talk import talk
 from ..exit_codes import PROBLEMS_FOUND, SUCCESS
 from ..output.reports import emit, visible
-from ..output.terminal import bold, dim, paint
+from ..output.terminal import bold, dim, paint, row_width, wrap
 
 if TYPE_CHECKING:
+    from ...client.connect.resolve import ResolvedTarget
     from ...judge.diff import Change, Comparison
 
 __all__ = ["EXAMPLES", "FORMAT", "TAKES_COMMAND", "configure", "run"]
@@ -28,8 +29,8 @@ __all__ = ["EXAMPLES", "FORMAT", "TAKES_COMMAND", "configure", "run"]
 TAKES_COMMAND: Final = True
 FORMAT: Final = "trunkline.diff/1"
 EXAMPLES: Final = """\
-trunkline list -o json -- trunkline serve notes.py > released.json
-trunkline diff released.json -- trunkline serve notes.py
+trunkline list -o json notes.py > released.json
+trunkline diff released.json notes.py
 """
 
 _COLOURS: Final = {"breaking": "red", "announced": "yellow", "deprecated": "yellow", "safe": "cyan"}
@@ -53,8 +54,10 @@ def configure(parser: argparse.ArgumentParser) -> None:
         target=(
             "OLD NEW",
             "each is a file (of `trunkline list -o json`, a tools/list result, or a recording), - "
-            "for standard input, or an address; NEW is left out with a command after --",
+            "for standard input, or a server as in the other verbs (server.py, an address, "
+            "claude:NAME); NEW is left out with a command after --",
         ),
+        takes_config=False,
     )
     parser.usage = (
         f"{parser.prog} OLD NEW [options]\n       {parser.prog} OLD [options] -- COMMAND ..."
@@ -106,23 +109,34 @@ def _sides(options: argparse.Namespace) -> list[str | None]:
         words.append(None)
     if len(words) != 2:
         raise UsageError(
-            "diff takes OLD and NEW: two files or addresses, or OLD and a command after --"
+            "diff takes OLD and NEW: two files or servers, or OLD and a command after --"
         )
     if words.count("-") > 1:
         raise UsageError("only one of the two can be standard input")
-    live = [word for word in words if _is_live(word)]
+    live = [None if word is None else _resolved(word) for word in words if _is_live(word)]
     if options.trace and len(live) == 2:
         raise UsageError("--trace records one connection, and both sides are servers")
     if options.trace and not live:
         raise UsageError("--trace records a connection, and neither side is a server")
     if options.env and options.command is None:
         raise UsageError("--env needs a command after --")
-    check_options(options, *live)
+    check_options(options, *(each.address or None if each else None for each in live))
     return words
 
 
+def _resolved(name: str) -> ResolvedTarget:
+    from ..connect.target import resolve_target
+
+    return resolve_target(name)
+
+
 def _is_live(name: str | None) -> bool:
-    return name is None or (name.startswith(ADDRESSES) and not os.path.exists(name))
+    if name is None:
+        return True
+    # Imported here: help does not need it.
+    from ...client.connect.resolve import is_target
+
+    return is_target(name) and (name.endswith(".py") or not os.path.exists(name))
 
 
 def _called(name: str | None, options: argparse.Namespace) -> str:
@@ -162,10 +176,13 @@ def _live(address: str | None, options: argparse.Namespace) -> dict[str, Any]:
         return SUCCESS
 
     one = argparse.Namespace(**vars(options))
-    one.target = address
+    one.target, one.typed = None, ""
     if address is not None:
+        from ..connect.target import use_target
+
         # These two belong to the command, which may be the other side.
         one.command, one.env = None, []
+        use_target(one, _resolved(address))
     status = talk(one, ask)
     if not found:
         raise _Unreached(status)
@@ -201,21 +218,26 @@ def _place(change: Change) -> str:
 
 def _text(found: Comparison, breaks: bool) -> str:
     lines: list[str] = []
+    room = row_width()
     level = ""
     for change in found.changes:
         if change.level != level:
             level = change.level
             lines += [""] if lines else []
             lines.append(paint(f"{level.upper()} ({found.counts[change.level]})", _COLOURS[level]))
-        lines.append(f"  {bold(visible(_place(change)))}: {visible(change.says)}")
-        lines.append(f"    {dim(f'{change.rule}: {change.why}')}")
+        says = f"{bold(visible(_place(change)))}: {visible(change.says)}"
+        lines += wrap(says, room, indent="  ", hanging="    ")
+        lines += wrap(dim(f"{change.rule}: {change.why}"), room, indent="    ")
     left = sum(found.counts.values()) - len(found.changes)
     if left:
         lines += ["", f"and {left} more"]
     if found.notes:
-        lines += ["", *(f"note: {visible(note)}" for note in found.notes)]
+        lines.append("")
+        for note in found.notes:
+            lines += wrap(f"note: {visible(note)}", room, hanging="  ")
     lines += [""] if lines else []
-    return "\n".join([*lines, f"{_summary(found)}: {bold(_verdict(found, breaks))}"])
+    lines += wrap(f"{_summary(found)}: {bold(_verdict(found, breaks))}", room, hanging="  ")
+    return "\n".join(lines)
 
 
 def _json(found: Comparison, names: list[str], breaks: bool) -> str:

@@ -21,13 +21,20 @@ from ...spec.revisions import REVISIONS
 from ..command import UsageError
 from ..connect.options import (
     ADDRESSES,
+    FORMS,
     FRAMINGS,
+    add_config,
     add_env,
     add_headers,
     check_options,
     is_http,
 )
-from ..connect.target import check_http, check_websocket, parse_target
+from ..connect.target import (
+    check_http,
+    check_websocket,
+    parse_target,
+    take_target,
+)
 from ..output.terminal import is_terminal, tell
 
 if TYPE_CHECKING:
@@ -57,13 +64,13 @@ def configure(parser: argparse.ArgumentParser) -> None:
     )
     # Options may stand between the words.
     parser.parse_args = parser.parse_intermixed_args  # type: ignore[method-assign]  # of this one
+    parser.set_defaults(prog=prog)
     parser.add_argument(
         "words",
         nargs="*",
         metavar="SOURCE TARGET",
         help="SOURCE: where clients connect: stdio (the default), or an address to listen on; "
-        "TARGET: the server's address; an address is http://HOST:PORT/PATH, https://HOST/PATH, "
-        "tcp://HOST:PORT, tls://HOST:PORT or unix:PATH",
+        f"TARGET: the server: {FORMS}",
     )
     parser.add_argument("--record", metavar="FILE", help="record all messages to a file")
     parser.add_argument(
@@ -94,6 +101,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
         metavar="SIZE",
         help="largest message to forward, in bytes, or as 512K, 64M or 1G; default: 256M",
     )
+    add_config(parser)
     add_env(parser)
     add_headers(parser)
     parser.add_argument(
@@ -161,18 +169,21 @@ class _Ends(NamedTuple):
 
 def _ends(options: argparse.Namespace) -> _Ends:
     words = list(options.words)
-    options.target = None
+    options.target, options.typed = None, ""
+    what = "a command after --" if options.command is not None else "TARGET"
     if options.command is None:
         if not words:
             raise UsageError(
-                "no server given: name its address, or put its command after --; "
-                f"try {_PROG} --help"
+                "no server given: name a file, an address or an entry of a host, or put a "
+                f"command after --; try {_PROG} --help"
             )
-        options.target = words.pop()
-        if options.target == "stdio":
-            raise UsageError("stdio is a SOURCE; TARGET is an address, or a command after --")
+        last = words.pop()
+        if last == "stdio":
+            raise UsageError("stdio is a SOURCE; TARGET is a server, or a command after --")
+        take_target(options, [last])
+    elif options.config is not None:
+        raise UsageError("give --config and a name, or a command after --, not both")
     if len(words) > 1:
-        what = "a command after --" if options.command is not None else "TARGET"
         raise UsageError(f"proxy takes one SOURCE and {what}; try {_PROG} --help")
     source = _source(words[0], options) if words and words[0] != "stdio" else None
     if source is None and _source_tls(options):

@@ -347,7 +347,7 @@ def run(options: argparse.Namespace) -> int:
         from ..reload.supervisor import run_reloading
 
         _hint_at_terminal(options, address)
-        return run_reloading(options, target, address)
+        return _ended(run_reloading(options, target, address))
     try:
         return _serve(options, target, address)
     except LoadError as error:
@@ -371,7 +371,7 @@ def _serve(
         # Imported here: few servers have several processes.
         from ..workers import run_workers
 
-        return run_workers(app, address, options, http)
+        return _ended(run_workers(app, address, options, http))
     from ...server.runtime.run import run_listening, run_stdio
 
     try:
@@ -387,9 +387,14 @@ def _serve(
             raise
         print(f"{options.prog}: {end.code}", file=sys.stderr)
         return USAGE_ERROR
+    return _ended(SUCCESS)
+
+
+def _ended(status: int) -> int:
+    """End the line on which a terminal shows ^C, and return the status."""
     if is_interactive():
-        print(file=sys.stderr)  # ends the line on which the terminal shows ^C
-    return SUCCESS
+        print(file=sys.stderr)
+    return status
 
 
 def _hint_at_terminal(options: argparse.Namespace, address: Http | Tcp | Unix | None) -> None:

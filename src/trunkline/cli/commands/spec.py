@@ -495,7 +495,8 @@ def _diff(options: argparse.Namespace) -> _SpecAnswer:
 def _section(subject: str, changes: tuple[SpecChange, ...]) -> str:
     counts = Counter(change.how for change in changes)
     told = ", ".join(f"{counts[how]} {how}" for how in _ORDER if counts[how])
-    heading = bold(f"{_PLURALS.get(subject, f'{subject}s').capitalize()} ({told})")
+    title = _PLURALS.get(subject, f"{subject}s")
+    heading = bold(f"{title[0].upper()}{title[1:]} ({told})")
     lines = [
         line
         for how in _ORDER

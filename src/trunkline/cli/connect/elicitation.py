@@ -7,6 +7,8 @@ The rules that live here, and only here:
 
 * The server is named, and control characters in its text are escaped.
 * Ctrl-D declines a form. "no" declines a URL. Ctrl-C in a shell cancels both.
+* A form with one field called `value`, which is how a plain type is asked for, has the prompt
+  "answer".
 * An invalid value is asked again; an empty line takes the default, or leaves the field out.
 * A field with the name of a secret is typed without echo; the terminal is always restored.
 * A URL is shown in full, with its host, and never opened.
@@ -133,7 +135,8 @@ class ElicitationPrompt:
                 self._console.note("(Enter accepts the default, Ctrl-D declines)")
             for name, field in fields.items():
                 if name not in filled and isinstance(field, dict):
-                    value = await self._field(name, field, name in needed)
+                    label = "answer" if [*fields] == ["value"] else name
+                    value = await self._field(name, field, name in needed, label)
                     if value is not None:
                         filled[name] = value
         try:
@@ -152,10 +155,10 @@ class ElicitationPrompt:
                 raise _Declined from None
         return filled
 
-    async def _field(self, name: str, field: dict[str, Any], is_needed: bool) -> Any:
+    async def _field(self, name: str, field: dict[str, Any], is_needed: bool, label: str) -> Any:
         """Return the value of one field, or None if it is left out."""
         choices = _choices(field)
-        prompt = self._prompt(name, field, choices)
+        prompt = self._prompt(name, field, choices, label)
         default = defaults({"properties": {name: field}}).get(name)
         while True:
             text = await self._line(prompt, is_secret=is_secret_name(name))
@@ -171,10 +174,12 @@ class ElicitationPrompt:
                 return value
             self._console.note("  this field is required")
 
-    def _prompt(self, name: str, field: dict[str, Any], choices: list[tuple[str, str]]) -> str:
+    def _prompt(
+        self, name: str, field: dict[str, Any], choices: list[tuple[str, str]], label: str
+    ) -> str:
         """Show a field, and return the prompt for its value."""
         title = field.get("title")
-        called = _shown(title if isinstance(title, str) and title else name)
+        called = _shown(title if isinstance(title, str) and title else label)
         about = field.get("description")
         if isinstance(about, str) and about:
             self._console.note(f"  {_shown(about)}")

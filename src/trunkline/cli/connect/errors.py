@@ -53,7 +53,7 @@ def explain(error: TrunklineError, options: argparse.Namespace, console: Console
     console.error(options.prog, text)
     is_unexpected = is_silent or getattr(error, "kind", None) == "INTERNAL_ERROR"
     if not console.is_verbose and (is_unexpected or has_traceback(lines)):
-        _note(stderr_shown(lines), console)
+        _show(stderr_shown(lines), console)
 
 
 def explain_failure(text: str, console: Console) -> None:
@@ -67,12 +67,12 @@ def explain_failure(text: str, console: Console) -> None:
     lines = list(console.server_lines)
     reference = reference_in(text)
     if not console.is_verbose and (reference is not None or has_traceback(lines)):
-        _note(stderr_shown(lines, reference), console)
+        _show(stderr_shown(lines, reference), console)
 
 
-def _note(text: str, console: Console) -> None:
+def _show(text: str, console: Console) -> None:
     if text:
-        console.note(text, is_dim=True)
+        console.note(text)
 
 
 def sentence(error: TrunklineError, options: argparse.Namespace) -> str:
@@ -98,7 +98,11 @@ def sentence(error: TrunklineError, options: argparse.Namespace) -> str:
 
 def _refused_sentence(error: AuthorizationFailed, options: argparse.Namespace) -> str:
     """Return why a server refused, and how to log in unless a header had a credential."""
-    target = visible(options.target or "", kept="")
+    # As it was typed, or without a query: the URL of an entry may hold a secret. The name of an
+    # entry in a file of `--config` is not a target by itself.
+    is_named = options.typed and not getattr(options, "config", None)
+    target = options.typed if is_named else (options.target or "").partition("?")[0]
+    target = visible(target, kept="")
     words = (*options.header, *options.header_env)
     if any(word.lower().startswith("authorization=") for word in words):
         return f"{target} refused the Authorization header"

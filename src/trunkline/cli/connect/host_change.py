@@ -60,7 +60,7 @@ def add_host(parser: argparse.ArgumentParser, *names: str, nargs: str | None = N
         type=_host_id,
         choices=ids,
         metavar="HOST",
-        help=f"the host: {', '.join(ids)}; default: {'none' if is_option else 'all'}",
+        help=f"the host: {', '.join(ids)}; {'required' if is_option else 'default: all'}",
         **how,
     )
 

@@ -25,6 +25,8 @@ _MAX_ARGUMENTS: Final = 12
 # Characters of a default or of a constraint, such as a pattern.
 _MAX_VALUE_LENGTH: Final = 40
 _MAX_TYPE_LENGTH: Final = 100
+# Columns of a name on a terminal: more than twice what the specification advises.
+_MAX_NAME_LENGTH: Final = 300
 # Of the members of objects inside arguments; a schema may refer to itself.
 _MAX_DEPTH: Final = 3
 _MAX_ROWS: Final = 200
@@ -75,13 +77,14 @@ def listing_lines(
 def _server_lines(listing: Mapping[str, Any], *, is_long: bool) -> Iterator[str]:
     server = listing["server"]
     title = server.get("title")
-    called = f"{_line(server.get('name'))} {_line(server.get('version'))}".strip() or "a server"
+    called = f"{_word(server.get('name'))} {_word(server.get('version'))}".strip() or "a server"
     if isinstance(title, str) and title != server.get("name"):
-        called = f"{_line(title)} ({called})"
-    yield from wrap(bold(f"{called}, MCP {_line(listing['revision'])}"), row_width())
+        called = f"{_word(title)} ({called})"
+    yield from wrap(bold(f"{called}, MCP {_word(listing['revision'])}"), row_width())
     told = listing.get("instructions")
     if isinstance(told, str) and told.strip():
-        yield from _paragraphs(told, "") if is_long else _shortened(_line(told), "")
+        # Indented if it has lines: they could look like ours.
+        yield from _paragraphs(told, "  ") if is_long else _shortened(_line(told), "")
 
 
 # In a list
@@ -140,12 +143,12 @@ def _argument(name: str, schema: Any, root: Entry, *, is_required: bool) -> str:
     kind = paint(_joined(_type_of(schema, root)), "cyan")
     given = "" if default is None else dim(_joined(f" = {_value(default)}"))
     old = f"{_JOINER}(deprecated)" if _object(schema).get("deprecated") is True else ""
-    return f"{_joined(_line(name))}{optional}:{_JOINER}{kind}{given}{old}"
+    return f"{_joined(_word(name))}{optional}:{_JOINER}{kind}{given}{old}"
 
 
 def _prompt_signature(prompt: Entry) -> str:
     names = [
-        f"{_joined(_line(each.get('name')))}{'' if each.get('required') is True else '?'}"
+        f"{_joined(_word(each.get('name')))}{'' if each.get('required') is True else '?'}"
         for each in _prompt_arguments(prompt)
     ]
     return f"{_name(prompt)}({', '.join(names)})"
@@ -168,7 +171,7 @@ def _named_type(schema: Any, root: Entry) -> str:
     title = resolve(schema, root).get("title")
     kind = _type_of(schema, root)
     if kind == "object" and isinstance(title, str) and title.isidentifier():
-        return _line(title)
+        return cut(title, _MAX_TYPE_LENGTH)
     return kind
 
 
@@ -176,8 +179,8 @@ def _named_type(schema: Any, root: Entry) -> str:
 
 
 def _detailed(entry: Entry, member: str, *, is_long: bool) -> Iterator[str]:
-    title = _line(entry.get("title"))
-    called = f"  {dim(title)}" if title and title != _line(entry.get("name")) else ""
+    title = _word(entry.get("title"))
+    called = f"  {dim(title)}" if title and title != _word(entry.get("name")) else ""
     yield from wrap(f"{_name(entry)}{called}", row_width())
     if member == "tools":
         yield from _tool_details(entry)
@@ -206,7 +209,7 @@ def _prompt_details(prompt: Entry) -> Iterator[str]:
     yield from _description(prompt)
     rows = [
         (
-            _line(each.get("name")),
+            _word(each.get("name")),
             "required" if each.get("required") is True else "optional",
             _line(each.get("description")),
         )
@@ -219,8 +222,8 @@ def _resource_details(resource: Entry) -> Iterator[str]:
     yield from _description(resource)
     size = resource.get("size")
     facts = [
-        ("name", _line(resource.get("name"))),
-        ("type", _line(resource.get("mimeType"))),
+        ("name", _word(resource.get("name"))),
+        ("type", _word(resource.get("mimeType"))),
         ("size", f"{size} bytes" if isinstance(size, int) else ""),
     ]
     yield from columns(facts, indent=2).split("\n")
@@ -268,7 +271,7 @@ def _add_rows(
         # One more than is shown: the caller counts them.
         if len(rows) > 10 * _MAX_ROWS:
             return
-        path = f"{prefix}{_line(name)}"
+        path = f"{prefix}{_word(name)}"
         declared, found = _object(each), resolve(each, root)
         default = declared.get("default")
         if name in required:
@@ -343,7 +346,7 @@ def _documents(entry: Entry) -> Iterator[str]:
 def _name(entry: Entry) -> str:
     called = entry.get("uri", entry.get("uriTemplate", entry.get("name")))
     style = "yellow" if _is_deprecated(entry) else "bold"
-    return paint(_joined(_line(called)), style)
+    return paint(_joined(_word(called)), style)
 
 
 def _is_deprecated(entry: Entry) -> bool:
@@ -362,7 +365,7 @@ def _about(entry: Entry) -> str:
 
 def _resource_facts(resource: Entry) -> str:
     mime_type, size = resource.get("mimeType"), resource.get("size")
-    facts = [_line(mime_type)] if isinstance(mime_type, str) else []
+    facts = [_word(mime_type)] if isinstance(mime_type, str) else []
     if isinstance(size, int):
         facts.append(f"{size} bytes")
     return _joined(", ".join(facts))
@@ -398,6 +401,14 @@ def _paragraphs(text: str, indent: str) -> Iterator[str]:
 def _joined(text: str) -> str:
     """Return a text that is not wrapped."""
     return text.replace(" ", _JOINER)
+
+
+def _word(text: Any) -> str:
+    """Return a name of the server as it is, with line breaks escaped; a very long one is cut."""
+    if not isinstance(text, str):
+        return ""
+    shown = visible(text, kept="")
+    return shown if row_width() is None else cut(shown, _MAX_NAME_LENGTH)
 
 
 def _line(text: Any) -> str:

@@ -1,6 +1,9 @@
 """Options that all verbs share that connect to a server, and the words before the command.
 
-A server is named by an address, or started by the command after `--`.
+A server is named by TARGET, which `client.connect.resolve` reads, by `--config FILE NAME`, or
+started by the command after `--`. After `take_words` there is either an address in
+`options.target` or a command in `options.command`, with the variables, the folder and the headers
+of a configured entry beside it; `options.typed` is TARGET as it was typed.
 """
 
 from __future__ import annotations
@@ -21,6 +24,7 @@ __all__ = [
     "ADDRESSES",
     "FORMS",
     "FRAMINGS",
+    "add_config",
     "add_env",
     "add_headers",
     "add_target",
@@ -43,7 +47,9 @@ ADDRESSES: Final = (
 )
 FRAMINGS: Final = ("newline", "content-length", "length-prefix", "detect")
 FORMS: Final = (
-    "http://HOST:PORT/PATH, https://HOST/PATH, tcp://HOST:PORT, tls://HOST:PORT, unix:PATH"
+    "server.py, server.py:app or package.module:app; http://HOST:PORT/PATH, https://HOST/PATH, "
+    "tcp://HOST:PORT, tls://HOST:PORT or unix:PATH; claude:NAME, cursor:NAME or vscode:NAME for an "
+    "entry of a host"
 )
 # Addresses whose requests have headers, and those that TLS protects.
 _WITH_HEADERS: Final = ("http://", "https://", "http+unix:", "ws://", "wss://")
@@ -58,16 +64,18 @@ def add_target(
     target: tuple[str, str] = ("TARGET", f"{FORMS}; left out with a command after --"),
     takes_roots: bool = True,
     takes_answers: bool = True,
+    takes_config: bool = True,
 ) -> None:
     """Declare TARGET, the `words` after it, and the options of every verb that connects.
 
     `json_help` is the help of `--json` where it takes a value; `target` is the name and the help
-    of the first positional argument. `--root` and `--answer` are for verbs whose requests can
-    lead to such a question.
+    of the first positional argument. `--root` is for verbs whose result can depend on roots,
+    `--answer` for those whose requests run handlers, which can ask a question, `--config` for
+    those with one target.
     """
     shown, prog = f"{f' {words}' if words else ''} [options]", parser.prog
     parser.usage = f"{prog} TARGET{shown}\n       {prog}{shown} -- COMMAND ..."
-    parser.set_defaults(prog=parser.prog, root=[], answer=[])
+    parser.set_defaults(prog=parser.prog, root=[], answer=[], runs_handlers=takes_answers)
     # Options may stand between the words.
     parser.parse_args = parser.parse_intermixed_args  # type: ignore[method-assign]  # of this one
     add = parser.add_argument
@@ -84,6 +92,8 @@ def add_target(
         add("--json", nargs="?", const=True, default=None, metavar="OBJECT", help=json_help)
     else:
         add("--json", action="store_true", help="the same as -o json")
+    if takes_config:
+        add_config(parser)
     _add_connection(parser.add_argument_group("connection"))
     if takes_roots or takes_answers:
         _add_answers(parser.add_argument_group("questions of the server"), takes_answers)
@@ -155,6 +165,15 @@ def _add_diagnosis(group: argparse._ArgumentGroup) -> None:
     )
 
 
+def add_config(parser: argparse.ArgumentParser) -> None:
+    """Declare `--config`."""
+    parser.add_argument(
+        "--config",
+        metavar="FILE",
+        help="configuration file such as mcp.json; TARGET is then the name of a server in it",
+    )
+
+
 def add_env(parser: argparse._ActionsContainer) -> None:
     """Declare `--env`."""
     parser.add_argument(
@@ -162,7 +181,7 @@ def add_env(parser: argparse._ActionsContainer) -> None:
         action="append",
         default=[],
         metavar="KEY=VALUE",
-        help="environment variable for the command after --; repeatable",
+        help="environment variable for a server that is started; repeatable",
     )
 
 
@@ -200,25 +219,26 @@ def wants_json(options: argparse.Namespace) -> bool:
 
 
 def take_words(options: argparse.Namespace, *names: str) -> list[str]:
-    """Set `options.target` from the first word, unless there is a command; return the others.
+    """Resolve the first word as the target, unless there is a command; return the others.
 
     Raises:
-        UsageError: TARGET, or one of the words called `names`, is missing; or an option was
-            given that has no effect with this target.
+        UsageError: TARGET, or one of the words called `names`, is missing; TARGET names no
+            server; or an option was given that has no effect with this target.
     """
     words: list[str] = options.words
-    options.target = None
+    options.target, options.typed = None, ""
     if options.command is None:
         if not words:
             raise UsageError(
-                "no server given: name its address, or put its command after --; "
-                f"try {options.prog} --help"
+                "no server given: name a file, an address or an entry of a host, or put a "
+                f"command after --; try {options.prog} --help"
             )
         # Imported here: a command after `--` needs none of it.
-        from .target import check_target
+        from .target import take_target
 
-        check_target(words, options.prog)
-        options.target, words = words[0], words[1:]
+        words = take_target(options, words)
+    elif options.config is not None:
+        raise UsageError("give --config and a name, or a command after --, not both")
     elif words and words[0].startswith(ADDRESSES) and not _is_uri(words, names):
         raise UsageError(f"give the address {show(words[0])} or a command after --, not both")
     if len(words) < len(names):
@@ -266,7 +286,7 @@ def tls_of(options: argparse.Namespace) -> dict[str, str]:
 def stdio_of(
     options: argparse.Namespace, on_stderr: Callable[[str], object] | None = None
 ) -> Stdio:
-    """Return the address that starts the command after `--`.
+    """Return the address that starts the command in the options.
 
     Raises:
         UsageError: the command is empty, or `--env` is not KEY=VALUE.
@@ -274,11 +294,14 @@ def stdio_of(
     from ...transports.stdio.client import Stdio
 
     (command, *args), env = command_of(options)
-    return Stdio(command, args, env=env or None, on_stderr=on_stderr, grace=_EXIT_TIMEOUT_S)
+    cwd = getattr(options, "cwd", None)
+    return Stdio(
+        command, args, env=env or None, cwd=cwd, on_stderr=on_stderr, grace=_EXIT_TIMEOUT_S
+    )
 
 
 def command_of(options: argparse.Namespace) -> tuple[list[str], dict[str, str]]:
-    """Return the command after `--`, and the environment variables set for it.
+    """Return the command that starts the server, and the environment variables set for it.
 
     Raises:
         UsageError: the command is empty, or `--env` is not KEY=VALUE.
@@ -287,7 +310,7 @@ def command_of(options: argparse.Namespace) -> tuple[list[str], dict[str, str]]:
         raise UsageError("the command after -- is missing")
     if not options.command[0]:
         raise UsageError("the command after -- is empty")
-    env = {}
+    env = dict(getattr(options, "entry_env", ()))
     for word in getattr(options, "env", ()):
         name, sign, value = word.partition("=")
         if not sign or not name:

@@ -120,7 +120,9 @@ def _started(options: argparse.Namespace) -> Iterator[Popen[bytes] | None]:
     try:
         with signals_deferred():
             try:
-                process = launch(command, env={**os.environ, **env}, cwd=None)
+                process = launch(
+                    command, env={**os.environ, **env}, cwd=getattr(options, "cwd", None)
+                )
             except TransportError:
                 pass  # reported by the transport, which tries again
         yield process
@@ -159,7 +161,7 @@ async def _talk(
     try:
         if prompt is not None and client.server_info is not None:
             prompt.server = client.server_info.name
-        await set_log_level(client, options.log)
+        await set_log_level(client, options)
         return await work(client, console)
     finally:
         # For good: late progress must not be drawn after the result.
@@ -265,12 +267,15 @@ def _prompt(options: argparse.Namespace, console: Console) -> ElicitationPrompt 
     return ElicitationPrompt(console, options.answer)
 
 
-async def set_log_level(client: Client, level: str | None) -> None:
-    """Request log messages from a level on; None is the default of the command, "warning"."""
+async def set_log_level(client: Client, options: argparse.Namespace) -> None:
+    """Request log messages from the level in the options on, or from the default of a verb."""
+    level = options.log
     if client.era == "per_request":
-        await client.set_logging_level(level or "warning")  # type: ignore[arg-type]  # one of LEVELS
+        # Such a server logs for a request only if the request asks for it, which is deprecated.
+        default = "warning" if options.runs_handlers else None
+        await client.set_logging_level(level or default)  # type: ignore[arg-type]  # one of LEVELS
     elif level is not None and client.server_capabilities.logging is not None:
-        await client.set_logging_level(level)  # type: ignore[arg-type]  # as above
+        await client.set_logging_level(level)
 
 
 @contextmanager

@@ -1,6 +1,11 @@
 """Turns the target of a command line into an address, with its headers and its login.
 
+`client.connect.resolve` reads the text; this module puts the result into the options.
+
 The rules that live here, and only here:
+
+* A word that is not a target gets advice on what was probably meant: the address of another
+  word, or a command without `--`.
 
 * Headers of HTTP can be secrets: no error quotes one, and `--header-env` keeps them out of the
   process list.
@@ -12,50 +17,94 @@ import argparse
 import os
 from typing import TYPE_CHECKING, Any
 
+from ...client.connect.resolve import (
+    IN_SHELL,
+    ResolvedTarget,
+    TargetError,
+    is_address,
+    is_target,
+    resolve,
+)
 from ...errors import visible
 from ...redaction import redact, show
 from ..command import UsageError
-from .options import ADDRESSES, FORMS, is_http, stdio_of, tls_of
+from .options import is_http, stdio_of, tls_of
 
 if TYPE_CHECKING:
     from ...transports.base import Address
 
 __all__ = [
     "check_http",
-    "check_target",
     "check_websocket",
     "parse_http_address",
     "parse_server_address",
     "parse_target",
+    "resolve_target",
+    "take_target",
+    "use_target",
 ]
 
 
-def check_target(words: list[str], prog: str) -> None:
-    """Reject a first word that is not an address, with advice on what was probably meant.
+def resolve_target(text: str) -> ResolvedTarget:
+    """Return the server that a word names.
 
     Raises:
-        UsageError: it is not an address.
+        UsageError: it names none; the text says how it was read, and what to type instead.
+    """
+    try:
+        return resolve(text, IN_SHELL)
+    except TargetError as error:
+        raise UsageError(str(error)) from None
+
+
+def take_target(options: argparse.Namespace, words: list[str]) -> list[str]:
+    """Resolve the first word, or the name after `--config`; return the other words.
+
+    Raises:
+        UsageError: it names no server; the text says how it was read, and what to type instead.
     """
     first, *rest = words
-    if first.startswith(ADDRESSES):
-        return
-    address = next((each for each in rest if each.startswith(ADDRESSES)), None)
-    if address is not None:
-        others = [each for each in words if each is not address]
-        raise UsageError(f"the address comes first: {_shown(prog, address, *others)}")
-    if first.endswith(".py") or os.path.isfile(first):
-        line = _shown(prog, *rest, "--", "trunkline", "serve", first)
-        raise UsageError(f"{show(first)} is a file, not an address; to run it as a server: {line}")
+    config = options.config
+    try:
+        if config is not None:
+            from ...client.connect.configured import config_entry
+
+            found = config_entry(config, first, IN_SHELL)
+        else:
+            found = resolve(first, IN_SHELL)
+    except TargetError as error:
+        if config is None:
+            _check_order(words, options.prog)
+        raise UsageError(str(error)) from None
+    use_target(options, found)
+    return rest
+
+
+def use_target(options: argparse.Namespace, found: ResolvedTarget) -> None:
+    """Set the options of a resolved target: an address, or a command."""
+    options.typed = found.text
+    options.target = found.address or None
+    options.entry_headers = found.headers
+    if not found.address:
+        options.command = list(found.command)
+        options.entry_env, options.cwd = found.env, found.cwd
+
+
+def _check_order(words: list[str], prog: str) -> None:
+    """Reject a first word that is not a target, with advice on what was probably meant."""
+    first, *rest = words
     # Imported here: it is slow to load.
     from shutil import which
 
+    target = next((each for each in rest if is_target(each)), None)
     is_argument = any("=" in each for each in rest)
-    if rest and not is_argument and os.sep not in first and which(first):
+    is_command = rest and not is_argument and os.sep not in first and which(first)
+    if is_command and (target is None or not is_address(target)):
         raise UsageError(f"put the command after --: {_shown(prog, '--', *words)}")
-    raise UsageError(
-        f"{show(first)} is not the address of a server; "
-        f"name the server first ({FORMS}), or put its command after --"
-    )
+    if target is not None:
+        others = [each for each in words if each is not target]
+        what = "address" if is_address(target) else "target"
+        raise UsageError(f"the {what} comes first: {_shown(prog, target, *others)}")
 
 
 def _shown(*words: str) -> str:
@@ -106,9 +155,8 @@ def parse_server_address(text: str, options: argparse.Namespace) -> Address:
     # Imported here: most verbs of this command connect to nothing.
     from ...transports.addresses import Tls, parse_address
 
-    check_target([text], getattr(options, "prog", "trunkline proxy"))
     if getattr(options, "env", None):
-        raise UsageError("--env needs a command after --")
+        raise UsageError("--env needs a server that is started: a file, or a command after --")
     if text.startswith(("ws://", "wss://")):
         check_websocket()
     elif is_http(text):
@@ -118,6 +166,11 @@ def parse_server_address(text: str, options: argparse.Namespace) -> Address:
         address = parse_address(text, tls=Tls(**given) if given else None)
         return _with_headers(address, options) if is_http(text) else address
     except ValueError as error:
+        if getattr(options, "typed", text) != text:
+            # Of an entry: the URL may hold a secret.
+            raise UsageError(
+                f"{show(options.typed)}: the URL of the entry is not the address of a server"
+            ) from None
         scheme, sign, host = text.partition("://")
         if sign and host and ":" not in host and not is_http(text):
             raise UsageError(
@@ -129,11 +182,15 @@ def parse_server_address(text: str, options: argparse.Namespace) -> Address:
 def parse_http_address(text: str, options: argparse.Namespace | None = None) -> Any:
     """Return the address of an HTTP server, without headers and without a login.
 
+    `text` may be the name of an entry that has a URL, such as `cursor:github`.
+
     Raises:
         UsageError: it is not the URL of one.
     """
     from ...transports.addresses import Tls, parse_address
 
+    if not is_address(text) and is_target(text):
+        text = resolve_target(text).address or text
     if not text.startswith(("http://", "https://", "ws://", "wss://")):
         raise UsageError(f"{show(text)} is not the URL of a server, such as https://HOST/PATH")
     check_http()
@@ -167,6 +224,9 @@ def _login_for(address: Any, headers: dict[str, str]) -> Any:
 def _with_headers(address: Any, options: argparse.Namespace) -> Any:
     """Return an address whose requests have the headers in the options, or a login."""
     headers = _headers_of(options)
+    given = set(map(str.lower, headers))
+    entry = getattr(options, "entry_headers", {})
+    headers |= {name: value for name, value in entry.items() if name.lower() not in given}
     auth = _login_for(address, headers)
     if not headers and auth is None:
         return address

@@ -128,6 +128,7 @@ class SaveFolder:
 
     def __init__(self, folder: str | None, stem: str) -> None:
         self._folder = "." if folder is None else folder
+        self.is_given = folder is not None
         self._stem = _file_name(stem)
         self._next = 1
         self._problem = ""
@@ -248,10 +249,24 @@ def blocks_shown(
 def contents_shown(
     contents: Iterable[ResourceContents], folder: SaveFolder, stream: TextIO | None = None
 ) -> Iterator[str]:
-    """Yield the text of each part of a resource; binary parts are saved."""
+    """Yield the text of each part of a resource; binary parts are saved.
+
+    A blob of text in UTF-8 is shown too, unless the user has named a folder.
+    """
     for each in contents:
-        if isinstance(each.text, str):
-            yield text_shown(each.text, stream)
-        else:
-            mime_type = each.mime_type if isinstance(each.mime_type, str) else ""
-            yield folder.save(each.blob if isinstance(each.blob, str) else "", mime_type)
+        mime_type = each.mime_type if isinstance(each.mime_type, str) else ""
+        blob = each.blob if isinstance(each.blob, str) else ""
+        text = each.text if isinstance(each.text, str) else None
+        if text is None and mime_type.startswith("text/") and not folder.is_given:
+            text = _text_in(blob)
+        yield folder.save(blob, mime_type) if text is None else text_shown(text, stream)
+
+
+def _text_in(blob: str) -> str | None:
+    """Return the text in Base64 data, or None if it is not UTF-8."""
+    from base64 import b64decode
+
+    try:
+        return b64decode(blob, validate=True).decode()
+    except ValueError:
+        return None

@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Final
 from ...errors import visible
 from ...redaction import conceal
 from ...spec.mcp.levels import LOG_LEVELS
-from .terminal import cells, cut, is_terminal, paint, wants_colour
+from .terminal import cells, cut, error_text, is_terminal, wants_colour
 
 if TYPE_CHECKING:
     from asyncio import TimerHandle
@@ -32,6 +32,8 @@ _REDRAW_INTERVAL_S: Final = 0.05
 _BAR_COLUMNS: Final = 24
 _SPINNER: Final = "⠋⠙⠹⠸⠼⠴⠦⠧⠇⠏"
 _ASCII_SPINNER: Final = "|/-\\"
+# Characters of a log message or of a line on stderr that are printed; more would hide the result.
+_MAX_PRINTED_LENGTH: Final = 4000
 # Seconds before a spinner appears: most answers come sooner.
 _SPINNER_DELAY_S: Final = 1.0
 _SPINNER_INTERVAL_S: Final = 0.125
@@ -45,6 +47,15 @@ _MAX_LINE_LENGTH: Final = 2000
 def is_interactive() -> bool:
     """Return True if standard input and standard error are a terminal."""
     return is_terminal(sys.stdin) and is_terminal(sys.stderr)
+
+
+def _bounded(line: str) -> str:
+    """Return a line of the server, escaped, without its middle if it is very long."""
+    shown = visible(line)
+    if len(shown) <= _MAX_PRINTED_LENGTH:
+        return shown
+    half = _MAX_PRINTED_LENGTH // 2
+    return f"{shown[:half]} … {len(shown) - 2 * half} characters … {shown[-half:]}"
 
 
 class Console:
@@ -77,7 +88,7 @@ class Console:
 
     def error(self, prog: str, text: str) -> None:
         """Print an error after the name of the command, which is in red."""
-        self.note(f"{paint(f'{prog}:', 'bold red', sys.stderr)} {text}")
+        self.note(error_text(prog, text))
 
     def ask(self, text: str) -> None:
         """Print a prompt without a line break."""
@@ -140,13 +151,13 @@ class Console:
         text = data if isinstance(data, str) else str(data)
         logger = f" {message.logger}" if isinstance(message.logger, str) else ""
         # Newlines too: otherwise a server could print lines that look like ours.
-        self.note(visible(f"{message.level}{logger}: {text}"), is_dim=True)
+        self.note(_bounded(f"{message.level}{logger}: {text}"), is_dim=True)
 
     def server_line(self, line: str) -> None:
         """Keep a line of the server's standard error, and print it with `--verbose`."""
         self.server_lines.append(line[:_MAX_LINE_LENGTH])
         if self.is_verbose:
-            self.note(visible(line), is_dim=True)
+            self.note(_bounded(line), is_dim=True)
 
     # -- drawing -------------------------------------------------------------------------------
 

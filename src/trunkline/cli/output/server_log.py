@@ -16,11 +16,13 @@ The rules that live here, and only here:
 from __future__ import annotations
 
 import os
+import sys
 from collections.abc import Iterator, Sequence
 from typing import Final
 
 from ...errors import visible
 from ...redaction import conceal
+from .terminal import fitted, paint
 
 __all__ = ["has_traceback", "printed_shown", "reference_in", "stderr_shown"]
 
@@ -30,6 +32,8 @@ _MAX_LINE_LENGTH: Final = 400
 _FIRST_TRACEBACK_LINES: Final = 10
 _LAST_TRACEBACK_LINES: Final = 30
 _MAX_PRINTED: Final = 80
+# Of the second and further lines of a line that does not fit the terminal.
+_HANGING: Final = " " * 8
 
 _TRACEBACK: Final = "Traceback (most recent call last):"
 _CHAINED: Final = (
@@ -71,18 +75,18 @@ def stderr_shown(lines: Sequence[str], reference: str | None = None) -> str:
     for place in range(len(blocks) - 1, -1, -1):
         block = blocks[place]
         if place == at:
-            shown = _bounded(block) + shown
+            shown = [_painted(line) for line in _bounded(block)] + shown
         elif at is not None and place == at - 1 and _is_heading(block[0], reference):
             continue  # the result has said so
         else:
             part = block[-left:] if left else []
             is_cut = is_cut or len(part) < len(block)
             left -= len(part)
-            shown = part + shown
+            shown = [paint(_plain(line), "dim", sys.stderr) for line in part] + shown
     if not shown:
         return ""
     heading = "last lines on stderr of the server:" if is_cut else "stderr of the server:"
-    return "\n".join([heading, *(f"  {_plain(line)}" for line in shown)])
+    return "\n".join([heading, *(fitted(line, indent="  ", hanging=_HANGING) for line in shown)])
 
 
 def printed_shown(lines: Sequence[bytes]) -> str:
@@ -99,6 +103,16 @@ def printed_shown(lines: Sequence[bytes]) -> str:
 def _plain(line: str) -> str:
     whole = visible(str(conceal(line[: 2 * _MAX_LINE_LENGTH])), kept="\t")
     return whole if len(whole) <= _MAX_LINE_LENGTH else f"{whole[:_MAX_LINE_LENGTH]}…"
+
+
+def _painted(line: str) -> str:
+    """Return a line of a traceback: the exception in red, frames of the author as they are."""
+    text = _plain(line)
+    if line.startswith("  ") and not line.startswith("  … "):
+        return text
+    is_exception = not line.startswith("  ") and line not in (_TRACEBACK, *_CHAINED)
+    style = "red" if is_exception and not line.startswith(_NOTES) else "dim"
+    return paint(text, style, sys.stderr)
 
 
 def _blocks(lines: Sequence[str]) -> Iterator[_Block]:

@@ -31,6 +31,8 @@ __all__ = [
     "columns",
     "cut",
     "dim",
+    "error_text",
+    "fitted",
     "highlighted",
     "highlighted_document",
     "is_terminal",
@@ -61,6 +63,7 @@ STYLE_CODES: Final = {
 # Our own styles: those of a server are escaped before.
 _STYLE: Final = re.compile("\033\\[[0-9;]*m")
 _RESET: Final = "\033[0m"
+_WORD: Final = re.compile("( *)([^ ]+)")
 # Columns; longer lines are hard to read.
 _MAX_WIDTH: Final = 120
 _MIN_WIDTH: Final = 40
@@ -175,7 +178,7 @@ def wrap(text: str, room: int | None, *, indent: str = "", hanging: str | None =
 
     The first line begins with `indent`, the others with `hanging`, which is the same by default.
     A longer word keeps a line of its own, unbroken, unless its letters are wide: those scripts
-    have no spaces. A no-break space is kept, as a space.
+    have no spaces. A no-break space is shown as a space, and broken at only if it must be.
     """
     if room is None:
         return [f"{indent}{text}".replace("\xa0", " ").rstrip()]
@@ -183,35 +186,40 @@ def wrap(text: str, room: int | None, *, indent: str = "", hanging: str | None =
     lines: list[str] = []
     line, size = indent, cells(indent)
     is_empty = True
-    for word in _words(text, max(1, room - cells(margin))):
+    for gap, word in _words(text, max(1, room - cells(margin))):
         long = cells(word)
-        if not is_empty and size + 1 + long > room:
+        if not is_empty and size + len(gap) + long > room:
             lines.append(line)
             line, size, is_empty = margin, cells(margin), True
-        line = f"{line}{word}" if is_empty else f"{line} {word}"
-        size += long + (not is_empty)
+        line += word if is_empty else f"{gap}{word}"
+        size += long if is_empty else len(gap) + long
         is_empty = False
     lines.append(line.rstrip())
     return _restyled(each.replace("\xa0", " ") for each in lines)
 
 
-def _words(text: str, room: int) -> Iterator[str]:
-    for word in text.split(" "):
-        if not word:
-            continue
+def _words(text: str, room: int) -> Iterator[tuple[str, str]]:
+    """Yield each word with the spaces before it."""
+    for found in _WORD.finditer(text):
+        gap, word = found.groups()
         if word.isascii() or cells(word) <= room:
-            yield word
+            yield gap, word
             continue
-        part = ""
-        size = 0
-        for letter in word:
-            long = cells(letter)
+        if "\xa0" in word:
+            yield from _words(f"{gap}{word}".replace("\xa0", " "), room)
+            continue
+        sizes = {each: _cells_of(each) for each in set(word)}
+        if 2 not in sizes.values():
+            yield gap, word
+            continue
+        start = size = 0
+        for at, letter in enumerate(word):
+            long = sizes[letter]
             if size + long > room:
-                yield part
-                part, size = "", 0
-            part += letter
+                yield gap, word[start:at]
+                gap, start, size = "", at, 0
             size += long
-        yield part
+        yield gap, word[start:]
 
 
 def _restyled(lines: Iterable[str]) -> list[str]:
@@ -279,7 +287,8 @@ def _squeezed(rows: list[list[str]], natural: list[int], room: int, least: list[
     def lines(place: int, size: int) -> int:
         """Return about how many lines more than one a column has at a size."""
         return sum(
-            count * (1 + (long // size if has_words else 0))
+            # A cell without spaces has a line of its own, which is harder to read.
+            count * ((long - 1) // size if has_words else 2)
             for (long, has_words), count in found[place].items()
             if long > size
         )
@@ -413,4 +422,50 @@ def tell(text: str) -> None:
 
 def tell_error(prog: str, text: str) -> None:
     """Print an error on standard error, after the name of the command, which is in red."""
-    tell(f"{paint(f'{prog}:', 'bold red', sys.stderr)} {text}")
+    tell(error_text(prog, text))
+
+
+def error_text(prog: str, text: str) -> str:
+    """Return an error as it is printed; on a terminal its sentence is wrapped.
+
+    A command in it is not broken, since it will be copied, nor are further lines. These are
+    indented: a server that puts a line break into its error must not print lines like ours.
+    """
+    first, *rest = text.split("\n")
+    room = None if "trunkline " in first else _error_width()
+    lines = wrap(f"{paint(f'{prog}:', 'bold red', sys.stderr)} {first}", room, hanging="  ")
+    return "\n".join([*lines, *(line if line[:1] == " " else f"  {line}" for line in rest)])
+
+
+def fitted(text: str, *, indent: str = "", hanging: str = "") -> str:
+    """Return a text for standard error with its lines broken at words, if that is a terminal.
+
+    Lines of a text that begin with a space are left as they are: they are aligned with others.
+    One line can have an `indent`, and `hanging` for the lines that it is broken into.
+    """
+    lines = [f"{indent}{line}" for line in text.split("\n")]
+    room = _error_width()
+    if room is None or max(map(cells, lines)) <= room:
+        return "\n".join(lines)
+    if indent:
+        plain = text.lstrip(" ")
+        return "\n".join(
+            wrap(plain, room, indent=f"{indent}{text[: len(text) - len(plain)]}", hanging=hanging)
+        )
+    wrapped = [
+        wrap(line, room, hanging=hanging)
+        if cells(line) > room and not line.startswith(" ")
+        else [line]
+        for line in lines
+    ]
+    return "\n".join(line for part in wrapped for line in part)
+
+
+def _error_width() -> int | None:
+    """Return the columns of standard error, or None if it is not a terminal."""
+    if not is_terminal(sys.stderr):
+        return None
+    try:
+        return max(_MIN_WIDTH, os.get_terminal_size(sys.stderr.fileno()).columns)
+    except (OSError, ValueError):
+        return None

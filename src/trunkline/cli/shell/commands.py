@@ -17,7 +17,7 @@ from ..command import UsageError, check_text
 from ..connect.errors import unknown_name
 from ..exit_codes import PROBLEMS_FOUND, SUCCESS
 from ..output.reports import emit
-from ..output.terminal import columns, table
+from ..output.terminal import columns, row_width, table, wrap
 from .options import VERBS, command_parser, verb_module
 
 if TYPE_CHECKING:
@@ -290,12 +290,15 @@ async def _help(shell: ShellSession, words: list[str]) -> int:
     if name is None:
         rows = [(f"{each} {command.usage}".strip(), command.summary) for each, command in _shown()]
         emit(table(rows))
-        emit("\nA tool can be called by its name alone. Ctrl-C cancels a command, Ctrl-D leaves.")
+        more = "A tool can be called by its name alone. Ctrl-C cancels a command, Ctrl-D leaves."
+        emit("\n".join(["", *wrap(more, row_width())]))
         return SUCCESS
     command = COMMANDS[name]
     lines = [f"{name} {command.usage}".strip(), f"  {command.summary}"]
     if command.more:
-        lines += ["", *(f"  {line}" for line in command.more.strip().splitlines())]
+        lines.append("")
+        for line in command.more.strip().splitlines():
+            lines += wrap(line, row_width(), indent="  ", hanging=" " * 16)
     if name in VERBS:
         text = command_parser(name).format_help().partition("options:\n")[2]
         lines += ["", "options:", text.rstrip()]

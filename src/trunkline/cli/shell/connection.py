@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any, Literal
 from ...errors import ProtocolError, TransportError, TrunklineError, visible
 from ..connect.talk import make_client, set_log_level, transport_name
 from ..output.progress import is_interactive
+from ..output.terminal import fitted
 from .trace_buffer import TraceBuffer
 
 if TYPE_CHECKING:
@@ -140,7 +141,7 @@ class ShellConnection:
             if self._prompt is not None:
                 self._prompt.server = info.name
         try:
-            await set_log_level(client, self._options.log)
+            await set_log_level(client, self._options)
             for uri in sorted(self.uris):
                 await client.subscribe(uri)
         except TrunklineError as error:
@@ -159,5 +160,12 @@ class ShellConnection:
     def _lost(self, error: TransportError | None) -> None:
         if not self._console.is_prompting:
             return  # the command that runs fails, and says why
-        why = "the server has closed it" if error is None else str(error)
-        self._console.note(f"the connection is lost: {why}; the next command connects again")
+        from ..output.server_log import stderr_shown
+
+        why = "the server has closed it"
+        if error is not None:
+            is_exit = error.exit_status is not None
+            why = f"{error.reason} (exit status {error.exit_status})" if is_exit else error.reason
+        told = f"the connection is lost: {visible(why, kept='')}; the next command connects again"
+        written = stderr_shown(list(self._console.server_lines))
+        self._console.note("\n".join(filter(None, (fitted(told), written))))

@@ -26,7 +26,7 @@ from ..command import UnreadableInput, UsageError
 from ..connect.errors import explain, explain_failure, sentence, status
 from ..exit_codes import INTERRUPTED, PROBLEMS_FOUND, SUCCESS, USAGE_ERROR
 from ..output.progress import Console, is_interactive
-from ..output.terminal import cut, is_terminal
+from ..output.terminal import cut, fitted, is_terminal
 from ..signals import ctrl_c_handled
 from .argument_editor import ArgumentEditor
 from .catalogue import Catalogue
@@ -48,8 +48,9 @@ if TYPE_CHECKING:
 
 __all__ = ["ShellSession"]
 
-# Columns of the server's name in the prompt.
+# Columns of the server's name in the prompt, and in the line before the first.
 _MAX_PROMPT_NAME: Final = 24
+_MAX_GREETING_NAME: Final = 100
 # Seconds for the traceback of a failed tool to arrive.
 _STDERR_TIMEOUT_S: Final = 0.5
 
@@ -204,12 +205,11 @@ class ShellSession:
     def _greet(self) -> None:
         client = self.connection.client
         revision = "" if client is None else f", MCP {visible(client.revision, kept='')}"
-        self.console.note(
-            f"{self.connection.server}{revision}. `help` shows the commands, Ctrl-D leaves."
-        )
+        name = cut(self.connection.server, _MAX_GREETING_NAME)
+        self.console.note(fitted(f"{name}{revision}. `help` shows the commands, Ctrl-D leaves."))
         if isinstance(self._editor, PlainEditor) and not self._options.plain and not can_edit():
             self.console.note(
-                "completion and history need a terminal and pip install trunkline[cli]",
+                fitted("completion and history need a terminal and pip install trunkline[cli]"),
                 is_dim=True,
             )
 
@@ -302,7 +302,10 @@ class ShellSession:
         Raises:
             UsageError: it is neither a command nor a tool.
         """
-        tools = await (await self.connection.live()).list_tools()
+        client = await self.connection.live()
+        if any(each.name == words[0] for each in await self._catalogue.tools()):
+            return ["call", *words]
+        tools = await client.list_tools()
         if any(each.name == words[0] for each in tools):
             return ["call", *words]
         from ..connect.tool_arguments import closest_name

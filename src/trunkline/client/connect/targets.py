@@ -1,12 +1,12 @@
 """What a client can connect to.
 
 An address creates transports: a command, a server object in the same process, a URL. A transport
-is used for one connection. A string is an address with a scheme, never a command: passing text to
-a shell by mistake runs it.
+is used for one connection. `resolve` reads a string, and `configured` a configuration.
 """
 
 from __future__ import annotations
 
+import os
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
 from weakref import WeakKeyDictionary
@@ -15,12 +15,14 @@ from msgspec import structs
 
 from ...errors import TransportError
 from ...jsonrpc.policy import Policy
+from ...redaction import show
 from ...transports.base import Address, Transport
 from ..session import Era
 
 if TYPE_CHECKING:
     from ...transports.http.client.authorization import ClientAuth
     from ...transports.http.client.settings import HttpOptions
+    from .resolve import ResolvedTarget
 
 __all__ = [
     "ConnectTarget",
@@ -30,12 +32,16 @@ __all__ = [
     "outlives",
     "remember_era",
     "remembered_era",
+    "resolved_target",
+    "server_target",
     "target_of",
     "with_http_options",
 ]
 
 # The `target` of a client.
-TargetLike: TypeAlias = Address | Transport | Sequence[str] | str
+TargetLike: TypeAlias = (
+    Address | Transport | Sequence[str] | str | os.PathLike[str] | Mapping[str, Any]
+)
 
 
 class ConnectTarget(NamedTuple):
@@ -43,6 +49,8 @@ class ConnectTarget(NamedTuple):
 
     address: Address
     is_reusable: bool = True
+    # Of the server in a configuration that has one.
+    name: str = ""
 
 
 class _SingleUseAddress:
@@ -81,7 +89,11 @@ def with_http_options(
 
     if not isinstance(target.address, Http | Ws):
         raise ValueError("headers, auth and http are for addresses such as https://example.org/mcp")
-    made = options or target.address.options or HttpOptions()
+    own = target.address.options
+    made = options or own or HttpOptions()
+    if options is not None and own is not None:
+        # The headers of a configured entry stay.
+        headers = {**own.headers, **options.headers, **(headers or {})}
     if headers is not None:
         names = {str(name).lower() for name in headers}
         kept = {name: value for name, value in made.headers.items() if name.lower() not in names}
@@ -100,26 +112,88 @@ def target_of(given: Any) -> ConnectTarget:
         TypeError: it is not something to connect to.
     """
     if isinstance(given, str):
-        return ConnectTarget(_address(given))
+        return _resolved_text(given)
     if isinstance(given, list | tuple):
         return ConnectTarget(_command(list(given)))
     if callable(getattr(given, "transport", None)):
         return ConnectTarget(given)
     if all(callable(getattr(given, name, None)) for name in ("connect", "send", "close")):
         return ConnectTarget(_SingleUseAddress(given), is_reusable=False)
+    if isinstance(given, Mapping):
+        return _only_server(given)
+    if isinstance(given, os.PathLike):
+        path = os.fspath(given)
+        # Not the name of a host, nor a scheme.
+        return _resolved_text(path if os.path.isabs(path) else os.path.join(os.curdir, path))
     raise TypeError(
-        f"a client connects to an address, a Stdio, a Server, a list of strings or a Transport, "
-        f"not to {type(given).__name__}"
+        f"a client connects to an address, a file, a Stdio, a Server, a list of strings, "
+        f"a Transport or a configuration, not to {type(given).__name__}"
     )
 
 
-def _address(text: str) -> Address:
+def _resolved_text(text: str) -> ConnectTarget:
+    # Imported here: the client of a server object reads no text.
+    from .resolve import is_configuration, resolve
+
+    return _only_server(text) if is_configuration(text) else resolved_target(resolve(text))
+
+
+def _only_server(given: Any) -> ConnectTarget:
+    """Return the target of a configuration with one server."""
+    from .configured import config_servers
+
+    servers = config_servers(given)
+    if len(servers) > 1:
+        # `Client` makes a group of these; a subclass of it cannot.
+        raise ValueError(
+            f"the configuration has {len(servers)} servers, and only Client(...) and "
+            f"SyncClient(...) themselves talk to several"
+        )
+    ((name, found),) = servers.items()
+    return server_target(found)._replace(name=name)
+
+
+def server_target(found: Any) -> ConnectTarget:
+    """Return the target of one server of a configuration.
+
+    Raises:
+        ValueError: the entry cannot be used.
+        TypeError: it is not something to connect to.
+    """
+    from .resolve import ResolvedTarget
+
+    if isinstance(found, Exception):
+        raise found
+    return resolved_target(found) if isinstance(found, ResolvedTarget) else target_of(found)
+
+
+def resolved_target(found: ResolvedTarget) -> ConnectTarget:
+    """Return the target of a text that was resolved.
+
+    Raises:
+        ValueError: its address is not complete, or a header cannot be sent.
+    """
+    if not found.address:
+        from ...transports.stdio.client import Stdio
+
+        command, *args = found.command
+        return ConnectTarget(Stdio(command, args, env=dict(found.env) or None, cwd=found.cwd))
+    target = ConnectTarget(_address(found))
+    return with_http_options(target, None, found.headers or None)
+
+
+def _address(found: ResolvedTarget) -> Address:
     # Imported here: many clients run a command.
     from ...transports.addresses import parse_address
 
     try:
-        return parse_address(text)
+        return parse_address(found.address)
     except ValueError as error:
+        if found.text != found.address:
+            # Of an entry: the URL may hold a secret.
+            raise ValueError(
+                f"{show(found.text)}: the URL of the entry is not the address of a server"
+            ) from None
         raise ValueError(
             f'{error}; a command is passed as a list, such as ["python", "server.py"]'
         ) from None

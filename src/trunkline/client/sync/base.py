@@ -13,16 +13,16 @@ The rules that live here, and only here:
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Coroutine, Iterator
+from collections.abc import Callable, Coroutine, Iterator, Mapping
 from functools import partial
 from types import TracebackType
-from typing import TYPE_CHECKING, Any, Final, Generic, Self, TypeVar
+from typing import TYPE_CHECKING, Any, Final, Generic, Self, TypeVar, cast
 
 from ...errors import Cancelled, RequestTimeout, TrunklineError
 from ..client import Client
 from ..options import check_seconds
 from .callbacks import Callbacks
-from .event_loop_thread import NOT_CONNECTED, LoopProxy
+from .event_loop_thread import NOT_CONNECTED, LoopProxy, PartProxy
 
 if TYPE_CHECKING:
     from ...mcp.types import TaskStatus
@@ -32,6 +32,7 @@ if TYPE_CHECKING:
     from ..subscriptions.dispatch import ServerChange, SubscriptionTopics
     from ..subscriptions.stream import Subscription
     from ..tasks.task_call import TaskHandle
+    from .client import SyncClient
 
 __all__ = ["BatchBase", "PendingCallBase", "SubscriptionBase", "SyncClientBase", "TaskHandleBase"]
 
@@ -59,9 +60,8 @@ class SyncClientBase:
             if name in options:
                 options[name] = callbacks.told(name, options[name])
         self._client = Client(target, **options)
-        callbacks.budget = self._client._connection.budget
         # A client that another thread closes is found without a session on the event loop.
-        self._client._connection.not_connected = NOT_CONNECTED
+        callbacks.budget = self._client._use_threads(NOT_CONNECTED)
         self._proxy = LoopProxy(self._client, callbacks)
 
     def __repr__(self) -> str:
@@ -79,8 +79,26 @@ class SyncClientBase:
     ) -> None:
         self._proxy.close()
 
+    @property
+    def servers(self) -> Mapping[str, SyncClient]:
+        """The client of each server of a configuration, by name."""
+        return {name: self._part(each) for name, each in self._client.servers.items()}
+
+    @property
+    def failures(self) -> Mapping[str, Exception]:
+        """Why servers of a configuration cannot be used, by name; empty with one server."""
+        return self._client.failures
+
+    def _part(self, client: Client) -> SyncClient:
+        """Return the synchronous client of one server of several."""
+        made = self
+        if client is not self._client:
+            made = object.__new__(type(self))
+            made._client, made._proxy = client, PartProxy(self._proxy, client)
+        return cast("SyncClient", made)
+
     def _connected(self) -> Client:
-        if self._client._connection.session is None:
+        if not self._client._has_session:
             raise TrunklineError(NOT_CONNECTED)
         return self._client
 

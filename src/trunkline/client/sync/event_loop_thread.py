@@ -41,7 +41,7 @@ from .callbacks import Callbacks
 if TYPE_CHECKING:
     from ..client import Client
 
-__all__ = ["NOT_CONNECTED", "LoopProxy"]
+__all__ = ["NOT_CONNECTED", "LoopProxy", "PartProxy"]
 
 P = ParamSpec("P")
 T = TypeVar("T")
@@ -602,6 +602,31 @@ class LoopProxy:
         warnings.warn(f"a client was not closed: {self.client!r}", ResourceWarning, stacklevel=2)
 
 
+class PartProxy(LoopProxy):
+    """Runs the methods of one client of a group, on the loop that the group has."""
+
+    def __init__(self, whole: LoopProxy, client: Client) -> None:
+        self._whole = whole
+        super().__init__(client, whole.callbacks)
+
+    @property
+    def _loop_thread(self) -> LoopThread | None:
+        return self._whole._loop_thread
+
+    @_loop_thread.setter
+    def _loop_thread(self, _: LoopThread | None) -> None:
+        pass  # that of the group
+
+    def connect(self) -> None:
+        """Connect, once the group has a loop."""
+        self.run(self.client.connect)
+
+    def close(self) -> None:
+        """Close this client alone."""
+        if self.is_usable:
+            self.run(self.client.close)
+
+
 async def _connect(loop_thread: LoopThread, client: Client) -> None:
     loop_thread.clients.add(client)  # another thread may have closed it meanwhile
     try:
@@ -631,5 +656,5 @@ def _abandon(loop_thread: LoopThread, client: Client) -> None:
 
 def _release(loop_thread: LoopThread, client: Client) -> None:
     """Remove a client that has no session on the loop."""
-    if client._connection.is_unused:
+    if client._is_unused:
         loop_thread.clients.discard(client)

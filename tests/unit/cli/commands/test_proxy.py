@@ -43,10 +43,10 @@ def test_each_side_has_certificates_of_its_own() -> None:
 @pytest.mark.parametrize(
     ("words", "why"),
     [
-        ([], "no server given: name its address, or put its command after --"),
-        (["stdio"], "stdio is a SOURCE; TARGET is an address"),
-        (["tcp://h:1", "stdio"], "stdio is a SOURCE; TARGET is an address"),
-        (["server.py"], "to run it as a server: trunkline proxy -- trunkline serve server.py"),
+        ([], "no server given: name a file, an address or an entry of a host, or put a command"),
+        (["stdio"], "stdio is a SOURCE; TARGET is a server"),
+        (["tcp://h:1", "stdio"], "stdio is a SOURCE; TARGET is a server"),
+        (["missing.py"], "'missing.py' was read as a file, and there is no file 'missing.py'"),
         (["server.py", "tcp://h:1"], "SOURCE: 'server.py' is not an address; use stdio"),
         (["unix:/s", "tcp://h:1", "tcp://h:2"], "proxy takes one SOURCE and TARGET"),
         (["unix:/s", "tcp://h:1", "--", "server"], "proxy takes one SOURCE and a command after --"),
@@ -55,7 +55,10 @@ def test_each_side_has_certificates_of_its_own() -> None:
         (["unix:/s", "tcp://h:2", "--source-tls-cert", "c"], "need a SOURCE of the form tls://"),
         (["tcp://h:2", "--source-tls-cert", "c"], "need a SOURCE of the form tls://"),
         (["tls://h:1", "tcp://h:2", "--source-tls-key", "k"], "give cert too"),
-        (["tcp://h:1", "--env", "A=b"], "--env needs a command after --"),
+        (
+            ["tcp://h:1", "--env", "A=b"],
+            "--env needs a server that is started: a file, or a command after --",
+        ),
         (
             ["tcp://h:1", "--max-size", "much"],
             "--max-size: a number of bytes, or a size such as 512K, 64M or 1G",

@@ -266,6 +266,16 @@ def test_a_failed_call_of_another_server_shows_a_traceback_of_its_log(
     assert shown.err.endswith("".join(f"  {line}\n" for line in lines))
 
 
+def test_a_server_that_lacks_the_revision_is_told_from_one_that_fails(
+    run: Run, script: Callable[[str], list[str]]
+) -> None:
+    shown = run("list", "--revision", "2026-07-28", *script(f"LINES = []\n{FOREIGN}"))
+    assert shown.status == 1
+    assert shown.err.endswith(
+        "the server does not speak MCP 2026-07-28; leave --revision out to negotiate\n"
+    )
+
+
 def test_a_failed_call_of_another_server_is_its_text_if_nothing_was_raised(
     run: Run, script: Callable[[str], list[str]]
 ) -> None:

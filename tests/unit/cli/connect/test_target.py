@@ -145,7 +145,7 @@ def test_a_secret_beside_an_address_is_not_echoed(run: Any) -> None:
 def test_without_a_target_a_verb_says_what_it_needs(run: Any, verb: str) -> None:
     shown = run(verb)
     assert (shown.status, shown.out) == (2, "")
-    assert "name its address, or put its command after --" in shown.err
+    assert "name a file, an address or an entry of a host, or put a command after --" in shown.err
 
 
 @pytest.mark.parametrize(
@@ -153,11 +153,12 @@ def test_without_a_target_a_verb_says_what_it_needs(run: Any, verb: str) -> None
     [
         (["list", "http://localhost:8000/a b"], "Http.path is a path such as /mcp"),
         (["list", "https:///mcp"], "needs a host and a port"),
-        (["list", "server.py"], "trunkline list -- trunkline serve server.py"),
-        (["call", "server.py", "find", "a=1"], "call find a=1 -- trunkline serve server.py"),
+        (["list", "server.sh"], "'server.sh' was read as a file, and there is no file 'server.sh'"),
+        (["call", "tools.py", "find", "a=1"], "there is no file 'tools.py'"),
+        (["call", "add", "server.py"], "the target comes first: trunkline call server.py add"),
         (["list", "sh", "server.sh"], "put the command after --: trunkline list -- sh server.sh"),
-        (["read", "note://1"], "'note://1' is not the address of a server; name the server first"),
-        (["call", "find", "text=tea"], "or put its command after --"),
+        (["read", "note://1"], "note:// is not the scheme of a server; name the server by tcp://"),
+        (["call", "tea", "text=tea"], "'tea' was read as a bare name, which is not a server; put"),
         (["list", "tcp://localhost"], "needs a port, as in tcp://localhost:9000"),
     ],
 )
@@ -259,6 +260,19 @@ def test_a_secret_variable_is_in_no_error(run: Any) -> None:
 def test_warnings_are_shown_and_less_is_not(run: Any, server: list[str]) -> None:
     shown = run("call", "warn", *server)
     assert shown == (0, "told\n", "warning demo: rain is coming\n")
+
+
+@pytest.mark.parametrize("words", [["list"], ["ping"]])
+def test_a_verb_that_runs_no_handler_asks_for_no_log(
+    run: Any, server: list[str], words: list[str], tmp_path: Path
+) -> None:
+    trace = tmp_path / "trace.jsonl"
+    assert run(*words, "--trace", str(trace), *server).status == 0
+    assert "2026-07-28" in trace.read_text()
+    assert "logLevel" not in trace.read_text()
+    asked = tmp_path / "asked.jsonl"
+    assert run(*words, "--log", "info", "--trace", str(asked), *server).status == 0
+    assert '"io.modelcontextprotocol/logLevel":"info"' in asked.read_text().replace(": ", ":")
 
 
 @pytest.mark.parametrize("revision", ["2025-11-25", "2026-07-28"])

@@ -18,9 +18,12 @@ from trunkline.cli.output.content import (
     SaveFolder,
     blocks_shown,
     contents_shown,
+    document_shown,
+    json_shown,
     json_text,
     plain,
     result_shown,
+    text_shown,
 )
 from trunkline.client.requests.tool_result import tool_result
 from trunkline.mcp import AudioContent, EmbeddedResource, ImageContent, ResourceLink, TextContent
@@ -122,6 +125,22 @@ def test_each_kind_of_block(tmp_path: Path) -> None:
     ]
 
 
+def test_a_blob_of_text_is_shown_and_saved_only_in_a_folder_that_was_named(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    text = ResourceContents("x:a", blob="aGkbWzJK", mime_type="text/plain; charset=utf-8")
+    assert list(contents_shown([text], SaveFolder(None, "a"))) == ["hi\\x1b[2J"]
+    assert not list(tmp_path.iterdir())
+    not_utf_8 = ResourceContents("x:a", blob="/w==", mime_type="text/plain")
+    image = ResourceContents("x:a", blob=DATA, mime_type="image/png")
+    for each in (not_utf_8, image):
+        (line,) = contents_shown([each], SaveFolder(None, "a"))
+        assert line.startswith("saved ")
+    (line,) = contents_shown([text], SaveFolder(str(tmp_path), "named"))
+    assert line == f"saved {tmp_path}/named-1.txt (text/plain; charset=utf-8, 6 bytes)"
+
+
 def test_what_is_no_base64_is_not_saved(tmp_path: Path) -> None:
     shelf = SaveFolder(str(tmp_path), "tool")
     (line,) = contents_shown([ResourceContents("x:a", blob="?")], shelf)
@@ -207,3 +226,26 @@ def test_a_mime_type_cannot_forge_a_line(tmp_path: Path) -> None:
     folder = SaveFolder(str(tmp_path), "plain")
     for data in ("QQ==", "not Base64"):
         assert "\n" not in folder.save(data, "image/x\nFAKE: line\x1b[2J")
+
+
+# Colour
+
+
+@pytest.mark.parametrize(
+    ("text", "is_coloured"), [('{"a": 1}', True), (" [1]", True), ("1", False), ("{a}", False)]
+)
+def test_text_that_is_json_is_coloured(
+    text: str, is_coloured: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.delenv("NO_COLOR", raising=False)
+    monkeypatch.setenv("FORCE_COLOR", "1")
+    assert ("\x1b[" in text_shown(text)) == is_coloured
+    monkeypatch.setenv("NO_COLOR", "1")
+    assert text_shown(text) == text
+
+
+def test_an_escape_sequence_inside_json_stays_escaped(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delenv("NO_COLOR", raising=False)
+    monkeypatch.setenv("FORCE_COLOR", "1")
+    assert json_shown("\x1b[31m") == '\x1b[32m"\\u001b[31m"\x1b[0m'
+    assert document_shown("\x1b[31m") == '"\\u001b[31m"'

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import io
 import sys
 from types import SimpleNamespace
@@ -137,3 +138,121 @@ def test_closed_streams_are_no_terminal(monkeypatch: pytest.MonkeyPatch) -> None
     console = Console()
     console.note("nobody hears this")
     assert not is_interactive()
+
+
+# The spinner
+
+
+def test_a_short_wait_shows_nothing(screen: Screen) -> None:
+    async def wait() -> None:
+        with Console().waiting("calling x"):
+            await asyncio.sleep(0)
+
+    asyncio.run(wait())
+    assert screen.getvalue() == ""
+
+
+@pytest.fixture
+def clock(monkeypatch: pytest.MonkeyPatch) -> list[float]:
+    """Return a list whose only item is the time; the spinner is drawn at every turn of the loop."""
+    now = [0.0]
+    monkeypatch.setattr(progress, "monotonic", lambda: now[0])
+    monkeypatch.setattr(progress, "_SPINNER_DELAY_S", 0)
+    monkeypatch.setattr(progress, "_SPINNER_INTERVAL_S", 0)
+    return now
+
+
+async def some_turns() -> None:
+    for _ in range(6):
+        await asyncio.sleep(0)
+
+
+def test_a_wait_shows_its_seconds_and_leaves_nothing(screen: Screen, clock: list[float]) -> None:
+    async def wait() -> None:
+        with Console().waiting("calling x\n\x1b"):
+            await some_turns()
+            assert screen.getvalue() == ""
+            clock[0] = 3.7
+            await some_turns()
+            assert screen.getvalue().startswith("\r⠋ calling x\\n\\x1b 3 s\r⠙ ")
+        drawn = len(screen.getvalue())
+        assert screen.getvalue().endswith(f"\r{' ' * 23}\r")
+        await some_turns()
+        assert len(screen.getvalue()) == drawn
+
+    asyncio.run(wait())
+
+
+def test_progress_replaces_the_spinner(screen: Screen, clock: list[float]) -> None:
+    async def wait() -> None:
+        console = Console()
+        with console.waiting("calling x"):
+            clock[0] = 2.0
+            await some_turns()
+            console.progress(1, 2, None)
+            drawn = screen.getvalue()
+            await some_turns()
+            assert screen.getvalue() == drawn
+            assert drawn.endswith("50%")
+
+    asyncio.run(wait())
+
+
+def test_the_time_of_a_question_is_not_counted(screen: Screen, clock: list[float]) -> None:
+    async def wait() -> None:
+        console = Console()
+        with console.waiting("calling x"):
+            console.pause()
+            clock[0] = 60.0
+            await some_turns()
+            console.pause(False)
+            await some_turns()
+            assert screen.getvalue() == ""
+            clock[0] = 61.0
+            await some_turns()
+            assert " calling x 1 s" in screen.getvalue()
+
+    asyncio.run(wait())
+
+
+def test_a_narrow_terminal_keeps_the_seconds(
+    screen: Screen, clock: list[float], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(Console, "_width", lambda _: 16)
+
+    async def wait() -> None:
+        with Console().waiting("calling a_long_name"):
+            clock[0] = 12.0
+            await some_turns()
+            assert screen.getvalue().startswith("\r⠋ calling… 12 s")
+
+    asyncio.run(wait())
+
+
+def test_a_failure_takes_the_spinner_away(screen: Screen, clock: list[float]) -> None:
+    async def wait() -> None:
+        with pytest.raises(RuntimeError), Console().waiting("calling x"):
+            clock[0] = 2.0
+            await some_turns()
+            raise RuntimeError
+
+    asyncio.run(wait())
+    assert screen.getvalue().endswith(" \r")
+
+
+def test_there_is_no_spinner_in_a_pipe(capsys: pytest.CaptureFixture[str]) -> None:
+    # Without an event loop: nothing is scheduled.
+    with Console().waiting("calling x"):
+        pass
+    assert capsys.readouterr().err == ""
+
+
+def test_a_very_long_line_of_the_server_loses_its_middle(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    Console(is_verbose=True).server_line(f"begin{'x' * 1_000_000}end")
+    shown = capsys.readouterr().err
+    assert len(shown) < 5000
+    assert shown.startswith("beginx")
+    assert " … 996008 characters … x" in shown
+    assert shown.endswith("xend\n")

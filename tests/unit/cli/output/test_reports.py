@@ -206,6 +206,23 @@ def test_text_is_coloured_by_level(monkeypatch: pytest.MonkeyPatch) -> None:
     assert "\033[33mwarning\033[0m" in shown
 
 
+def test_the_same_finding_is_shown_three_times_and_then_counted() -> None:
+    remarks = [finding("info", where=f"/params/{number}") for number in range(9)]
+    text = render(report(*remarks), "text")
+    assert text.count(": info mcp.type.json-type: ") == 3
+    assert "not shown: 6 more findings of mcp.type.json-type; --format json has all" in text
+    assert text.endswith("9 remarks")
+    assert len(json.loads(render(report(*remarks), "json"))["messages"][1]["findings"]) == 9
+
+
+def test_errors_at_different_places_are_all_shown() -> None:
+    errors = [finding(where=f"/params/{number}") for number in range(9)]
+    assert render(report(*errors), "text").count(": error mcp.type.json-type: ") == 9
+    again = render(report(*[finding()] * 4), "text")
+    assert again.count(": error mcp.type.json-type: ") == 3
+    assert "not shown: 1 more finding of" in again
+
+
 def test_a_summary_counts_by_level() -> None:
     found = report(finding(), finding("warn"), finding("warn"), finding("info"))
     assert found.summary() == "2 messages by MCP 2025-11-25: 1 error, 2 warnings, 1 remark"

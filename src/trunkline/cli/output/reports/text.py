@@ -6,6 +6,7 @@ neighbour or two at each level, and no secrets.
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterator
 from json import dumps
 from typing import Any, Final, NamedTuple
@@ -13,7 +14,7 @@ from typing import Any, Final, NamedTuple
 from ....errors import show_pointer
 from ....judge.finding import Finding
 from ....redaction import HIDDEN, redact
-from ..terminal import bold, cells, dim, paint
+from ..terminal import bold, cells, cut, dim, paint, row_width, wrap
 from . import Excerpt, JudgedMessage, LocatedFinding, ValidationReport, visible
 
 __all__ = ["advice", "excerpt_of", "marker", "render", "sentence", "where_it_is"]
@@ -23,11 +24,27 @@ _COLOURS: Final = {"error": "red", "warn": "yellow", "info": "cyan"}
 _LEVELS: Final = {"error": "error", "warn": "warning", "info": "info"}
 _MAX_VALUE_LENGTH: Final = 60
 _MAX_DEPTH: Final = 20
+# The same finding is shown so often, and then counted.
+_MAX_REPEATS: Final = 3
 
 
 def render(report: ValidationReport) -> str:
     """Return the findings one after another, then a summary in one line."""
-    blocks = [_block(report, message, seen) for message, seen in report.all_seen()]
+    blocks: list[str] = []
+    times: Counter[tuple[str, str]] = Counter()
+    folded: Counter[str] = Counter()
+    for message, seen in report.all_seen():
+        finding = seen.finding
+        # A remark is the same wherever it is; for errors and warnings the place counts.
+        key = (finding.rule, "" if finding.level == "info" else finding.where)
+        times[key] += 1
+        if times[key] <= _MAX_REPEATS:
+            blocks.append(_block(report, message, seen))
+        else:
+            folded[finding.rule] += 1
+    for rule, count in folded.items():
+        more = "1 more finding" if count == 1 else f"{count} more findings"
+        blocks.append(f"not shown: {more} of {visible(rule)}; --format json has all")
     blocks += [f"not shown: {each}" for each in report.left_out()]
     return "\n\n".join([*blocks, f"{bold(report.name)}: {report.summary()}"])
 
@@ -37,11 +54,14 @@ def _block(report: ValidationReport, message: JudgedMessage, seen: LocatedFindin
     level = paint(_LEVELS[finding.level], _COLOURS[finding.level])
     place = bold(where_it_is(report, message))
     about = f"message {message.number}, {message.label}"
+    room = row_width()
+    said = f"{place}: {level} {finding.rule}: {sentence(finding)}"
+    sender = f", from the {message.sender}" if message.sender else ""
     lines = [
-        f"{place}: {level} {finding.rule}: {sentence(finding)}",
-        f"{_INDENT}{dim(f'{about}, from the {message.sender}' if message.sender else about)}",
+        *wrap(said, room, hanging=_INDENT),
+        *wrap(dim(f"{about}{sender}"), room, indent=_INDENT),
         *_pointed_at(seen),
-        f"{_INDENT}{dim(finding.source)}",
+        *wrap(dim(finding.source), room, indent=_INDENT),
     ]
     return "\n".join(lines)
 
@@ -69,13 +89,20 @@ def _pointed_at(seen: LocatedFinding) -> Iterator[str]:
     expected = advice(seen.finding)
     if seen.excerpt is None:
         if expected:
-            yield f"{_INDENT}{expected}"
+            yield from wrap(expected, row_width(), indent=_INDENT)
         return
+    room = row_width()
+    margin = _INDENT * 2
     for number, line in enumerate(seen.excerpt.lines):
-        yield f"{_INDENT * 2}{line}"
         if number == seen.excerpt.line:
-            caret = paint(marker(seen.excerpt), _COLOURS[seen.finding.level])
-            yield f"{_INDENT * 2}{caret} {expected}".rstrip()
+            carets = marker(seen.excerpt)
+            marked = paint(carets.lstrip(), _COLOURS[seen.finding.level])
+            before = margin + " " * (len(carets) - len(carets.lstrip()))
+            yield f"{margin}{line}"
+            yield from wrap(f"{marked} {expected}", room, indent=before, hanging=margin)
+        else:
+            # A neighbour only shows where the fault is.
+            yield f"{margin}{line}" if room is None else cut(f"{margin}{line}", room)
 
 
 def marker(excerpt: Excerpt) -> str:
