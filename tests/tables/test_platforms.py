@@ -23,6 +23,7 @@ CHECKED: Final = {
     "cli/signals.py": "hasattr",
     "cli/workers.py": "hasattr, before the first worker",
     "client/sync/event_loop_thread.py": "hasattr",
+    "hosts/write.py": "an ImportError of fcntl, and hasattr",
     "transports/io/fd.py": "can_watch or check_platform of each user",
     "transports/io/thread.py": "hasattr",
     "transports/sockets/connection.py": "check_platform",

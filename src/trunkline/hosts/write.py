@@ -5,9 +5,10 @@ The rules that live here, and only here:
 * The new text is written to a file beside the old one, flushed to the disk, and renamed over it.
   A crash leaves the old file or the new one, never a part.
 * Permissions and owner stay. A symbolic link stays: the file that it names is replaced.
-* A lock on the folder keeps out other processes of this library. Programs that do not know the
-  lock are noticed: right before the rename the file is read again, and if it differs from what
-  the edit was made of, the edit is made again of what is there.
+* A lock keeps out other processes of this library: `flock` on the folder, or where there is none
+  (Windows) a file that only one process can create. Programs that do not know the lock are
+  noticed: right before the rename the file is read again, and if it differs from what the edit
+  was made of, the edit is made again of what is there.
 * The old file is kept as `NAME.bak.N`; the newest five stay.
 """
 
@@ -17,7 +18,6 @@ import errno
 import os
 import re
 import stat
-import sys
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -25,6 +25,13 @@ from typing import Final
 
 from .errors import HostConfigError
 from .files import decode_text, read_file
+
+try:
+    import fcntl
+except ImportError:  # Windows
+    _HAS_FLOCK = False
+else:
+    _HAS_FLOCK = True
 
 __all__ = ["MAX_BACKUPS", "change_file"]
 
@@ -34,6 +41,8 @@ _MAX_ATTEMPTS: Final = 20
 # Seconds to wait for another process of this library, which holds the lock for milliseconds.
 _LOCK_TIMEOUT_S: Final = 10.0
 _LOCK_INTERVAL_S: Final = 0.02
+# Of a lock file: its process was killed. A change takes milliseconds.
+_STALE_LOCK_S: Final = 60.0
 
 
 def change_file(path: str, edit: Callable[[str], str], *, mode: int = 0o600) -> str | None:
@@ -50,7 +59,7 @@ def change_file(path: str, edit: Callable[[str], str], *, mode: int = 0o600) -> 
     real = os.path.realpath(path)
     folder, name = os.path.split(real)
     try:
-        with _locked(folder):
+        with _locked(folder, name):
             _remove_leftovers(folder, name)
             for _ in range(_MAX_ATTEMPTS):
                 before = read_file(real)
@@ -104,23 +113,23 @@ def _write_new(path: str, data: bytes, old: str | None, mode: int) -> None:
         with os.fdopen(file, "wb", closefd=False) as stream:
             stream.write(data)
         if old is None:
-            _set_mode(file, path, mode)
+            _set_mode(file, mode)
         else:
             found = os.stat(old)
             _set_owner(file, found)
-            _set_mode(file, path, stat.S_IMODE(found.st_mode))
+            _set_mode(file, stat.S_IMODE(found.st_mode))
         os.fsync(file)
     finally:
         os.close(file)
 
 
-def _set_mode(file: int, path: str, mode: int) -> None:
-    if sys.platform != "win32":
+def _set_mode(file: int, mode: int) -> None:
+    if hasattr(os, "fchmod"):
         os.fchmod(file, mode)
 
 
 def _set_owner(file: int, found: os.stat_result) -> None:
-    if sys.platform == "win32":
+    if not hasattr(os, "fchown"):
         return
     now = os.fstat(file)
     if (now.st_uid, now.st_gid) == (found.st_uid, found.st_gid):
@@ -178,8 +187,8 @@ def _unlink(path: str | None) -> None:
 
 
 def _sync_folder(folder: str) -> None:
-    if sys.platform == "win32":
-        return
+    if not _HAS_FLOCK:
+        return  # Windows opens no folders
     file = os.open(folder, os.O_RDONLY)
     try:
         os.fsync(file)
@@ -190,33 +199,60 @@ def _sync_folder(folder: str) -> None:
 
 
 @contextmanager
-def _locked(folder: str) -> Iterator[None]:
-    """Hold the lock on a folder.
-
-    The folder itself is locked: a lock file would have to stay behind, or be removed under the
-    hands of the next process. Without locks (Windows, some network file systems) the comparison
-    before the rename is all there is.
-    """
-    if sys.platform == "win32":
-        yield
+def _locked(folder: str, name: str) -> Iterator[None]:
+    """Hold the lock on the files of a folder."""
+    deadline = time.monotonic() + _LOCK_TIMEOUT_S
+    if not _HAS_FLOCK:
+        path = os.path.join(folder, f".{name}.trunkline-lock")
+        while not _create_lock(path):
+            _wait(deadline, folder)
+        try:
+            yield
+        finally:
+            _unlink(path)
         return
-    import fcntl
-
+    # The folder itself: a lock file would stay behind.
     file = os.open(folder, os.O_RDONLY)
     try:
-        deadline = time.monotonic() + _LOCK_TIMEOUT_S
-        while True:
-            try:
-                fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
-                break
-            except BlockingIOError:
-                if time.monotonic() > deadline:
-                    raise OSError(errno.EBUSY, "another process holds its lock", folder) from None
-                time.sleep(_LOCK_INTERVAL_S)
-            except OSError as error:
-                if error.errno not in (errno.ENOLCK, errno.ENOTSUP, errno.EOPNOTSUPP, errno.EINVAL):
-                    raise
-                break
+        while not _lock(file):
+            _wait(deadline, folder)
         yield
     finally:
         os.close(file)  # and the lock with it
+
+
+def _wait(deadline: float, folder: str) -> None:
+    if time.monotonic() > deadline:
+        raise OSError(errno.EBUSY, "another process holds its lock", folder)
+    time.sleep(_LOCK_INTERVAL_S)
+
+
+def _lock(file: int) -> bool:
+    """Lock an open folder; False if another process has it."""
+    try:
+        fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except BlockingIOError:
+        return False
+    except OSError as error:
+        # Some network file systems have no locks. The comparison before the rename is left.
+        if error.errno not in (errno.ENOLCK, errno.ENOTSUP, errno.EOPNOTSUPP, errno.EINVAL):
+            raise
+    return True
+
+
+def _create_lock(path: str) -> bool:
+    """Create a lock file; False if another process has it."""
+    try:
+        os.close(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600))
+    except FileExistsError:
+        try:
+            if time.time() - os.stat(path).st_mtime > _STALE_LOCK_S:
+                _unlink(path)
+        except OSError:
+            pass  # it is gone: try again
+        return False
+    except PermissionError:
+        if not os.path.exists(path):
+            raise
+        return False  # Windows, while another process removes it
+    return True

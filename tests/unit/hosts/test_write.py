@@ -276,6 +276,30 @@ def test_a_file_system_without_locks_is_written_all_the_same(
     assert json.loads((tmp_path / "f.json").read_text()) == ["a"]
 
 
+def test_without_flock_a_file_is_the_lock(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(write, "_HAS_FLOCK", False)
+    monkeypatch.setattr(write, "_LOCK_TIMEOUT_S", 0.0)
+    path = tmp_path / "f.json"
+    lock = tmp_path / ".f.json.trunkline-lock"
+
+    def edit(text: str) -> str:
+        assert lock.exists()
+        with pytest.raises(HostConfigError, match="another process holds its lock"):
+            change_file(str(path), add("no"))
+        return add("a")(text)
+
+    change_file(str(path), edit)
+    assert json.loads(path.read_text()) == ["a"]
+    assert others(path) == []
+    # Of a process that was killed.
+    lock.touch()
+    os.utime(lock, (0, 0))
+    monkeypatch.setattr(write, "_LOCK_TIMEOUT_S", 10.0)
+    change_file(str(path), add("b"))
+    assert json.loads(path.read_text()) == ["a", "b"]
+    assert others(path) == ["f.json.bak.1"]
+
+
 # Real processes
 
 KILLED = """

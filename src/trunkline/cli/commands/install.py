@@ -16,7 +16,6 @@ from typing import TYPE_CHECKING, Final
 from ...errors import visible
 from ...redaction import redact, show
 from ..command import UnreadableInput, UsageError
-from ..connect.options import ADDRESSES
 from ..output.terminal import tell, writing
 
 if TYPE_CHECKING:
@@ -171,7 +170,7 @@ def _entry(options: argparse.Namespace, host: Host) -> ServerEntry:
     env = _environment(options)
     if command is not None:
         words, default = _command_words(command), _command_name(command)
-    elif given.startswith(ADDRESSES):
+    elif _is_remote(given):
         return _remote_entry(options, host, given, env)
     else:
         words, extra, default = _served(given, options)
@@ -185,6 +184,32 @@ def _entry(options: argparse.Namespace, host: Host) -> ServerEntry:
         args=tuple(words[1:]),
         env=env,
     )
+
+
+def _is_remote(text: str) -> bool:
+    """Return True if a target is an address; False if it is a file or a module.
+
+    Raises:
+        UsageError: it is neither; the text says how it was read.
+    """
+    from ...client.connect.resolve import (
+        IN_SHELL,
+        TargetError,
+        is_address,
+        resolve,
+        serve_command,
+    )
+
+    try:
+        target = resolve(text, IN_SHELL)
+    except TargetError as error:
+        raise UsageError(str(error)) from None
+    if is_address(text):
+        return True
+    if target.command != serve_command(text):
+        # Its values would be written without the variables that keep secrets out of the file.
+        raise UsageError(f"{show(text)} is an entry of a host; install the server that it names")
+    return False
 
 
 def _remote_entry(

@@ -240,8 +240,10 @@ def test_a_file_that_cannot_be_read_is_never_written(
     [
         (["server.py", "--to", "cursr"], "unknown host 'cursr'; did you mean 'cursor'?"),
         (["server.py", "--to", "zed"], "Zed does not seem to be installed: there is no folder"),
-        (["none.py", "--to", "cursor"], "none.py"),
-        (["none.module:app", "--to", "cursor"], "no module none"),
+        (["none.py", "--to", "cursor"], "was read as a file, and there is no file 'none.py'"),
+        (["none.module:app", "--to", "cursor"], "there is no module none"),
+        (["codex:x", "--to", "cursor"], "was read as the entry 'x' of Codex"),
+        (["ftp://x", "--to", "cursor"], "was read as an address"),
         (["--to", "cursor"], "name a server, or put its command after --"),
         (["server.py", "--to", "cursor", "--", "x"], "or a command after --, not both"),
         (["--to", "cursor", "--", "no-such-program"], "no such program"),
@@ -258,6 +260,12 @@ def test_wrong_usage_is_one_sentence(run: Any, home: Path, words: list[str], pro
     assert problem in shown.err
     assert shown.err.count("\n") == 1
     assert os.listdir(home / ".cursor") == []
+
+
+def test_an_entry_of_a_host_is_not_copied(run: Any, config: Path) -> None:
+    config.write_text('{"mcpServers": {"x": {"command": "sh"}}}')
+    shown = run("install", "cursor:x", "--to", "cursor", "--yes")
+    assert (shown.status, "is an entry of a host; install the server" in shown.err) == (2, True)
 
 
 def test_a_wrong_file_of_variables_is_not_quoted(run: Any, home: Path) -> None:
