@@ -29,7 +29,7 @@ def counted(lines: list[str]) -> list[str]:
 def test_the_session_of_the_page_can_be_typed(terminal: Callable[..., Any], tmp_path: Path) -> None:
     (tmp_path / "examples").symlink_to(ROOT / "examples")
     first, *lines = block("text").splitlines()
-    words = first.removeprefix("$ trunkline ").replace("python", sys.executable).split()
+    words = first.removeprefix("$ trunkline ").split()
     environment = {"NO_COLOR": "1", "XDG_STATE_HOME": str(tmp_path / "state")}
     run = terminal(*words, cwd=tmp_path, **environment)
     for line in lines:

@@ -21,14 +21,14 @@ __all__ = ["EXAMPLES", "TAKES_COMMAND", "configure", "run"]
 TAKES_COMMAND: Final = True
 EXAMPLES: Final = """\
 trunkline shell tcp://localhost:9000
-trunkline shell -- trunkline serve notes.py
-echo 'find text=tea' | trunkline shell -- trunkline serve notes.py
+trunkline shell --no-history notes.py
+trunkline shell --plain -- python notes.py < commands.txt
 """
 
 
 def configure(parser: argparse.ArgumentParser) -> None:
     """Declare the arguments."""
-    add_target(parser)
+    add_target(parser, takes_output=False)
     parser.epilog = (
         "Commands are read from standard input; `help` shows them. Without a terminal the exit "
         "status is that of the first command that failed."

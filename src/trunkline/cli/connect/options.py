@@ -65,13 +65,14 @@ def add_target(
     takes_roots: bool = True,
     takes_answers: bool = True,
     takes_config: bool = True,
+    takes_output: bool = True,
 ) -> None:
     """Declare TARGET, the `words` after it, and the options of every verb that connects.
 
     `json_help` is the help of `--json` where it takes a value; `target` is the name and the help
     of the first positional argument. `--root` is for verbs whose result can depend on roots,
     `--answer` for those whose requests run handlers, which can ask a question, `--config` for
-    those with one target.
+    those with one target, `-o` and `--json` for those that print one result.
     """
     shown, prog = f"{f' {words}' if words else ''} [options]", parser.prog
     parser.usage = f"{prog} TARGET{shown}\n       {prog}{shown} -- COMMAND ..."
@@ -80,6 +81,18 @@ def add_target(
     parser.parse_args = parser.parse_intermixed_args  # type: ignore[method-assign]  # of this one
     add = parser.add_argument
     add("words", nargs="*", metavar=target[0], help=target[1])
+    if takes_output:
+        _add_output(parser, json_help)
+    if takes_config:
+        add_config(parser)
+    _add_connection(parser.add_argument_group("connection"))
+    if takes_roots or takes_answers:
+        _add_answers(parser.add_argument_group("questions of the server"), takes_answers)
+    _add_diagnosis(parser.add_argument_group("diagnosis"))
+
+
+def _add_output(parser: argparse.ArgumentParser, json_help: str) -> None:
+    add = parser.add_argument
     add(
         "-o",
         "--output",
@@ -92,12 +105,6 @@ def add_target(
         add("--json", nargs="?", const=True, default=None, metavar="OBJECT", help=json_help)
     else:
         add("--json", action="store_true", help="the same as -o json")
-    if takes_config:
-        add_config(parser)
-    _add_connection(parser.add_argument_group("connection"))
-    if takes_roots or takes_answers:
-        _add_answers(parser.add_argument_group("questions of the server"), takes_answers)
-    _add_diagnosis(parser.add_argument_group("diagnosis"))
 
 
 def _add_connection(group: argparse._ArgumentGroup) -> None:
