@@ -24,7 +24,6 @@ from typing import Final, NamedTuple
 from bench.checkouts import compare
 from bench.section import Section
 from bench.servers import driver
-from bench.sockets import Listening
 
 DISTRIBUTIONS: Final = ("trunkline", "msgspec")
 _ROUNDS: Final = 25
@@ -70,6 +69,9 @@ def main() -> int:
     base, against_rounds = _against()
     if base is not None:
         return compare(base.resolve(), against_rounds)
+    # Imported here: it needs the libraries that the other sections compare with.
+    from bench.sockets import Listening
+
     about = "The command line: wall time of `trunkline call`, from its start to its output."
     section = Section("command", about, DISTRIBUTIONS)
     rounds = _ROUNDS_QUICK if section.is_quick else _ROUNDS

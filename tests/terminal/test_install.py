@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import os
+import sys
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -166,4 +168,22 @@ def test_the_screen_of_hosts(terminal: Start, config: Path, columns: int, colour
             "      /no/such '\\x1b[2J' 'x y'\n"
             "      fails: no such program: /no/such\n"
         )
+    run.assert_usable()
+
+
+def test_ctrl_c_during_a_check_ends_the_servers(
+    terminal: Start, config: Path, tmp_path: Path
+) -> None:
+    pid = tmp_path / "pid"
+    script = f"import os, time; open({str(pid)!r}, 'w').write(str(os.getpid())); time.sleep(600)"
+    entry = {"command": sys.executable, "args": ["-c", script]}
+    config.write_text(json.dumps({"mcpServers": {"a": entry}}))
+    run = terminal("hosts", "cursor", "--check")
+    run.until("checking 1 server, 30 s each at most")
+    run.until_there(pid)
+    run.type("\x03")
+    assert run.wait() == 130
+    assert "Traceback" not in run.text
+    with pytest.raises(ProcessLookupError):
+        os.kill(int(pid.read_text()), 0)
     run.assert_usable()

@@ -127,6 +127,26 @@ def test_a_server_that_is_not_there(on_screen: Start, tmp_path: Path) -> None:
     run.assert_screen("unreachable")
 
 
+@pytest.mark.parametrize(
+    ("name", "words", "status"),
+    [
+        ("serve-stdio", ["serve", "server.py"], 0),
+        ("serve-socket", ["serve", "server.py", "--unix", "SOCKET"], 0),
+        ("proxy-stdio", ["proxy", "--", sys.executable, "server.py"], 130),
+    ],
+)
+def test_a_verb_that_waits_for_clients(
+    on_screen: Start, tmp_path: Path, name: str, words: list[str], status: int
+) -> None:
+    (tmp_path / "server.py").write_text(SERVER.read_text())
+    run = on_screen(*(each.replace("SOCKET", "demo.sock") for each in words), cwd=tmp_path)
+    run.until("listening on unix:" if "SOCKET" in words else "standard input")
+    run.type("\x03")
+    assert run.wait() == status
+    run.assert_usable()
+    run.assert_screen(name)
+
+
 MESSAGES = [
     {"jsonrpc": "2.0", "id": 1, "method": "tools/list"},
     {

@@ -51,6 +51,13 @@ _GROUPS = {
 }
 VERBS = {name: summary for group in _GROUPS.values() for name, summary in group.items()}
 
+_EXAMPLES = (
+    "trunkline list server.py",
+    "trunkline call server.py find text=tea",
+    "trunkline list https://mcp.example.org/mcp",
+    "trunkline call find text=tea -- npx some-server",
+)
+
 # Verbs of similar commands, and what they are called here.
 _ELSEWHERE = {
     "add": "install",
@@ -167,6 +174,7 @@ def _help() -> str:
         lines += ["", f"{title}:"]
         for name, summary in group.items():
             lines += _row(f"  {name}", summary, 14, width)
+    lines += ["", "examples:", *(f"  {line}" for line in _EXAMPLES)]
     more = "`trunkline help VERB` shows the options of a verb, with examples."
     lines += ["", *_row("", more, 0, width), "", "exit status, for every verb:"]
     for code, meaning in EXIT_CODES.items():

@@ -138,6 +138,13 @@ class _Formatter(argparse.HelpFormatter):
             # argparse does not count the indent of its words.
             self._action_max_length += self._indent_increment
 
+    def _format_action_invocation(self, action: argparse.Action) -> str:
+        # argparse repeats the value for each name.
+        if not action.option_strings or action.nargs == 0:
+            return super()._format_action_invocation(action)
+        value = self._format_args(action, self._get_default_metavar_for_optional(action))
+        return f"{', '.join(action.option_strings)} {value}"
+
     def _split_lines(self, text: str, width: int) -> list[str]:
         # Imported here: only help needs it. argparse breaks words at hyphens.
         import textwrap
@@ -231,6 +238,7 @@ def parser_of(name: str) -> argparse.ArgumentParser:
 def _unify(parser: argparse.ArgumentParser) -> None:
     """Give the parser and those of its words the same format and titles."""
     parser.formatter_class = _Formatter
+    parser.color = False  # type: ignore[attr-defined, unused-ignore]  # since 3.14
     # argparse has no public name for either.
     parser._positionals.title = "arguments"
     for action in parser._actions:

@@ -11,6 +11,7 @@ import pytest
 from trunkline.cli import VERBS, main
 from trunkline.cli import command as command_module
 from trunkline.cli.command import load, parser_of, split
+from trunkline.client.connect.resolve import is_target
 
 _OUTPUT = {"-h", "--help", "-o", "--output", "--json"}
 _HTTP = {"--header", "--header-env"}
@@ -138,7 +139,9 @@ def test_an_example_is_parsed(line: str) -> None:
         words = words[: words.index(">")]
     found = load(verb)
     rest, command = split(found, words)
-    parser_of(verb).parse_args(rest)  # exits if it is wrong
+    options = parser_of(verb).parse_args(rest)  # exits if it is wrong
+    if command is None and "words" in options and verb != "diff":
+        assert is_target(options.words[0])
     if command is not None:
         assert command
         if command[0] == "trunkline":

@@ -40,8 +40,10 @@ __all__ = [
 TAKES_COMMAND: Final = True
 
 EXAMPLES: Final = """\
-trunkline call find text=tea -- trunkline serve notes.py
-trunkline call tcp://localhost:9000 forecast city=Oslo days=3
+trunkline call notes.py find text=tea
+trunkline call https://mcp.example.org/mcp forecast city=Oslo days=3
+trunkline call claude:github search_issues --json '{"query": "is:open"}'
+trunkline call find text=tea --env API_KEY=abc -- npx some-server
 """
 _EPILOG: Final = """\
 arguments of the tool:

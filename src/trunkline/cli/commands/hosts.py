@@ -216,7 +216,8 @@ async def _check(entry: ServerEntry, timeout: float) -> Outcome:
                 address, connect_timeout=timeout, timeout=timeout, headers=headers
             ) as client:
                 info = client.server_info
-                name = "" if info is None else f"{info.name} {info.version}"
+                # A server chooses its name, of any length.
+                name = "" if info is None else str(redact(f"{info.name} {info.version}"))
                 return Outcome(server=f"{name}, MCP {client.revision}".removeprefix(", "))
     except TimeoutError:
         return Outcome(problem=f"no answer within {timeout:g} s")
@@ -233,7 +234,7 @@ def _reason(error: Exception, entry: ServerEntry) -> str:
     for secret in (*entry.env.values(), *entry.headers.values()):
         if len(secret) >= _MIN_SECRET:
             text = text.replace(secret, HIDDEN)
-    return str(conceal(text))
+    return str(redact(text))
 
 
 # Output

@@ -149,8 +149,8 @@ def _report(folder: str, project: Project, written: list[str], kept: list[str]) 
     parts = []
     if written:
         head = bold(f"Created {project.name} in {_folder_shown(folder)}")
-        rows = [(f"  {path}", dim(meanings[path])) for path in written]
-        parts.append(f"{head}\n{table(rows)}")
+        rows = [(path, dim(meanings[path])) for path in written]
+        parts.append(f"{head}\n{table(rows, indent=2)}")
     if kept:
         parts.append(f"{bold('Kept as they are')}\n" + "\n".join(f"  {path}" for path in kept))
     here = Path(folder) == Path(".")

@@ -39,8 +39,9 @@ _KINDS: Final = ("tools", "resources", "templates", "prompts")
 _EVERY: Final = ("tools", "resources", "prompts")
 COMPLETES: Final = _KINDS
 EXAMPLES: Final = """\
-trunkline list -- trunkline serve notes.py
-trunkline list tcp://localhost:9000 tools find --long
+trunkline list notes.py
+trunkline list https://mcp.example.org/mcp tools find --long
+trunkline list -o json -- npx some-server
 """
 
 

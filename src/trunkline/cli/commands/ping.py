@@ -27,9 +27,9 @@ __all__ = ["EXAMPLES", "FORMAT", "TAKES_COMMAND", "add_options", "configure", "r
 TAKES_COMMAND: Final = True
 FORMAT: Final = "trunkline.ping/1"
 EXAMPLES: Final = """\
-trunkline ping tcp://localhost:9000
+trunkline ping notes.py
 trunkline ping https://mcp.example.org/mcp --timeout 5
-trunkline ping -c 10 --interval 0.2 -- python server.py
+trunkline ping -c 10 --interval 0.2 -- npx some-server
 """
 
 

@@ -23,8 +23,8 @@ __all__ = ["EXAMPLES", "TAKES_COMMAND", "add_options", "configure", "run", "work
 
 TAKES_COMMAND: Final = True
 EXAMPLES: Final = """\
-trunkline prompt tcp://localhost:9000 greeting name=Ada
-trunkline prompt review code=@main.py -- trunkline serve prompts.py
+trunkline prompt notes.py review code=@main.py
+trunkline prompt https://mcp.example.org/mcp greeting name=Ada
 """
 
 

@@ -24,8 +24,9 @@ __all__ = ["EXAMPLES", "TAKES_COMMAND", "add_options", "configure", "run", "work
 
 TAKES_COMMAND: Final = True
 EXAMPLES: Final = """\
+trunkline read notes.py note://1
 trunkline read unix:/run/notes.sock note://1
-trunkline read file:///logo.png --raw -- trunkline serve files.py > logo.png
+trunkline read file:///logo.png --raw -- npx some-server > logo.png
 """
 
 

@@ -51,6 +51,15 @@ FORMS: Final = (
     "tcp://HOST:PORT, tls://HOST:PORT or unix:PATH; claude:NAME, cursor:NAME or vscode:NAME for an "
     "entry of a host"
 )
+# As a table, for help.
+_TARGETS: Final = """\
+TARGET is one of:
+  server.py              a file with a server; server.py:app names the object
+  package.module:app     a module with a server
+  https://HOST/PATH      an address; also http://, ws://, wss://, tcp://HOST:PORT, tls://, unix:PATH
+  claude:NAME            an entry of a host; also cursor:NAME, vscode:NAME
+  NAME --config FILE     an entry of a configuration file
+  -- COMMAND ...         a command that starts a server, after all other words"""
 # Addresses whose requests have headers, and those that TLS protects.
 _WITH_HEADERS: Final = ("http://", "https://", "http+unix:", "ws://", "wss://")
 _WITH_TLS: Final = ("tls://", "https://", "wss://")
@@ -61,7 +70,7 @@ def add_target(
     words: str = "",
     *,
     json_help: str = "",
-    target: tuple[str, str] = ("TARGET", f"{FORMS}; left out with a command after --"),
+    target: tuple[str, str] | None = None,
     takes_roots: bool = True,
     takes_answers: bool = True,
     takes_config: bool = True,
@@ -70,9 +79,9 @@ def add_target(
     """Declare TARGET, the `words` after it, and the options of every verb that connects.
 
     `json_help` is the help of `--json` where it takes a value; `target` is the name and the help
-    of the first positional argument. `--root` is for verbs whose result can depend on roots,
-    `--answer` for those whose requests run handlers, which can ask a question, `--config` for
-    those with one target, `-o` and `--json` for those that print one result.
+    of the first positional argument if it is not TARGET. `--root` is for verbs whose result can
+    depend on roots, `--answer` for those whose requests run handlers, which can ask a question,
+    `--config` for those with one target, `-o` and `--json` for those that print one result.
     """
     shown, prog = f"{f' {words}' if words else ''} [options]", parser.prog
     parser.usage = f"{prog} TARGET{shown}\n       {prog}{shown} -- COMMAND ..."
@@ -80,12 +89,13 @@ def add_target(
     # Options may stand between the words.
     parser.parse_args = parser.parse_intermixed_args  # type: ignore[method-assign]  # of this one
     add = parser.add_argument
+    if target is None:
+        parser.description = f"{parser.description}\n\n{_TARGETS}"
+        target = ("TARGET", "the server, as above; left out with a command after --")
     add("words", nargs="*", metavar=target[0], help=target[1])
     if takes_output:
         _add_output(parser, json_help)
-    if takes_config:
-        add_config(parser)
-    _add_connection(parser.add_argument_group("connection"))
+    _add_connection(parser.add_argument_group("connection"), takes_config)
     if takes_roots or takes_answers:
         _add_answers(parser.add_argument_group("questions of the server"), takes_answers)
     _add_diagnosis(parser.add_argument_group("diagnosis"))
@@ -107,8 +117,10 @@ def _add_output(parser: argparse.ArgumentParser, json_help: str) -> None:
         add("--json", action="store_true", help="the same as -o json")
 
 
-def _add_connection(group: argparse._ArgumentGroup) -> None:
+def _add_connection(group: argparse._ArgumentGroup, takes_config: bool) -> None:
     add = group.add_argument
+    if takes_config:
+        add_config(group)
     add(
         "--revision",
         choices=REVISIONS,
@@ -172,7 +184,7 @@ def _add_diagnosis(group: argparse._ArgumentGroup) -> None:
     )
 
 
-def add_config(parser: argparse.ArgumentParser) -> None:
+def add_config(parser: argparse._ActionsContainer) -> None:
     """Declare `--config`."""
     parser.add_argument(
         "--config",

@@ -40,6 +40,7 @@ _CHAINED: Final = (
     "During handling of the above exception, another exception occurred:",
     "The above exception was the direct cause of the following exception:",
 )
+_BOX: Final = ("╭", "│", "╰")
 # Lines that follow the last line of an exception in the log of a server of this library.
 _NOTES: Final = ("note: ", "… ")
 _REFERENCE: Final = "(reference "
@@ -61,7 +62,7 @@ def reference_in(text: str) -> str | None:
 
 def has_traceback(lines: Sequence[str]) -> bool:
     """Return True if the server has logged an exception."""
-    return any(line.strip() == _TRACEBACK for line in lines)
+    return any(map(_begins_traceback, lines))
 
 
 def stderr_shown(lines: Sequence[str], reference: str | None = None) -> str:
@@ -108,24 +109,44 @@ def _plain(line: str) -> str:
 def _painted(line: str) -> str:
     """Return a line of a traceback: the exception in red, frames of the author as they are."""
     text = _plain(line)
-    if line.startswith("  ") and not line.startswith("  … "):
+    if line.startswith(("  ", *_BOX)) and not line.startswith("  … "):
         return text
-    is_exception = not line.startswith("  ") and line not in (_TRACEBACK, *_CHAINED)
-    style = "red" if is_exception and not line.startswith(_NOTES) else "dim"
+    is_exception = not line.startswith(("  ", *_NOTES)) and line not in (_TRACEBACK, *_CHAINED)
+    style = "red" if is_exception else "dim"
     return paint(text, style, sys.stderr)
+
+
+def _begins_traceback(line: str) -> bool:
+    return line.strip() == _TRACEBACK or _is_drawn(line)
+
+
+def _is_drawn(line: str) -> bool:
+    """Return True for the first line of a traceback in a box, as `rich` logs them."""
+    return _TRACEBACK[:-1] in line and line.lstrip().startswith("╭")
 
 
 def _blocks(lines: Sequence[str]) -> Iterator[_Block]:
     """Yield each traceback with its causes, and every other line alone."""
     at = 0
     while at < len(lines):
-        if lines[at].strip() != _TRACEBACK:
-            yield [lines[at]]
-            at += 1
-            continue
-        end = _end_of_traceback(lines, at)
-        yield list(lines[at:end])
+        if _is_drawn(lines[at]):
+            end = _end_of_box(lines, at)
+            margin = min(len(line) - len(line.lstrip()) for line in lines[at:end])
+            yield [line[margin:].rstrip() for line in lines[at:end]]
+        elif _begins_traceback(lines[at]):
+            end = _end_of_traceback(lines, at)
+            yield list(lines[at:end])
+        else:
+            end = at + 1
+            yield [lines[at].rstrip()]
         at = end
+
+
+def _end_of_box(lines: Sequence[str], at: int) -> int:
+    """Return the index after a box and the line below it, which names the exception."""
+    while at < len(lines) and not lines[at].lstrip().startswith("╰"):
+        at += 1
+    return min(at + 2, len(lines))
 
 
 def _end_of_traceback(lines: Sequence[str], at: int) -> int:
@@ -184,7 +205,7 @@ def _bounded(block: _Block) -> _Block:
 
 def _chosen(blocks: Sequence[_Block], reference: str | None) -> int | None:
     """Return the index of the traceback to show, or None if there is none."""
-    tracebacks = [at for at, block in enumerate(blocks) if block[0].strip() == _TRACEBACK]
+    tracebacks = [at for at, block in enumerate(blocks) if _begins_traceback(block[0])]
     for at in tracebacks:
         if reference and at and _is_heading(blocks[at - 1][0], reference):
             return at

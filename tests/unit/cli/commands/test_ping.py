@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import re
-import sys
 from typing import Any
 
 import pytest
@@ -48,9 +47,7 @@ def test_a_server_that_does_not_answer_in_time(run: Any, silent: Any) -> None:
 
 def test_help_names_what_the_options_take(run: Any) -> None:
     shown = run("ping", "--help").out
-    # From 3.13 on argparse names the value once.
-    short = "-c" if sys.version_info >= (3, 13) else "-c N"
-    assert f"\n  {short}, --count N " in shown
+    assert "\n  -c, --count N " in shown
     assert "\n  --interval SECONDS " in shown
 
 

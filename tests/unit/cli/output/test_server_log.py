@@ -109,6 +109,22 @@ def test_a_long_traceback_keeps_both_ends() -> None:
     assert sum("lines left out" in line for line in shown) == 1
 
 
+def test_a_traceback_in_a_box_is_one_too() -> None:
+    box = [
+        "╭──── Traceback (most recent call last) ────╮",
+        *(f"│ line {number}   │" for number in range(100)),
+        "╰───────────╯",
+        "ZeroDivisionError: division by zero",
+    ]
+    lines = ["[12:00] Error calling tool 'bad'  ", *(f"        {line}  " for line in box), "end"]
+    shown = body(stderr_shown([*map(str, range(20)), *lines]))
+    at = shown.index(box[0])
+    assert shown[at - 1] == "[12:00] Error calling tool 'bad'"
+    assert shown[at + 1 : at + 10] == box[1:10]
+    assert shown[-31:] == [*box[-30:], "end"]
+    assert has_traceback(lines)
+
+
 def test_of_other_lines_the_last_ten_are_shown() -> None:
     assert stderr_shown(["one"]) == "stderr of the server:\n  one"
     heading, *lines = stderr_shown([*map(str, range(50))]).splitlines()
