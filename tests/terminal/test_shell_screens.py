@@ -87,6 +87,7 @@ def test_notifications_above_the_line(on_screen: Start, tmp_path: Path) -> None:
     run.type("lf\r")
     run.until("said half")
     until_prompt(run)
-    (folder / "2.send").write_text("exit")
+    (folder / "new").write_text("exit")
+    (folder / "new").rename(folder / "2.send")
     run.until("(not connected)>")
     run.assert_screen("shell-notifications", is_live=True)
