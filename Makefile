@@ -43,12 +43,15 @@ WAITING := faults terminal transports
 unexport PYTHONDONTWRITEBYTECODE
 
 .DEFAULT_GOAL := help
-.PHONY: help demo demo-full dist test test-all check format lint types unit spec-check structs exports \
+.PHONY: help setup demo demo-full dist test test-all check format lint types unit spec-check structs exports \
 	sync-client vectors requirements parity \
 	prose census limits interop interop-full conformance docs fuzz soak mutants bench bench-quick bench-gate bench-docs clean
 
 help: ## List every target
 	@awk 'BEGIN {FS = ":.*## "} /^[a-z-]+:.*## / {printf "  %-14s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
+
+setup: $(READY) $(DOCS_READY) $(INTEROP_READY) $(CONFORMANCE_READY) $(FUZZ_READY) ## Every environment and npm package that CI needs: make -j2 setup
+	@$(CONFORMANCE_VENV)/bin/python -m conformance.install interop/typescript interop/matrix/everything interop/oauth/oidc-provider
 
 demo: $(READY) ## A server, the command line, both eras and the judge, in fifty lines
 	@$(BIN)/python examples/demo.py
@@ -124,19 +127,18 @@ census: $(READY) ## Count folders, modules, lines and names of the source: make 
 limits: $(READY) ## Print the costs that are limited without a clock: calls, modules, bytes
 	@$(BIN)/python -m bench.limits
 
-interop: $(INTEROP_READY) ## Talk to the official SDKs and FastMCP, over stdio and HTTP, both directions, both eras
+interop: $(INTEROP_READY) $(SERVERS_MCP1_READY) ## Talk to the official SDKs and FastMCP, over stdio and HTTP, both directions, both eras
 	@$(INTEROP_VENV)/bin/python -m interop.run
 	@$(INTEROP_VENV)/bin/python -m interop.oauth.run
 	@$(INTEROP_VENV)/bin/python -m interop.matrix.run --diagonal
+	@$(INTEROP_VENV)/bin/python -m interop.command.run
 
-interop-full: $(INTEROP_READY) $(MCP1_READY) $(MCP2_READY) ## Every client and agent framework with every server, and the tables of docs/interop.md
+interop-full: $(INTEROP_READY) $(MCP1_READY) $(MCP2_READY) $(SERVERS_MCP1_READY) ## Every client and agent framework with every server, and the tables of docs/interop.md
 	@$(INTEROP_VENV)/bin/python -m interop.matrix.run --write
+	@$(INTEROP_VENV)/bin/python -m interop.command.run --write
 
-conformance: $(CONFORMANCE_READY) ## Run the official conformance suites: examples/everything_server.py, and our client
-	@$(CONFORMANCE_VENV)/bin/python -m conformance.run
-	@$(CONFORMANCE_VENV)/bin/python -m conformance.run --asgi
-	@$(CONFORMANCE_VENV)/bin/python -m conformance.run --client
-	@$(CONFORMANCE_VENV)/bin/python -m conformance.authorization_server
+conformance: $(CONFORMANCE_READY) ## Run the official conformance suites: examples/everything_server.py, and our client; WRITE=1 writes docs/conformance.md
+	@$(CONFORMANCE_VENV)/bin/python -m conformance $(if $(WRITE),--write)
 
 docs: $(DOCS_READY) ## Build docs/ into a site that needs no server: site/index.html
 	@rm -rf site

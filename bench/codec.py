@@ -26,9 +26,11 @@ from trunkline.jsonrpc import (
     ErrorObject,
     Failure,
     Notification,
+    Reply,
     Request,
     Success,
 )
+from trunkline.jsonrpc.codec import LARGE_BYTES
 
 OURS: Final = "trunkline"
 DISTRIBUTIONS: Final = (
@@ -66,10 +68,25 @@ def _typed_reader(message: Message, codec: Codec) -> Callable[[bytes], Any]:
         return Codec(expect="calls", params=PARAMS[message.version]).envelope
     envelope: Callable[[bytes], Any] = codec.envelope
     to_result = msgspec.json.Decoder(RESULTS[message.method]).decode
+    if len(message.wire[0]) >= LARGE_BYTES:
+        return _large_reader(codec, to_result)
 
     def read(data: bytes) -> tuple[Any, Any]:
         reply = envelope(data)
         return reply, to_result(reply.result)
+
+    return read
+
+
+def _large_reader(codec: Codec, to_result: Callable[[Any], Any]) -> Callable[[bytes], Any]:
+    """As a `Peer` decodes a large reply whose request says how."""
+
+    def read(data: bytes) -> tuple[Any, Any]:
+        found = codec.large_result(data)
+        if found is None or not codec.is_sound(data):
+            raise ValueError("not a reply that is decoded in one pass")
+        result = to_result(memoryview(data)[found.start : found.end])
+        return Reply(id=found.id, result=result), result
 
     return read
 

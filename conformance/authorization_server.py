@@ -3,15 +3,18 @@
     python -m conformance.authorization_server
 
 The suite asks for its metadata, and has a user open a URL for an authorization code; here a request
-does it. Exits with 0 if every check passed, with 1 if not, and with 2 if the suite could not be
-run.
+does it. Exits with 0 if every scenario passed, with 1 if not, and with 2 if the suite could not be
+run. The output of the suite and `summary.json` are in `.conformance/results/authorization`.
 """
 
 from __future__ import annotations
 
 import asyncio
+import json
 import re
+import shutil
 import sys
+from pathlib import Path
 from typing import Final
 
 from trunkline.errors import TransportError
@@ -19,26 +22,32 @@ from trunkline.testing import AuthorizationServer
 from trunkline.transports.http.client.fetch import fetch
 
 from . import install
+from .evidence import judge, read, scenarios_of_log
 from .server import free_port
 
+__all__ = ["FOLDER", "NAME", "SCENARIOS", "SUITE", "run", "visit"]
+
 SUITE: Final = "alpha"
-# Of its two scenarios.
-CHECKS: Final = 3
+NAME: Final = "authorization alpha"
+SCENARIOS: Final = 2
+FOLDER: Final = install.INSTALLED / "results" / "authorization"
 TIMEOUT_S: Final = 60.0
 RESOURCE: Final = "https://files.example.org/mcp"
-_total: Final = re.compile(r"Total: (\d+) passed, (\d+) failed").search
 _authorization_url: Final = re.compile(r"http://\S+/authorize\?\S+").search
 
 
-async def run() -> int:
+async def run(folder: Path = FOLDER) -> int:
     """Run the suite, and return the exit status."""
     port = free_port()
+    shutil.rmtree(folder, ignore_errors=True)
+    folder.mkdir(parents=True)
     async with AuthorizationServer() as server:
         server.client("conformance", redirect_uris=[f"http://127.0.0.1:{port}/callback"])
         process = await asyncio.create_subprocess_exec(
             *(install.node(), str(install.suite(SUITE)), "authorization"),
             *("--url", server.issuer, "--client-id", "conformance"),
             *("--resource", RESOURCE, "--port", str(port)),
+            *("--output-dir", str(folder / "checks")),
             stdout=asyncio.subprocess.PIPE,
             stderr=asyncio.subprocess.STDOUT,
         )
@@ -54,13 +63,32 @@ async def run() -> int:
         except TimeoutError:
             process.kill()
             status = await process.wait()
-    total = _total("\n".join(lines))
-    passed, failed = (0, 0) if total is None else map(int, total.groups())
-    print(f"authorization server, {install.version(SUITE)}: {passed} passed, {failed} failed")
-    if status == 0 and (passed, failed) == (CHECKS, 0):
-        return 0
-    print("\n".join(lines), file=sys.stderr)
-    return 1
+    log = "\n".join(lines)
+    (folder / "suite.log").write_text(log, encoding="utf-8")
+    scenarios = judge(scenarios_of_log(log), read(folder / "checks", "authorization"))
+    passed = sum(each.verdict == "pass" for each in scenarios)
+    is_good = status == 0 and passed == len(scenarios) == SCENARIOS
+    checks = sum(each.succeeded for each in scenarios)
+    title = f"{NAME} ({install.version(SUITE)})"
+    print(f"{title:<50} scenarios passed {passed}/{SCENARIOS}, checks passed {checks}")
+    summary = {
+        "passed": is_good,
+        "problem": "" if is_good else f"{passed} of {SCENARIOS} scenarios passed",
+        "runs": [
+            {
+                "name": NAME,
+                "version": install.version(SUITE),
+                "revision": None,
+                "expected": SCENARIOS,
+                "retried": [],
+                "scenarios": [each._asdict() for each in scenarios],
+            }
+        ],
+    }
+    (folder / "summary.json").write_text(json.dumps(summary, indent=2) + "\n", encoding="utf-8")
+    if not is_good:
+        print(log, file=sys.stderr)
+    return 0 if is_good else 1
 
 
 async def visit(url: str) -> None:

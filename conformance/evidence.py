@@ -18,7 +18,7 @@ from .client import DONE
 
 __all__ = ["NEVER_RUN", "Mode", "Scenario", "Verdict", "judge", "read", "scenarios_of_log"]
 
-Mode = Literal["server", "client"]
+Mode = Literal["server", "client", "authorization"]
 Verdict = Literal["pass", "FAIL", "no evidence", "not run"]
 
 # Skipped by the suite whatever a server does: not counted.
@@ -32,6 +32,7 @@ _SUMMARY_LINE: Final = re.compile(r"^[✓✗] (\S+): \d+ passed", re.MULTILINE)
 _FOLDERS: Final[dict[Mode, re.Pattern[str]]] = {
     "server": re.compile(r"^server-(.*)-(\d{4}-\d\d-\d\dT[\d-]+Z)$"),
     "client": re.compile(r"^(.*)-(\d{4}-\d\d-\d\dT[\d-]+Z)$"),
+    "authorization": re.compile(r"^authorization-server-(.*)-(\d{4}-\d\d-\d\dT[\d-]+Z)$"),
 }
 _FAILED: Final = ("FAILURE", "WARNING")
 

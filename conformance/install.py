@@ -1,5 +1,7 @@
 """Install Node and pinned packages from npm into `.conformance/`.
 
+    python -m conformance.install [FOLDER ...]
+
 Each folder of `suites/`, and `interop/typescript`, has a package.json and a package-lock.json: the
 only place where versions are written. An installation is kept until its lock file changes.
 """
@@ -11,7 +13,9 @@ import json
 import os
 import shutil
 import subprocess
+import sys
 import tempfile
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Final
 
@@ -112,3 +116,19 @@ def _npm_ci(folder: Path) -> None:
         raise NotInstalled(f"npm ci of {folder.name}: no end after {NPM_TIMEOUT_S:.0f} s") from None
     if done.returncode != 0:
         raise NotInstalled(f"npm ci of {folder.name} failed:\n{done.stderr.strip()}")
+
+
+def main(folders: Sequence[str]) -> int:
+    """Install Node, the suites, and the packages of further folders with a lock file."""
+    try:
+        node()
+        for pins in (PINS / "stable", PINS / "alpha", *(ROOT / folder for folder in folders)):
+            packages(pins)
+    except NotInstalled as error:
+        print(error, file=sys.stderr)
+        return 2
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))

@@ -3,8 +3,9 @@
     python -m conformance.run [--asgi] [--run NAME] [--only SCENARIO] [--port PORT] [--url URL]
     python -m conformance.run --client [--run NAME] [--only SCENARIO]
 
-Exits with 0 if every scenario passes or fails as `baseline.toml` says, with 1 if not, and with 2
-if the suites could not be run.
+Runs against the example server are recorded, and the recordings judged: see `trace_check.py`.
+Exits with 0 if every scenario passes or fails as `baseline.toml` says and every finding of the
+judge is explained, with 1 if not, and with 2 if the suites could not be run.
 """
 
 from __future__ import annotations
@@ -24,7 +25,9 @@ from typing import Any, Final, NamedTuple
 from . import baseline, install
 from .baseline import Mark
 from .evidence import Mode, Scenario, judge, read, scenarios_of_log
+from .recorder import ScenarioLog, recording
 from .server import ServerFailed, commands, free_port, running
+from .trace_check import Judged, Row, judge_recording, load, stale, totals
 
 ROOT: Final = Path(__file__).resolve().parent.parent
 # What one run of a suite may take, in seconds. It takes 10 s at most on two idle cores.
@@ -46,23 +49,32 @@ class Run(NamedTuple):
     scenarios: int
     # What is tested.
     mode: Mode = "server"
+    # Scenarios that the suite lists and always skips.
+    skipped: int = 0
+    # The list of the suite with what the revision requires, in place of all of its scenarios.
+    is_required: bool = False
 
     @property
     def name(self) -> str:
         """The name in tables and in `baseline.toml`."""
-        parts = ("client" if self.mode == "client" else "", self.suite, self.revision)
-        return " ".join(filter(None, parts))
+        client = "client" if self.mode == "client" else ""
+        required = "required" if self.is_required else ""
+        return " ".join(filter(None, (client, self.suite, required, self.revision)))
 
 
 RUNS: Final = (
     Run("stable", None, 32),
-    Run("alpha", None, 65),
+    Run("alpha", None, 64, skipped=1),
     Run("alpha", "2025-03-26", 1),
     Run("alpha", "2025-06-18", 27),
     Run("alpha", "2025-11-25", 33),
     Run("alpha", "2026-07-28", 40),
+    Run("alpha", "2025-11-25", 33, is_required=True),
+    Run("alpha", "2026-07-28", 49, skipped=1, is_required=True),
     Run("stable", None, 26, "client"),
     Run("alpha", None, 48, "client"),
+    Run("alpha", "2025-11-25", 25, "client", is_required=True),
+    Run("alpha", "2026-07-28", 39, "client", is_required=True),
 )
 
 
@@ -77,11 +89,15 @@ class Outcome(NamedTuple):
     problem: str = ""
     # Scenarios that failed beside the others, and what became of them alone.
     retried: tuple[str, ...] = ()
+    # What the judge says of the recording, if there is one.
+    judged: Judged | None = None
 
     @property
     def is_good(self) -> bool:
-        """Whether every scenario did what was expected of it."""
-        return not self.problem and not {"FAIL", "STALE"} & set(self.marks.values())
+        """Whether every scenario did what was expected, and every finding is explained."""
+        is_explained = self.judged is None or not self.judged.unexplained
+        has_passed = not {"FAIL", "STALE"} & set(self.marks.values())
+        return not self.problem and has_passed and is_explained
 
 
 # -- one run ---------------------------------------------------------------------------------
@@ -95,9 +111,9 @@ def run_suite(run: Run, url: str, folder: Path, known: dict[str, str], only: str
     problem = _start(run, url, checks, log, only)
     found = read(checks, run.mode)
     names = list(found) if only else scenarios_of_log(log.read_text(errors="replace"))
-    if not problem and only is None and len(names) != run.scenarios:
-        problem = f"{len(names)} scenarios, expected {run.scenarios}: see {log.relative_to(ROOT)}"
     scenarios = judge(names, found)
+    if not problem and only is None:
+        problem = _miscount(run, scenarios, log)
     marks = {each.name: baseline.mark(each, known) for each in scenarios}
     retried: list[str] = []
     if run.mode == "client" and not problem and only is None:
@@ -114,6 +130,36 @@ def run_suite(run: Run, url: str, folder: Path, known: dict[str, str], only: str
     return Outcome(run, scenarios, marks, time.monotonic() - began, problem, tuple(retried))
 
 
+def _miscount(run: Run, scenarios: Sequence[Scenario], log: Path) -> str:
+    """Return what is wrong with the number of scenarios, or nothing."""
+    skipped = sum(each.verdict == "not run" for each in scenarios)
+    if (len(scenarios) - skipped, skipped) == (run.scenarios, run.skipped):
+        return ""
+    expected = f"expected {run.scenarios} and {run.skipped} skipped"
+    counted = len(scenarios) - skipped
+    return f"{counted} scenarios and {skipped} skipped, {expected}: see {log.relative_to(ROOT)}"
+
+
+def run_recorded(
+    run: Run,
+    port: int,
+    folder: Path,
+    known: dict[str, str],
+    only: str | None,
+    rows: Sequence[Row],
+) -> Outcome:
+    """Run a suite against a server through a relay that records, and judge the recording."""
+    path = folder / "trace.jsonl"
+    scenario = ScenarioLog(folder / "suite.log", only)
+    with recording(port, path, scenario) as url:
+        outcome = run_suite(run, f"{url}/mcp", folder, known, only)
+    with path.open("rb") as lines:
+        judged = judge_recording(lines, rows)
+    if not outcome.problem and not judged.messages:
+        outcome = outcome._replace(problem="nothing was recorded")
+    return outcome._replace(judged=judged)
+
+
 def _start(run: Run, url: str, checks: Path, log: Path, only: str | None) -> str:
     """Run a suite, or one scenario of it; return what is wrong with the run, or nothing."""
     command = [install.node(), str(install.suite(run.suite)), run.mode]
@@ -121,10 +167,7 @@ def _start(run: Run, url: str, checks: Path, log: Path, only: str | None) -> str
         command += ["--command", client_command(), "--timeout", str(CLIENT_TIMEOUT_MS)]
     else:
         command += ["--url", url]
-    command += ["--scenario", only] if only else ["--suite", "all"]
-    command += ["--output-dir", str(checks)]
-    if run.revision is not None:
-        command += ["--spec-version", run.revision]
+    command += ["--output-dir", str(checks), *_selection(run, only)]
     with log.open("wb") as output:
         try:
             # Its status is not used: it does not count warnings, and takes no evidence for a pass.
@@ -139,6 +182,14 @@ def _start(run: Run, url: str, checks: Path, log: Path, only: str | None) -> str
         except subprocess.TimeoutExpired:
             return f"no end after {RUN_TIMEOUT_S:.0f} s"
     return ""
+
+
+def _selection(run: Run, only: str | None) -> list[str]:
+    """Return the options that choose scenarios and the revision."""
+    if run.is_required and only is None and run.revision is not None:
+        return ["--requirements", run.revision]
+    chosen = ["--scenario", only] if only else ["--suite", "all"]
+    return chosen if run.revision is None else [*chosen, "--spec-version", run.revision]
 
 
 def client_command() -> str:
@@ -157,10 +208,10 @@ def table(outcomes: Sequence[Outcome]) -> list[str]:
     names = list(dict.fromkeys(name for each in outcomes for name in each.marks))
     width = max(map(len, names), default=0)
     titles = [each.run.name for each in outcomes]
-    lines = [" ".join([" " * width, *(f"{title:>16}" for title in titles)])]
+    lines = ["  ".join([" " * width, *titles])]
     for name in names:
-        cells = (f"{each.marks.get(name, '-'):>16}" for each in outcomes)
-        lines.append(" ".join([f"{name:<{width}}", *cells]))
+        cells = (f"{each.marks.get(name, '-'):>{len(each.run.name)}}" for each in outcomes)
+        lines.append("  ".join([f"{name:<{width}}", *cells]))
     return lines
 
 
@@ -176,6 +227,9 @@ def problems(outcome: Outcome, known: dict[str, str]) -> list[str]:
         elif mark == "FAIL":
             lines.append(f"FAIL {outcome.run.name}: {each.name}")
             lines += [f"     {text[:300]}" for text in each.problems or ("no check succeeded",)]
+    if outcome.judged is not None:
+        found = outcome.judged.lines()
+        lines += [f"FAIL {outcome.run.name}: unexplained: {text[:400]}" for text in found]
     # Their checks are in the summary.
     listed = [name for name, mark in outcome.marks.items() if mark == "known"]
     for reason in dict.fromkeys(known[name] for name in listed):
@@ -191,22 +245,25 @@ def score(outcome: Outcome) -> str:
     checks = sum(each.succeeded for each in counted), sum(each.counted for each in counted)
     title = f"{outcome.run.name} ({install.version(outcome.run.suite)})"
     return (
-        f"{title:<34} scenarios passed {passed}/{len(counted)}, "
+        f"{title:<50} scenarios passed {passed}/{len(counted)}, "
         f"checks passed {checks[0]}/{checks[1]}, {outcome.seconds:.1f} s"
     )
 
 
 def summary(outcomes: Sequence[Outcome], server: str, problem: str) -> dict[str, Any]:
     """Return the summary as JSON."""
+    judged = [each.judged for each in outcomes if each.judged is not None]
     return {
         "server": server,
         "passed": not problem and all(each.is_good for each in outcomes),
         "problem": problem,
+        "judged": totals(judged) if judged else None,
         "runs": [
             {
                 "name": each.run.name,
                 "version": install.version(each.run.suite),
                 "revision": each.run.revision,
+                "expected": each.run.scenarios,
                 "seconds": round(each.seconds, 1),
                 "problem": each.problem,
                 "retried": each.retried,
@@ -221,6 +278,13 @@ def summary(outcomes: Sequence[Outcome], server: str, problem: str) -> dict[str,
 
 
 # -- all runs --------------------------------------------------------------------------------
+
+
+def unused_rows(rows: Sequence[Row], outcomes: Sequence[Outcome]) -> str:
+    """Return what is wrong with rows that never apply in all runs, or nothing."""
+    unused = stale(rows, [each.judged for each in outcomes if each.judged is not None])
+    names = ", ".join(f"{row.rule} of {row.scenario}" for row in unused)
+    return f"explained.toml has rows that explain nothing: {names}" if names else ""
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -238,6 +302,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     began = time.monotonic()
     try:
         known = baseline.load(run.name for run in RUNS)
+        rows = load()
         install.node()
         for run in chosen:
             install.suite(run.suite)
@@ -248,8 +313,12 @@ def main(arguments: Sequence[str] | None = None) -> int:
             for run in chosen:
                 place = folder / run.name.replace(" ", "-")
                 place.mkdir()
-                outcomes.append(run_suite(run, url, place, known[run.name], options.only))
-                print(score(outcomes[-1]), flush=True)
+                if is_given:
+                    outcome = run_suite(run, url, place, known[run.name], options.only)
+                else:
+                    outcome = run_recorded(run, port, place, known[run.name], options.only, rows)
+                outcomes.append(outcome)
+                print(score(outcome), flush=True)
     except (install.NotInstalled, ValueError) as error:
         print(f"conformance: {error}", file=sys.stderr)
         return 2
@@ -260,6 +329,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
     for each in outcomes:
         for line in problems(each, known[each.run.name]):
             print(line)
+    if not is_given and options.run is None and options.only is None:
+        problem = problem or unused_rows(rows, outcomes)
     if problem:
         print(f"FAIL {problem}")
     report = summary(outcomes, server, problem)

@@ -178,6 +178,11 @@ class Driver:
         """Return the CPU time that the server has used, all its threads together."""
         return time.clock_gettime_ns(self._clock)
 
+    @property
+    def pid(self) -> int:
+        """The process of the server."""
+        return self._process.pid
+
     def rss(self) -> int:
         """Return the memory of the server that is resident, in bytes."""
         pages = Path(f"/proc/{self._process.pid}/statm").read_text(encoding="ascii").split()[1]

@@ -13,7 +13,7 @@ import time
 from collections import deque
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any, Final
+from typing import Any, Final, TextIO
 
 import httptools
 
@@ -34,6 +34,7 @@ class Relay:
         self._is_old_sse = is_old_sse
         self._path = path
         self._recordings = 0
+        self._file: TextIO
         self._streams = 0
         self._listener: asyncio.Server | None = None
         self._open: set[asyncio.Task[None]] = set()
@@ -157,7 +158,8 @@ class _Message:
         self.path += url.decode("latin-1")
 
     def on_header(self, name: bytes, value: bytes) -> None:
-        self.headers[name.decode("latin-1").lower()] = value.decode("latin-1")
+        # The parser leaves blanks at the end, which are not part of the value. [RFC 9110, 5.5]
+        self.headers[name.decode("latin-1").lower()] = value.decode("latin-1").strip(" \t")
 
     def on_body(self, data: bytes) -> None:
         self.body += data

@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import asyncio
+import platform
+from pathlib import Path
 from typing import Any
 
 import pytest
 
 from bench.limits import Limit, calls, http_system_calls, limits, modules, ticks
 from bench.servers import ours
+from bench.servers.driver import Driver
 from bench.servers.http_load import Connection, is_complete
 from trunkline.transports.http.server import HttpProtocol
 
@@ -83,3 +86,25 @@ def test_the_meter_counts_turns_of_the_selector(monkeypatch: pytest.MonkeyPatch)
 
     monkeypatch.setattr(ours, "echo", echo)
     assert http_system_calls(lambda counts: counts.selects, "2025-11-25") >= 11
+
+
+@pytest.mark.skipif(platform.libc_ver()[0] != "glibc", reason="how glibc keeps memory")
+def test_a_large_message_uses_the_memory_of_the_one_before() -> None:
+    server, text, rounds = Driver("ours", "echo"), "a line\n" * 150_000, 10
+    try:
+        server.open()
+        # The first ones take memory from the system.
+        server.call("echo", [text] * 5)
+        before = _page_faults(server.pid)
+        for _ in range(rounds):
+            server.call("echo", [text])
+        # Each copy of the text has 260 pages.
+        assert (_page_faults(server.pid) - before) / rounds < 260
+    finally:
+        server.close()
+
+
+def _page_faults(pid: int) -> int:
+    """Return how many pages the system has given to a process."""
+    fields = Path(f"/proc/{pid}/stat").read_text(encoding="utf-8").rpartition(")")[2].split()
+    return int(fields[7])

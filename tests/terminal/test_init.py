@@ -48,21 +48,17 @@ def test_a_question_can_be_left(terminal: Start, tmp_path: Path, key: str, statu
     run.assert_usable()
 
 
-@pytest.mark.parametrize("columns", [60, 80, 120])
-def test_no_path_and_no_command_is_cut(terminal: Start, columns: int) -> None:
-    run = terminal("init", "weather-station", columns=columns)
+def test_the_files_and_the_next_commands(on_screen: Start) -> None:
+    run = on_screen("init", "weather-station")
     assert run.wait() == 0
-    lines = run.text.splitlines()
-    assert lines[0] == "Created weather-station in weather-station"
-    for path in ("weather_station.py", "tests/test_weather_station.py", "pyproject.toml"):
-        # Where it is too narrow for both, the description is below.
-        assert any(f"{line} ".startswith(f"  {path} ") for line in lines)
-    assert "  python -m pytest" in lines
-    assert "…" not in run.text[run.text.index("Next") :]
-    assert b"\x1b[1m" in run.raw
+    run.assert_usable()
+    run.assert_screen("init")
 
 
-def test_without_colour_nothing_is_emphasized(terminal: Start) -> None:
-    run = terminal("init", "lamp", NO_COLOR="1")
+def test_a_question_and_a_proposal(on_screen: Start) -> None:
+    run = on_screen("init", "json")
+    run.until("Name of the project [json-server]:")
+    run.type("\n")
     assert run.wait() == 0
-    assert b"\x1b" not in run.raw
+    run.assert_usable()
+    run.assert_screen("init-question")

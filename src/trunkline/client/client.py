@@ -73,7 +73,7 @@ from .requests.decode import NotComplete, read, read_own
 from .requests.method_checks import check_method, raise_not_sendable
 from .requests.request import OnProgress, OutgoingRequest
 from .requests.sender import RequestSender
-from .requests.tool_result import ToolResult, tool_result
+from .requests.tool_result import ToolResult, read_answer, tool_result
 from .server_requests.handlers import (
     HandlerFunctions,
     OnElicit,
@@ -435,7 +435,7 @@ class Client(SubmitMethods):
             session = self._connection.session or self._connection.current()
             params = CallToolRequestParams(name, session.meta, given)
             try:
-                pending = session.send("tools/call", params)
+                pending = session.send("tools/call", params, read=read_answer)
                 raw = await pending.waiter
             except NOT_SENT:
                 pass  # sent below, on a new session

@@ -23,7 +23,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from functools import lru_cache
+from functools import lru_cache, partial
 from typing import TYPE_CHECKING, Any, Final, Literal, NamedTuple, TypeAlias
 
 from msgspec import UNSET, Raw
@@ -195,7 +195,11 @@ class Session:
         self.streams = SubscriptionRouter(self, callbacks, server_log)
         self._loop = loop
         self._now = loop.time
-        self._new_future = loop.create_future
+        # As `create_future` of asyncio's own loops does.
+        is_plain = type(loop).create_future is asyncio.BaseEventLoop.create_future
+        self._new_future: Callable[[], asyncio.Future[Any]] = (
+            partial(asyncio.Future, loop=loop) if is_plain else loop.create_future
+        )
         self._probes: list[Pending] = []
         # Bytes of error replies since the backlog exceeded HIGH_WATER.
         self._unread_bytes = 0
@@ -456,13 +460,17 @@ class Session:
         params: Any,
         seconds: float | None = None,
         future: ReplyWaiter | None = None,
+        read: Callable[[Any], Any] | None = None,
     ) -> Pending:
-        """Send a request with the given params; its waiter is a future of the result."""
+        """Send a request with the given params; its waiter is a future of the result.
+
+        With `read` that may be what it returns for the result, in place of the undecoded result.
+        """
         if self._end is not None:
             self.check_open(method)
         when = self._now() + (self._timeout if seconds is None else seconds)
         waiter = self._new_future() if future is None else future
-        pending = self._peer.send_request(method, params, deadline=when, waiter=waiter)
+        pending = self._peer.send_request(method, params, deadline=when, waiter=waiter, read=read)
         if when < self._timeouts.wake_at:
             self._timeouts.arm(when)
         return pending

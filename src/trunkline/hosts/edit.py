@@ -30,9 +30,10 @@ def entry_members(entry: ServerEntry, host: Host) -> dict[str, Any]:
     """Return the members of an entry as a host writes them.
 
     Raises:
-        HostConfigError: the host has no way to write the entry.
+        HostConfigError: the host has no way to write the entry, or it is not text.
     """
     fields = host.fields
+    _check_text(entry)
     found: dict[str, Any] = {}
     kind = {"stdio": fields.stdio_type, "http": fields.http_type, "sse": fields.sse_type}[
         entry.transport
@@ -56,6 +57,20 @@ def entry_members(entry: ServerEntry, host: Host) -> dict[str, Any]:
         if entry.headers:
             found[fields.headers] = dict(entry.headers)
     return {**found, **{name: _plain(value) for name, value in fields.fixed.items()}}
+
+
+def _check_text(entry: ServerEntry) -> None:
+    """Raise if a value has bytes that are not UTF-8, such as the name of a file can have."""
+    values = {
+        "command": [entry.command],
+        "args": entry.args,
+        "env": [*entry.env, *entry.env.values()],
+        "url": [entry.url],
+        "headers": [*entry.headers, *entry.headers.values()],
+    }
+    for key, words in values.items():
+        if any("\ud800" <= letter <= "\udfff" for word in words for letter in word):
+            raise HostConfigError("is not UTF-8, and the file has to be", entry=entry.name, key=key)
 
 
 def raw_entry(

@@ -15,11 +15,12 @@ class HostConfigError(TrunklineError):
     """
 
     def __init__(self, problem: str, *, file: str = "", entry: str = "", key: str = "") -> None:
-        super().__init__(problem)
-        self.problem = problem
+        # Names of variables, headers and entries are in them, which a file chooses.
+        self.problem = visible(problem)
+        super().__init__(self.problem)
         self.file = file
         self.entry = entry
-        self.key = key
+        self.key = visible(key)
 
     def __str__(self) -> str:
         place = [self.file] if self.file else []

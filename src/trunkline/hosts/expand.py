@@ -23,6 +23,7 @@ import msgspec
 
 from .entries import ServerEntry
 from .errors import HostConfigError
+from .files import read_file
 
 __all__ = ["expand_entry", "parse_env_file"]
 
@@ -151,12 +152,12 @@ def _read_env_file(entry: ServerEntry, path: str, workspace: str) -> dict[str, s
         return HostConfigError(problem, file=entry.file, entry=entry.name, key="envFile")
 
     try:
-        with open(full, "rb") as file:
-            data = file.read(_MAX_ENV_FILE_BYTES + 1)
-    except OSError as problem:
-        raise error(f"{full}: {problem.strerror}") from None
-    if len(data) > _MAX_ENV_FILE_BYTES:
-        raise error(f"{full}: larger than {_MAX_ENV_FILE_BYTES} bytes")
+        # A pipe: password managers write the variables into one.
+        data = read_file(full, most=_MAX_ENV_FILE_BYTES, takes_pipes=True)
+    except HostConfigError as problem:
+        raise error(f"{full}: {problem.problem}") from None
+    if data is None:
+        raise error(f"{full}: No such file or directory")
     return parse_env_file(data, lambda problem: error(f"{full}: {problem}"))
 
 

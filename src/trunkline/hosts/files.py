@@ -10,29 +10,26 @@ import ntpath
 import os
 import posixpath
 import re
+import stat
 import sys
 from collections.abc import Callable, Mapping
-from typing import Any, Final, NoReturn
+from typing import Any, Final
 
 from msgspec import Struct
 
 from ..redaction import redact
 from .entries import EntryProblem, ServerEntry, read_entries, servers_of
 from .errors import HostConfigError
-from .table import ANY_FILE, Format, Host, Location, find_host
+from .table import Format, Host, Location
 
 __all__ = [
     "MAX_FILE_BYTES",
     "HostFile",
     "decode_text",
-    "load_config",
     "load_document",
-    "load_entry",
     "load_files",
-    "load_host",
     "locate",
     "parse_text",
-    "read_config",
     "read_file",
 ]
 
@@ -103,23 +100,32 @@ def _home(environ: Mapping[str, str], platform: str) -> str:
     return environ.get(name) or os.path.expanduser("~")
 
 
-def read_file(path: str) -> bytes | None:
-    """Return what is in a file; None if there is none.
+def read_file(path: str, *, most: int = MAX_FILE_BYTES, takes_pipes: bool = False) -> bytes | None:
+    """Return what is in a file of at most `most` bytes; None if there is none.
+
+    A project may have a link to a terminal or a pipe in the place of its file: reading that would
+    wait forever. `takes_pipes` is for a path that the user has given.
 
     Raises:
-        HostConfigError: it cannot be read, or is too large.
+        HostConfigError: it cannot be read, is not a file, or is too large.
     """
     try:
+        kind = os.stat(path).st_mode
+        is_file = stat.S_ISREG(kind) or (takes_pipes and stat.S_ISFIFO(kind))
+        if not is_file and not stat.S_ISDIR(kind):
+            raise HostConfigError("not a regular file", file=path)
         with open(path, "rb") as file:
-            data = file.read(MAX_FILE_BYTES + 1)
+            data = file.read(most + 1)
     except FileNotFoundError:
         return None
     except NotADirectoryError:
         return None
     except OSError as error:
         raise HostConfigError(error.strerror or str(error), file=path) from None
-    if len(data) > MAX_FILE_BYTES:
-        raise HostConfigError(f"larger than {MAX_FILE_BYTES >> 20} MiB", file=path)
+    except ValueError:  # a null character
+        raise HostConfigError("not the name of a file", file=path) from None
+    if len(data) > most:
+        raise HostConfigError(f"larger than {most >> 20} MiB", file=path)
     return data
 
 
@@ -196,117 +202,3 @@ def load_files(
         entries, problems = read_entries(servers, host, scope=location.scope, file=path)
         found.append(HostFile(host, location, path, is_there, tuple(entries), tuple(problems)))
     return found
-
-
-def load_host(
-    name: str,
-    *,
-    environ: Mapping[str, str] | None = None,
-    platform: str | None = None,
-    project: str | None = None,
-) -> dict[str, ServerEntry]:
-    """Return the entries of a host by name, as it sees them: a stronger scope hides a weaker.
-
-    Raises:
-        UnknownHost: there is no such host.
-        HostConfigError: a file cannot be read, or an entry in it has a wrong type.
-    """
-    host = find_host(name)
-    found: dict[str, ServerEntry] = {}
-    for file in load_files(host, environ=environ, platform=platform, project=project):
-        if file.error:
-            raise HostConfigError(file.error, file=file.path)
-        for problem in file.problems:
-            raise HostConfigError(problem.problem, file=file.path, entry=problem.name)
-        for entry in file.entries:
-            found.setdefault(entry.name, entry)
-    return found
-
-
-def load_entry(
-    name: str,
-    entry: str,
-    *,
-    environ: Mapping[str, str] | None = None,
-    platform: str | None = None,
-    project: str | None = None,
-) -> ServerEntry:
-    """Return one entry of a host; problems of the others do not matter.
-
-    Raises:
-        UnknownHost: there is no such host.
-        HostConfigError: there is no such entry, or it cannot be used; the text has the files
-            that were read and the names that they have.
-    """
-    host = find_host(name)
-    files = load_files(host, environ=environ, platform=platform, project=project)
-    for file in files:
-        for problem in file.problems:
-            if problem.name == entry:
-                raise HostConfigError(problem.problem, file=file.path, entry=entry)
-        for each in file.entries:
-            if each.name == entry:
-                return each
-        if file.error:
-            raise HostConfigError(file.error, file=file.path)
-    _missing(
-        entry,
-        {each.name for file in files for each in file.entries},
-        f"{host.title} ({', '.join(file.path for file in files)})",
-    )
-
-
-def load_config(path: str, entry: str | None = None) -> dict[str, ServerEntry]:
-    """Return the entries of a file in the format of any host, by name; with `entry`, that alone.
-
-    The servers are in `mcpServers`, `servers`, `context_servers` or, in a file whose name ends
-    in `.toml`, `mcp_servers`.
-
-    Raises:
-        HostConfigError: the file is missing or cannot be read, has no servers, or the entry is
-            missing or has a wrong type.
-    """
-    data = read_file(path)
-    if data is None:
-        raise HostConfigError("no such file", file=path)
-    kind: Format = "toml" if path.endswith(".toml") else "jsonc"
-    document = parse_text(decode_text(data, path), kind, path)
-    return read_config(document, entry, file=path)
-
-
-def read_config(
-    document: Any, entry: str | None = None, *, file: str = ""
-) -> dict[str, ServerEntry]:
-    """Return the entries of a document in the format of any host; see `load_config`.
-
-    Raises:
-        HostConfigError: as `load_config`.
-    """
-    if not isinstance(document, dict):
-        servers_of(document, ANY_FILE.locations[0], file=file)  # raises
-    location = next((each for each in ANY_FILE.locations if each.keys[0] in document), None)
-    if location is None:
-        names = ", ".join(each.keys[0] for each in ANY_FILE.locations)
-        raise HostConfigError(f"has no servers: none of {names} is there", file=file)
-    servers = servers_of(document, location, file=file)
-    if entry is not None:
-        if entry not in servers:
-            _missing(entry, set(servers), file or "the configuration")
-        servers = {entry: servers[entry]}
-    entries, problems = read_entries(servers, ANY_FILE, file=file)
-    for problem in problems:
-        raise HostConfigError(problem.problem, file=file, entry=problem.name)
-    return {each.name: each for each in entries}
-
-
-def _missing(entry: str, names: set[str], where: str) -> NoReturn:
-    from difflib import get_close_matches
-
-    near = get_close_matches(entry, names, n=1)
-    if near:
-        advice = f"did you mean {near[0]!r}?"
-    elif names:
-        advice = f"it has {', '.join(sorted(names))}"
-    else:
-        advice = "it has no entries"
-    raise HostConfigError(f"{where} has no entry {entry!r}; {advice}")

@@ -4,7 +4,8 @@ The rules that live here, and only here:
 
 * Values of `env` and of headers are hidden in every entry, whatever they are called; so are
   values below a name that suggests a secret, anywhere in the file.
-* Arguments and URLs lose what `redact` hides in them. So do comments.
+* Arguments and URLs lose what `redact` hides in them. So do comments. In the query of a URL every
+  value is hidden, whatever it is called, unless it is a variable.
 * Two texts are hidden together: a hidden value that differs between them is marked as new, so
   that the diff shows the change and not the value.
 * A value over several lines becomes one; all other lines stay the lines of the file.
@@ -13,6 +14,7 @@ The rules that live here, and only here:
 from __future__ import annotations
 
 import json
+import re
 import tomllib
 from collections.abc import Iterator
 from typing import Any, Final
@@ -20,12 +22,16 @@ from typing import Any, Final
 from ..redaction import HIDDEN, conceal, is_secret_name
 from .table import HOSTS, Host
 
-__all__ = ["masked_texts"]
+__all__ = ["hide_queries", "masked_texts"]
 
 _NEW: Final = f"{HIDDEN[:-1]}: new value]" if HIDDEN.endswith("]") else f"{HIDDEN} (new value)"
 _SECRET_OBJECTS: Final = frozenset(
     {name for host in HOSTS for name in (host.fields.env, host.fields.headers) if name}
 )
+
+# Possessive: the time is linear in the length of a line.
+_QUERY: Final = re.compile(r"://[^\s\"'?]*+\?[^\s\"']*+")
+_QUERY_VALUE: Final = re.compile(r"(?<==)(?!\$\{[^}&]*\}(?:[&#]|\Z)|\[redacted\])[^&#]+")
 
 # Path of a value, its offsets, and what it is.
 _Value = tuple[tuple[str | int, ...], int, int, Any]
@@ -60,7 +66,12 @@ def _replaced(text: str, spans: list[tuple[int, int, str]]) -> str:
 
 def _concealed(text: str) -> str:
     """Return what is left beside the hidden values (comments, URLs, arguments) without secrets."""
-    return "\n".join(str(conceal(line)) for line in text.split("\n"))
+    return "\n".join(hide_queries(str(conceal(line))) for line in text.split("\n"))
+
+
+def hide_queries(text: str) -> str:
+    """Return a text with the values in the queries of its URLs hidden; variables stay."""
+    return _QUERY.sub(lambda found: _QUERY_VALUE.sub(HIDDEN, found[0]), text)
 
 
 def _hidden(text: str, host: Host) -> list[_Value]:
@@ -105,10 +116,20 @@ def _toml_values(text: str) -> Iterator[_Value]:
             continue
         value = tomllib.loads(f"x = {text[each.value : each.end]}")["x"]
         path: tuple[str | int, ...] = each.path
-        holds_secrets = path[-1] in _SECRET_OBJECTS and isinstance(value, dict)
         if (
             _is_secret(path)
-            or holds_secrets
+            or _holds_secrets(path[-1], value)
             or conceal({str(path[-1]): value}) != {path[-1]: value}
         ):
             yield path, each.value, each.end, value
+
+
+def _holds_secrets(name: str | int, value: object) -> bool:
+    """Return True if variables or headers are in a value, such as an entry as an inline table."""
+    if isinstance(value, list):
+        return any(_holds_secrets("", each) for each in value)
+    if not isinstance(value, dict):
+        return False
+    return name in _SECRET_OBJECTS or any(
+        _holds_secrets(inner, each) for inner, each in value.items()
+    )

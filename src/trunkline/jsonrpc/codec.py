@@ -16,14 +16,23 @@ from collections.abc import Callable, Mapping
 from functools import lru_cache
 from typing import Any, Final, TypeAlias
 
-from msgspec import UNSET
+from msgspec import UNSET, ValidationError
 from msgspec.json import Encoder
 
 from ..errors import NOTHING, InvalidMessage, LocalProtocolError
 from ..redaction import first_and_last
 from . import encode_errors
 from .decode_errors import UNREADABLE, Diagnosis, elements_of, kind_of, mended
-from .decoders import CALLS, REPLIES, Expect, MessageDecoder, Read, envelope_reader, whole_reader
+from .decoders import (
+    CALLS,
+    REPLIES,
+    Expect,
+    MessageDecoder,
+    Read,
+    envelope_reader,
+    reads_as_is,
+    whole_reader,
+)
 from .limits import MAX_INTEGER_DIGITS, TransportName
 from .messages import (
     Batch,
@@ -37,14 +46,22 @@ from .messages import (
     shown,
 )
 from .policy import DEFAULT_POLICY, Policy
-from .tokenizer import FOUND_FASTER_BYTES, nests_deeper
+from .tokenizer import (
+    FOUND_FASTER_BYTES,
+    LargeMember,
+    find_params,
+    find_result,
+    nests_deeper,
+)
 
-__all__ = ["Codec", "decode", "encode"]
+__all__ = ["LARGE_BYTES", "Codec", "decode", "encode"]
 
 Readable: TypeAlias = bytes | bytearray | memoryview | str
 Envelope: TypeAlias = Call | Reply
 
 _NO_LIMIT: Final = 2**63 - 1
+# From this size on a second pass over a message takes longer than to look at its ends.
+LARGE_BYTES: Final = 32 * 1024
 # Above this size checking the value can be cheaper than a search through its bytes.
 _LARGE_BYTES: Final = 4096
 # Codecs kept for `decode(data, policy)`: a program has a handful of policies.
@@ -68,10 +85,12 @@ class Codec:
         "_envelopes",
         "_large",
         "_limit",
+        "_ordinary",
         "_plainly",
         "_prescan",
         "_shape",
         "_straight",
+        "_untyped",
         "_whole",
         "_wholes",
         "policy",
@@ -99,6 +118,8 @@ class Codec:
         # With a pre-scan, none is.
         self._straight = -1 if self._prescan else min(self._limit, 2 * limits.max_depth)
         self._large = -1 if self._prescan else self._limit
+        # Up to this size the ends of a message may show its envelope.
+        self._ordinary = self._large if reads_as_is(policy) else -1
         self._depth = limits.max_depth
         self._plainly = policy.strictness != "strict" and policy.unknown_code == "pass"
         # Decoders are expensive to make, so each is made on first use.
@@ -106,6 +127,7 @@ class Codec:
         self._wholes = _lazy(lambda: whole_reader(policy, expect))
         self._envelope: Read = self._first_envelope
         self._whole: Read = self._first_whole
+        self._untyped: Read | None = None
         self._shape: type[Call] | None = None
         self._diagnosis: Diagnosis | None = None
 
@@ -129,6 +151,14 @@ class Codec:
                 # Through a local name: calling an attribute that is not a method is slower.
                 read = self._envelope
                 return read(data)  # type: ignore[no-any-return]  # made at run time
+        except ValidationError:
+            # Of a method without typed params, or params do not match their type: then they are
+            # left raw, and the layer that knows the type reports the place of the mistake.
+            if self._untyped is not None and type(data) is bytes:
+                try:
+                    return self._untyped(data)  # type: ignore[no-any-return]  # as above
+                except UNREADABLE:
+                    pass
         except UNREADABLE:
             pass  # raised below, so that the decoder's error is not its context
         return self._look_again(data, self._envelopes())  # type: ignore[no-any-return]  # as above
@@ -158,6 +188,41 @@ class Codec:
         found = self._look_again(data, self._wholes())
         return found if type(found) is not list else Batch(found)
 
+    def large_result(self, data: bytes) -> LargeMember | None:
+        """Return where the result of a large reply is, if its ends show that.
+
+        It is there if the part is one JSON value. `is_sound` checks what decoding does not.
+        """
+        if not LARGE_BYTES <= len(data) <= self._ordinary:
+            return None
+        return self._fitting(find_result(data))
+
+    def large_params(self, data: bytes) -> LargeMember | None:
+        """Return where the params of a large request are, if its ends show that; as above."""
+        if not LARGE_BYTES <= len(data) <= self._ordinary:
+            return None
+        return self._fitting(find_params(data))
+
+    def _fitting(self, found: LargeMember | None) -> LargeMember | None:
+        """Return what was found, if it is within the limits."""
+        limits = self.policy.limits
+        if found is None or len(found.method) > limits.method_length:
+            return None
+        is_long = isinstance(found.id, str) and len(found.id) > limits.id_length
+        return None if is_long else found
+
+    def is_sound(self, data: bytes) -> bool:
+        """Return True if a large message is UTF-8, and within the limits of size and depth."""
+        try:
+            return self._is_flat(data) and (data.isascii() or bool(data.decode()))
+        except UnicodeDecodeError:
+            return False
+
+    @property
+    def max_depth(self) -> int:
+        """How many arrays and objects a message may have open at one place."""
+        return self._depth
+
     def _is_flat(self, data: bytes) -> bool:
         """Return True if a text that is not small is within the limits of size and depth."""
         size = len(data)
@@ -177,8 +242,11 @@ class Codec:
         return Request(read.method, read.params, id=read.id)
 
     def _first_envelope(self, data: bytes) -> Any:
-        read = self._envelope = self._envelopes().first
-        return read(data)
+        reader = self._envelopes()
+        # In this order, as below.
+        self._untyped = reader.second
+        self._envelope = reader.first
+        return reader.first(data)
 
     def _first_whole(self, data: bytes) -> Any:
         reader = self._wholes()

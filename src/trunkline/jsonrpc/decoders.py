@@ -39,7 +39,15 @@ from .wire_types import (
     typed_call_shapes,
 )
 
-__all__ = ["CALLS", "REPLIES", "Expect", "MessageDecoder", "envelope_reader", "whole_reader"]
+__all__ = [
+    "CALLS",
+    "REPLIES",
+    "Expect",
+    "MessageDecoder",
+    "envelope_reader",
+    "reads_as_is",
+    "whole_reader",
+]
 
 Expect: TypeAlias = Literal["any", "calls", "replies"]
 Read: TypeAlias = Callable[[bytes], Any]
@@ -58,6 +66,8 @@ class MessageDecoder(NamedTuple):
     loose: Read
     # Any single message.
     one: Read
+    # The expected kind, where `first` knows the params of some methods only.
+    second: Read | None = None
     # What `first` returns, where the codec makes a message of it.
     shape: type[Call] | None = None
 
@@ -68,14 +78,14 @@ def envelope_reader(
     """Return a decoder that leaves params and results as raw JSON, or as typed by `params`."""
     shape = loose_shape(policy, params=Raw, result=Raw)
     reader = _loose_reader(policy, shape, _make_envelope(policy))
-    if policy.params == "nullable" or not _read_as_is(policy):
+    if policy.params == "nullable" or not reads_as_is(policy):
         return reader
     if expect == "replies":
         return reader._replace(first=_decoder(policy, result_shape(policy)))
     if expect == "calls" and params:
         typed = reduce(or_, typed_call_shapes(policy, params))
         plain = _decoder(policy, call_shape(policy, params=Raw))
-        return reader._replace(first=_or_else(_decoder(policy, typed), plain))
+        return reader._replace(first=_decoder(policy, typed), second=plain)
     if expect == "calls":
         return reader._replace(first=_decoder(policy, call_shape(policy, params=Raw)))
     return reader
@@ -89,13 +99,13 @@ def whole_reader(policy: Policy, expect: Expect) -> MessageDecoder:
     """
     loose = loose_shape(policy, params=params_type(policy), result=result_type(policy))
     reader = _loose_reader(policy, loose, _make_message(policy))
-    if expect == "calls" and _read_as_is(policy):
+    if expect == "calls" and reads_as_is(policy):
         shape = call_shape(policy, params=params_type(policy), absent=None)
         return reader._replace(first=_decoder(policy, shape), shape=shape)
     return reader
 
 
-def _read_as_is(policy: Policy) -> bool:
+def reads_as_is(policy: Policy) -> bool:
     """Return True if decoded messages need no correction afterwards."""
     return (
         policy.null_id != "as-notification"
@@ -114,22 +124,6 @@ def _decoder(policy: Policy, shape: Any) -> Read:
         length = Meta(min_length=1, max_length=policy.limits.batch)
         shape = shape | Annotated[list[shape], length]
     return Decoder(shape).decode
-
-
-def _or_else(first: Read, second: Read) -> Read:
-    """Return a decoder for methods with typed params that decodes the others untyped.
-
-    Params that do not match their type are left raw as well: the layer that knows
-    the type decodes them again, and reports the place of the mistake.
-    """
-
-    def read(data: bytes) -> Any:
-        try:
-            return first(data)
-        except ValidationError:
-            return second(data)
-
-    return read
 
 
 def _loose_reader(policy: Policy, shape: type[Loose], make: _Make) -> MessageDecoder:

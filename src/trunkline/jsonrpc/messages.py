@@ -219,7 +219,10 @@ class ExtendedCall(Call, gc=False, kw_only=True):
 
 
 class Reply(Shown, Struct, gc=False, kw_only=True):
-    """A reply as decoded on the hot path: `result` is raw JSON, or UNSET beside an `error`."""
+    """A reply as decoded on the hot path: `result` is raw JSON, or UNSET beside an `error`.
+
+    The result of a large reply is the decoded value, where its request says how to decode it.
+    """
 
     is_reply: ClassVar[Literal[True]] = True
 

@@ -16,6 +16,7 @@ The rules that live here, and only here:
 from __future__ import annotations
 
 from collections import deque
+from collections.abc import Callable
 from enum import Enum
 from typing import Any, Final
 
@@ -62,6 +63,9 @@ class Pending(Struct, frozen=True, eq=False):
     replies: Replies = Replies.ONE
     # Of the layer above, such as a future; passed back with the reply.
     waiter: Any = None
+    # Decodes a result, and raises one of `decode_errors.UNREADABLE` if it cannot. The peer calls it
+    # for a large reply, whose result is then the value in place of raw JSON.
+    read: Callable[[Any], Any] | None = None
 
     def __repr__(self) -> str:
         return f"Pending(id={show(self.id)}, method={show(self.method)}, replies={self.replies})"
@@ -117,7 +121,16 @@ class OutgoingRequests:
         if request is None:
             return self._closed.get(reply_id, UnmatchedReply.UNKNOWN)
         if is_error or request.replies is _ONE:
-            self._close(reply_id, _DUPLICATE)
+            # As `_close`, without another call: most requests end here.
+            del self._open[reply_id]
+            self._deadlines.drop(reply_id)
+            closed = self._closed
+            closed[reply_id] = _DUPLICATE
+            if self._closed_in_order is _NO_IDS:
+                self._closed_in_order = deque()
+            self._closed_in_order.append(reply_id)
+            if len(closed) > MAX_CLOSED_IDS:
+                del closed[self._closed_in_order.popleft()]
         return request
 
     def find(self, id: RequestId) -> Pending | None:

@@ -34,12 +34,14 @@ from msgspec.structs import replace
 
 from ..errors import InvalidMessage, LocalProtocolError
 from . import encode_errors
-from .codec import Codec, Envelope, Readable
+from .codec import LARGE_BYTES, Codec, Envelope, Readable
+from .decode_errors import UNREADABLE
 from .framing import Oversize
 from .ids import IdSource, UuidSource
 from .incoming import IncomingRequest, IncomingRequests
 from .messages import (
     Batch,
+    Call,
     EnvelopeExtras,
     ErrorObject,
     ExtendedNotification,
@@ -202,17 +204,39 @@ class Peer:
         if self._is_closed:
             return
         try:
-            if isinstance(frame, Oversize):
+            if type(frame) is not bytes and isinstance(frame, Oversize):
                 raise self._codec.oversize(frame.head, frame.limit, frame.size)
-            read = self._codec.envelope(frame)
+            read: Any = None
+            if len(frame) >= LARGE_BYTES and type(frame) is bytes:
+                read = self._large_reply(frame)
+            if read is None:
+                read = self._codec.envelope(frame)
         except InvalidMessage as fault:
             fault.excerpt = _excerpt(frame)
             self._refuse(fault, route, None)
             return
-        if isinstance(read, list):
+        if type(read) is list:
             self._feed_batch(read, route)
         else:
             self._dispatch(read, route, None)
+
+    def feed_call(self, call: Call, route: Any = None) -> None:
+        """Receive a request that was decoded with its params already."""
+        if not self._is_closed:
+            self._dispatch(call, route, None)
+
+    def _large_reply(self, frame: bytes) -> Reply | None:
+        """Return a large reply with its result decoded, or None if it has to go the usual way."""
+        codec = self._codec
+        found = codec.large_result(frame) if len(self._outgoing) else None
+        pending = None if found is None else self._outgoing.find(found.id)
+        if found is None or pending is None or pending.read is None or not codec.is_sound(frame):
+            return None
+        try:
+            result = pending.read(memoryview(frame)[found.start : found.end])
+        except UNREADABLE:
+            return None
+        return Reply(id=found.id, result=result)
 
     def _feed_batch(self, items: list[Envelope | InvalidMessage], route: Any) -> None:
         batch = _BatchAnswer(len(items))
@@ -249,9 +273,9 @@ class Peer:
             self._on_problem(UnmatchedReplyEvent(reply, UnmatchedReply.UNKNOWN), route)
             return
         found = self._outgoing.match(id, is_error=reply.error is not UNSET)
-        if isinstance(found, Pending):
+        if type(found) is Pending:
             self._on_reply(found, reply)
-        else:
+        elif isinstance(found, UnmatchedReply):
             self._on_problem(UnmatchedReplyEvent(reply, found), route)
 
     def _duplicate(self, id: RequestId | None, slot: _Slot | None) -> InvalidMessage:
@@ -313,26 +337,9 @@ class Peer:
         Raises:
             LocalProtocolError: the result cannot be encoded; the request is still open.
         """
-        return self._reply(asked, Success(asked.id, result))
-
-    def fail(self, asked: IncomingRequest, error: ErrorObject) -> bool:
-        """Answer a request with an error; return False if it is not open any more.
-
-        Raises:
-            LocalProtocolError: the error cannot be encoded; the request is still open.
-        """
-        return self._reply(asked, Failure(asked.id, error))
-
-    def drop(self, asked: IncomingRequest) -> bool:
-        """Close a cancelled request without an answer; return False if it is not open."""
-        if not self._incoming.take(asked):
-            return False
-        self._settle(None, asked.route, asked.slot)
-        return True
-
-    def _reply(self, asked: IncomingRequest, reply: Success | Failure) -> bool:
+        # Much as `fail`, and not one function for both: this is the hot path.
         try:
-            written = self._codec.encode(reply)
+            written = self._codec.encode(Success(asked.id, result))
         except LocalProtocolError:
             if asked in self._incoming:
                 raise
@@ -342,8 +349,31 @@ class Peer:
         if asked.slot is None and self._on_settled is None:
             self._write(written, asked.route)
         else:
-            error = reply.error if type(reply) is Failure else None
-            self._settle(written, asked.route, asked.slot, error)
+            self._settle(written, asked.route, asked.slot)
+        return True
+
+    def fail(self, asked: IncomingRequest, error: ErrorObject) -> bool:
+        """Answer a request with an error; return False if it is not open any more.
+
+        Raises:
+            LocalProtocolError: the error cannot be encoded; the request is still open.
+        """
+        try:
+            written = self._codec.encode(Failure(asked.id, error))
+        except LocalProtocolError:
+            if asked in self._incoming:
+                raise
+            return False
+        if not self._incoming.take(asked):
+            return False
+        self._settle(written, asked.route, asked.slot, error)
+        return True
+
+    def drop(self, asked: IncomingRequest) -> bool:
+        """Close a cancelled request without an answer; return False if it is not open."""
+        if not self._incoming.take(asked):
+            return False
+        self._settle(None, asked.route, asked.slot)
         return True
 
     # -- sending -----------------------------------------------------------------------------
@@ -357,6 +387,7 @@ class Peer:
         replies: Replies = Replies.ONE,
         deadline: float | None = None,
         waiter: Any = None,
+        read: Callable[[Any], Any] | None = None,
         route: Any = None,
         envelope: EnvelopeExtras | None = None,
     ) -> Pending:
@@ -365,7 +396,8 @@ class Peer:
         Where `write` delivers at once `on_reply` is called before this returns, so pass the
         future or callback as `waiter`. An `id` of the caller must not be open; where ids
         are unique for a session it must be unused, and an integer above all used ones.
-        `envelope` replaces that of the peer for this request.
+        `envelope` replaces that of the peer for this request. With `read` the result of a large
+        reply may be what that returns; see `Pending`.
 
         Raises:
             IdsExhausted: the counter has no id left.
@@ -384,7 +416,7 @@ class Peer:
             written = self._codec.encode(
                 ExtendedSentRequest(chosen, method, params, **self._carried(method, envelope))
             )
-        pending = Pending(chosen, method, replies, waiter)
+        pending = Pending(chosen, method, replies, waiter, read)
         self._outgoing.open(pending, deadline=deadline)
         if id is not None and self._ids_last:
             self._ids.claim(id)

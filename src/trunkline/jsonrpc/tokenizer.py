@@ -4,6 +4,10 @@ It finds the nesting depth, duplicate member names, long integers, and the id an
 kind of a frame that is over the size limit or is not quite JSON, in one pass over
 brackets and names, without recursion and with memory for the open objects and
 their names. It does not validate: the decoder does.
+
+The decoder takes as long to skip a megabyte of JSON as to decode it, so `find_result` and
+`find_params` find the large member of a message by patterns at its two ends: senders write it
+last or first. The patterns match printable ASCII without escapes, and valid ids alone.
 """
 
 from __future__ import annotations
@@ -14,16 +18,21 @@ from functools import cache, lru_cache
 from itertools import accumulate
 from typing import Final, NamedTuple
 
-from msgspec import DecodeError
-from msgspec.json import decode
+from msgspec import DecodeError, Raw
+from msgspec.json import Decoder, decode
 
 from .messages import RequestId, shown_tuple
 
 __all__ = [
     "FOUND_FASTER_BYTES",
+    "MAX_END_BYTES",
+    "LargeMember",
     "MessageHead",
     "TokenFault",
+    "comma_before",
     "find_excess",
+    "find_params",
+    "find_result",
     "message_heads",
     "nests_deeper",
     "place_of",
@@ -51,20 +60,37 @@ _CLOSED_BY: Final = {_OBJECT: b"}", ord("["): b"]"}
 _UNNESTED: Final = bytes(set(range(256)) - set(b'[]{}"'))
 # All but those and escapes, so that no character takes the place of an escaped one.
 _UNESCAPED: Final = bytes(set(_UNNESTED) - set(b"\\/bfnrtu"))
-# The same without brackets, for quotes alone.
-_UNQUOTED: Final = bytes(set(range(256)) - set(b'"\\/bfnrtu'))
 _STEPS: Final = bytes.maketrans(b"[{]}", b"\x01\x01\xff\xff")
 _STEPS_AT_ONCE: Final = 128
 # `find` looks at 30 bytes in the time in which `count` counts one, and costs a call for each.
 FOUND_FASTER_BYTES: Final = 32 * 1024
 
+_skim: Final = Decoder(Raw).decode
+
 _BACKSLASH: Final = ord("\\")
 # Strings before a long one: a message has at most so many before its text, even with metadata.
 _STRINGS_BEFORE: Final = 64
-# Counted at once: little enough for memory that is used again and stays in the cache.
-_COUNTED_BYTES: Final = 64 * 1024
-# Places at which a long string is looked at before it is counted.
-_SAMPLES: Final = 4
+
+# Of each end that is searched: an id has at most 256 characters here, and a method 128.
+MAX_END_BYTES: Final = 1024
+
+_IS_VERSION: Final = rb'"jsonrpc" ?: ?"2\.0"'
+# Printable, without quotes and backslashes.
+_IS_ID: Final = rb'"id" ?: ?(?P<id>0|[1-9][0-9]{0,17}|"[ !#-\[\]-~]{0,256}")'
+_IS_METHOD: Final = rb'"method" ?: ?"(?P<method>[!#-\[\]-~]{1,128})"'
+_COMMA: Final = rb" ?, ?"
+# By the large member: the start of a message that has it last, and of one that has it first.
+_STARTS: Final = {
+    "result": (
+        rb"\{ ?" + _IS_VERSION + _COMMA + _IS_ID + _COMMA + rb'"result" ?: ?',
+        rb'\{ ?"result" ?: ?',
+    ),
+    "params": (
+        rb"\{ ?" + _IS_VERSION + _COMMA + _IS_ID + _COMMA + _IS_METHOD + _COMMA + rb'"params" ?: ?',
+        rb"\{ ?" + _IS_METHOD + _COMMA + rb'"params" ?: ?',
+    ),
+}
+_LAST_MEMBERS: Final = _IS_VERSION + _COMMA + _IS_ID + rb" ?\}\Z"
 
 # Characters kept at either end of a pointer: its steps are names that the peer chose.
 _MAX_POINTER_END: Final = 500
@@ -112,31 +138,18 @@ def _without_escaped_string(text: bytes) -> bytes | None:
     """Return a text without a long string of escaped quotes, such as JSON as text, or None.
 
     The string is the first that has an escape. It ends at the first quote after the last that
-    follows a backslash, if between them each quote follows one and no backslash is escaped. That
-    is proved by counting, which is faster than to remove what is escaped.
+    follows a backslash, if all between is one string. The decoder finds that out faster than
+    what is escaped can be removed.
     """
     start = _first_escaped_string(text)
     last = text.rfind(b'\\"')
     end = text.find(b'"', last + 2)
     if start < 0 or last < start or end - start < FOUND_FASTER_BYTES:
         return None
-    # Samples, so that few other texts are counted.
-    for number in range(1, _SAMPLES + 1):
-        place = text.find(b'"', start + 1 + (end - start) * number // (_SAMPLES + 1))
-        if text[place - 1] != _BACKSLASH and place != end:
-            return None
-    place = start + 1
-    while place < end:
-        until = min(place + _COUNTED_BYTES, end)
-        # No escape is cut in two. The quote at the end of the string follows no backslash.
-        until += text[until - 1] == _BACKSLASH
-        part = text[place:until].translate(None, _UNQUOTED)
-        escaped = part.count(b'\\"')
-        if escaped != part.count(b'"'):
-            return None
-        if escaped != part.count(b"\\") and b"\\\\" in part:
-            return None
-        place = until
+    try:
+        _skim(memoryview(text)[start : end + 1])
+    except DecodeError:
+        return None
     return text[:start] + text[end + 1 :]
 
 
@@ -279,6 +292,66 @@ def message_heads(text: bytes) -> list[MessageHead]:
         elif kind == _CUT:
             break
     return heads
+
+
+class LargeMember(NamedTuple):
+    """Where the large member of a message is, with the id and the method; a reply has none.
+
+    It is there *if* the part from `start` to `end` is one JSON value. A caller that decodes the
+    part proves that: a message that is anything else, such as one with a member twice, has other
+    text in it. What does not decode is decoded as a whole, which finds the error.
+    """
+
+    id: RequestId
+    method: str
+    start: int
+    end: int
+
+    def __repr__(self) -> str:
+        return shown_tuple(self)
+
+
+def find_result(message: bytes) -> LargeMember | None:
+    """Return where the result of a large reply is, or None if its ends do not show that."""
+    return _find(message, "result")
+
+
+def find_params(message: bytes) -> LargeMember | None:
+    """Return where the params of a large request are, or None if its ends do not show that."""
+    return _find(message, "params")
+
+
+def _find(message: bytes, member: str) -> LargeMember | None:
+    last, first = _STARTS[member]
+    start = _pattern(last).match(message, 0, MAX_END_BYTES)
+    if start is not None:
+        if not message.endswith(b"}"):
+            return None
+        names, end = start.groupdict(), len(message) - 1
+    else:
+        start = _pattern(first).match(message, 0, MAX_END_BYTES)
+        if start is None:
+            return None
+        # Inside a text it would be escaped.
+        after = message.rfind(b'"jsonrpc"', max(start.end(), len(message) - MAX_END_BYTES))
+        rest = None if after < 0 else _pattern(_LAST_MEMBERS).match(message, after)
+        end = comma_before(message, after)
+        if rest is None or end < 0:
+            return None
+        names = start.groupdict() | rest.groupdict()
+    id = names["id"].decode()
+    return LargeMember(
+        id[1:-1] if id.startswith('"') else int(id),
+        names.get("method", b"").decode(),
+        start.end(),
+        end,
+    )
+
+
+def comma_before(text: bytes, place: int) -> int:
+    """Return where the comma before a place is, with at most one space between, or -1."""
+    place -= text[place - 1 : place] == b" "
+    return place - 1 if text[place - 1 : place] == b"," else -1
 
 
 def pointer(steps: Iterable[str | int]) -> str:

@@ -35,7 +35,7 @@ from ..spec.types import Expr, FieldView
 from . import types as wire
 from .tables import drops, knows, members
 
-__all__ = ["STAND_INS", "narrow"]
+__all__ = ["STAND_INS", "narrow", "narrowing"]
 
 # Narrows values of one type; None where a revision has all of it.
 Work: TypeAlias = Callable[[Any], Any]
@@ -61,6 +61,11 @@ def narrow(value: S, revision: str) -> S:
     except KeyError:
         work = _plan(type(value), revision)
     return value if work is None else work(value)
+
+
+def narrowing(kind: type[Struct], revision: str) -> Work | None:
+    """Return what `narrow` does with values of a type; None if it changes none of them."""
+    return _plan(kind, revision)
 
 
 # Replacements

@@ -65,7 +65,7 @@ OPTIONS: dict[str, set[str]] = {
     | {"--to", "--name", "--env", "--env-file", "--uv", "--create", "--scope", "--dry-run"}
     | {"-y", "--yes"},
     "uninstall": _HELP | {"--from", "--scope", "--dry-run", "-y", "--yes"},
-    "hosts": _HELP | {"--check", "--timeout", "-o", "--output"},
+    "hosts": _HELP | {"--check", "--project", "--timeout", "-o", "--output"},
     "spec": _HELP,
     "validate": _HELP | {"--revision", "--from", "--format", "--strict"},
     "completion": _HELP,

@@ -128,6 +128,8 @@ def test_there_is_no_colour_in_a_pipe() -> None:
 def test_colour_can_be_forced_and_forbidden() -> None:
     assert "\033[1m" in command("spec", "methods", FORCE_COLOR="1").stdout
     assert "\033" not in command("spec", "methods", FORCE_COLOR="1", NO_COLOR="1").stdout
+    for off in ("0", "false"):
+        assert "\033" not in command("spec", "methods", FORCE_COLOR=off).stdout
 
 
 def test_colour_follows_the_environment(monkeypatch: pytest.MonkeyPatch) -> None:

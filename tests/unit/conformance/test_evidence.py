@@ -95,3 +95,10 @@ def test_a_client_must_come_to_the_end_of_its_conversation(tmp_path: Path) -> No
     silent = ("FAILURE client-complete: the client printed nothing",)
     assert found["sse-retry"].problems == found["tools_call"].problems == silent
     assert read(tmp_path, "server") == {}
+
+
+def test_the_checks_of_an_authorization_server_are_read(tmp_path: Path) -> None:
+    folder = tmp_path / "authorization-server-metadata-2026-01-01T10-00-00-000Z"
+    folder.mkdir()
+    (folder / "checks.json").write_text(json.dumps([check("SUCCESS")]))
+    assert list(read(tmp_path, "authorization")) == ["metadata"]

@@ -25,7 +25,11 @@ from conformance.run import (
     score,
     summary,
     table,
+    unused_rows,
 )
+from conformance.server import free_port
+from conformance.trace_check import Judged, Observed, Row
+from trunkline.judge import Finding
 
 from ...cases import for_each
 
@@ -71,13 +75,14 @@ def outcome_of(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Any:
         expected: int,
         only: str | None = None,
         mode: Mode = "server",
+        **more: Any,
     ) -> Outcome:
         found = tmp_path / "found.json"
         found.write_text(json.dumps(statuses))
         monkeypatch.setattr(install, "suite", lambda name: found)
         folder = tmp_path / str(len(list(tmp_path.iterdir())))
         folder.mkdir()
-        chosen = Run("alpha", "2026-07-28", expected, mode)
+        chosen = Run("alpha", "2026-07-28", expected, mode, **more)
         return run_suite(chosen, "http://127.0.0.1:1/mcp", folder, known, only)
 
     return outcome
@@ -87,9 +92,14 @@ def test_runs_have_names_of_their_own_and_cover_both_suites() -> None:
     names = [each.name for each in RUNS]
     assert len(set(names)) == len(names)
     assert names[:2] == ["stable", "alpha"]
-    assert {each.scenarios for each in RUNS[:2]} == {32, 65}
+    assert [(each.scenarios, each.skipped) for each in RUNS[:2]] == [(32, 0), (64, 1)]
     of_client = {each.name: each.scenarios for each in RUNS if each.mode == "client"}
-    assert of_client == {"client stable": 26, "client alpha": 48}
+    assert of_client == {
+        "client stable": 26,
+        "client alpha": 48,
+        "client alpha required 2025-11-25": 25,
+        "client alpha required 2026-07-28": 39,
+    }
 
 
 def test_the_client_passes_everything() -> None:
@@ -163,12 +173,73 @@ def test_a_failure_a_stale_entry_and_a_wrong_count_fail_a_run(outcome_of: Any) -
     assert "ping passes" in problems(stale, {"ping": "later"})[0]
     few = outcome_of({"ping": "SUCCESS"}, {}, 2)
     assert not few.is_good
-    assert "1 scenarios, expected 2" in few.problem
+    assert "1 scenarios and 0 skipped, expected 2 and 0 skipped" in few.problem
     none = outcome_of({}, {}, 1)
     assert not none.is_good
     absent = outcome_of({"ping": "SUCCESS"}, {"gone": "later"}, 1)
     assert not absent.is_good
     assert "not run: gone" in absent.problem
+
+
+def test_a_scenario_that_is_skipped_has_to_be_an_expected_one(outcome_of: Any) -> None:
+    statuses = {"ping": "SUCCESS", "tasks-status-notifications": "SKIPPED"}
+    surprising = outcome_of(statuses, {}, 1)
+    assert "1 scenarios and 1 skipped, expected 1 and 0 skipped" in surprising.problem
+    assert outcome_of(statuses, {}, 1, skipped=1).is_good
+    assert not outcome_of({"ping": "SUCCESS"}, {}, 1, skipped=1).is_good
+
+
+def test_what_a_revision_requires_is_chosen_by_the_suite(outcome_of: Any, tmp_path: Path) -> None:
+    assert outcome_of({"ping": "SUCCESS"}, {}, 1, is_required=True).is_good
+    (log,) = tmp_path.glob("*/suite.log")
+    assert "--requirements 2026-07-28" in log.read_text()
+    assert "--suite" not in log.read_text()
+    assert "--spec-version" not in log.read_text()
+
+
+def test_one_scenario_of_what_a_revision_requires_is_run_in_that_revision(
+    outcome_of: Any, tmp_path: Path
+) -> None:
+    assert outcome_of({"ping": "SUCCESS"}, {}, 9, only="ping", is_required=True).is_good
+    (log,) = tmp_path.glob("*/suite.log")
+    assert "--scenario ping --spec-version 2026-07-28" in log.read_text()
+    assert "--requirements" not in log.read_text()
+
+
+def test_an_unexplained_finding_fails_a_run(outcome_of: Any) -> None:
+    good = outcome_of({"ping": "SUCCESS"}, {}, 1)
+    finding = Finding("mcp.id.echoed", "error", "/id", "1", "2", "2025-11-25", 0)
+    observed = Observed("suite", "ping", finding)
+    judged = Judged(2, 1, [], [observed, observed])
+    bad = good._replace(judged=judged)
+    assert not bad.is_good
+    (line,) = problems(bad, {})
+    assert line.startswith("FAIL alpha 2026-07-28: unexplained: 2x suite in ping: error mcp.id.ech")
+    assert good._replace(judged=Judged(2, 1, [], [])).is_good
+    report = summary([bad], "own", "")
+    assert (report["passed"], report["judged"]["suite_unexplained"]) == (False, 2)
+
+
+def test_a_row_that_explains_nothing_in_all_runs_is_a_problem(outcome_of: Any) -> None:
+    row = Row("suite", "mcp.id.echoed", "/id", "ping", "because")
+    finding = Finding("mcp.id.echoed", "error", "/id", "1", "2", "2025-11-25", 0)
+    observed = Observed("suite", "ping", finding)
+    silent = outcome_of({"ping": "SUCCESS"}, {}, 1)._replace(judged=Judged(1, 1, [], []))
+    telling = silent._replace(judged=Judged(1, 1, [(observed, row)], []))
+    assert unused_rows([row], [silent, telling]) == ""
+    assert unused_rows([row], [silent]) == (
+        "explained.toml has rows that explain nothing: mcp.id.echoed of ping"
+    )
+
+
+def test_a_run_without_a_recording_fails(
+    outcome_of: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    outcome = outcome_of({"ping": "SUCCESS"}, {}, 1)
+    monkeypatch.setattr(run, "run_suite", lambda *_: outcome)
+    port = free_port()
+    found = run.run_recorded(outcome.run, port, tmp_path, {}, None, [])
+    assert (found.problem, found.is_good) == ("nothing was recorded", False)
 
 
 def test_one_scenario_is_run_without_counting_the_others(outcome_of: Any, tmp_path: Path) -> None:
@@ -198,5 +269,6 @@ def test_tables_and_summaries_show_every_scenario_once() -> None:
     report = summary(outcomes, "own", "")
     assert report["passed"] is False
     assert report["runs"][1]["scenarios"][1]["problems"] == ("FAILURE a: b",)
+    assert report["judged"] is None
     assert summary(outcomes[:1], "own", "")["passed"] is True
     assert summary(outcomes[:1], "own", "the server ended")["passed"] is False

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import subprocess
 import sys
 from pathlib import Path
@@ -10,15 +11,9 @@ from pathlib import Path
 import pytest
 
 from tests.cases import for_each
+from trunkline.hosts.entries import ServerEntry
 from trunkline.hosts.errors import HostConfigError
-from trunkline.hosts.files import (
-    load_config,
-    load_entry,
-    load_files,
-    load_host,
-    locate,
-    read_config,
-)
+from trunkline.hosts.files import load_files, locate, read_file
 from trunkline.hosts.table import find_host
 
 UNIX = {"HOME": "/home/me"}
@@ -99,7 +94,20 @@ def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     return home
 
 
-def test_a_stronger_scope_hides_a_weaker_one(home: Path, tmp_path: Path) -> None:
+def entries(host: str, project: str | None = None) -> dict[str, ServerEntry]:
+    """Return the entries of a host by name, the strongest scope first; raise what is wrong."""
+    found: dict[str, ServerEntry] = {}
+    for file in load_files(find_host(host), project=project):
+        if file.error:
+            raise HostConfigError(file.error, file=file.path)
+        for problem in file.problems:
+            raise HostConfigError(problem.problem, file=file.path, entry=problem.name)
+        for entry in file.entries:
+            found.setdefault(entry.name, entry)
+    return found
+
+
+def test_files_come_from_the_strongest_scope_to_the_weakest(home: Path, tmp_path: Path) -> None:
     project = tmp_path / "p"
     project.mkdir()
 
@@ -112,7 +120,7 @@ def test_a_stronger_scope_hides_a_weaker_one(home: Path, tmp_path: Path) -> None
         )
     )
     (project / ".mcp.json").write_text(json.dumps(servers("project", "a", "b", "d")))
-    found = load_host("claude-code", project=str(project))
+    found = entries("claude-code", project=str(project))
     assert {name: each.command for name, each in found.items()} == {
         "a": "local",
         "b": "project",
@@ -125,11 +133,10 @@ def test_a_stronger_scope_hides_a_weaker_one(home: Path, tmp_path: Path) -> None
         "c": "user",
         "d": "project",
     }
-    assert load_entry("claude-code", "b", project=str(project)).command == "project"
 
 
 def test_a_missing_file_has_no_entries(home: Path) -> None:
-    assert load_host("cursor", project=str(home)) == {}
+    assert entries("cursor", project=str(home)) == {}
     files = load_files(find_host("cursor"), project=str(home))
     assert [(each.is_there, each.entries, each.error) for each in files] == [(False, (), "")] * 2
 
@@ -138,7 +145,7 @@ def test_a_missing_file_has_no_entries(home: Path) -> None:
 def test_an_empty_file_has_no_entries(home: Path, text: str) -> None:
     (home / ".cursor").mkdir()
     (home / ".cursor" / "mcp.json").write_text(text)
-    assert load_host("cursor") == {}
+    assert entries("cursor") == {}
 
 
 @for_each(
@@ -157,7 +164,7 @@ def test_a_file_that_cannot_be_read_is_an_error_with_its_path(
     path.parent.mkdir(exist_ok=True)
     path.write_bytes(data)
     with pytest.raises(HostConfigError) as raised:
-        load_host("cursor")
+        entries("cursor")
     assert str(raised.value).startswith(str(path))
     assert problem in str(raised.value)
 
@@ -168,64 +175,18 @@ def test_toml_is_read(home: Path) -> None:
         'model = "x"\n[mcp_servers.a]\ncommand = "c"\nargs = ["1"]\n[mcp_servers.a.env]\nK = "v"\n'
         '[mcp_servers.b]\nurl = "https://a"\nenabled = false\n'
     )
-    found = load_host("codex")
+    found = entries("codex")
     assert (found["a"].command, found["a"].args, dict(found["a"].env)) == ("c", ("1",), {"K": "v"})
     assert (found["b"].url, found["b"].disabled) == ("https://a", True)
     (home / ".codex" / "config.toml").write_text("[x")
     with pytest.raises(HostConfigError, match="not TOML"):
-        load_host("codex")
-
-
-def test_an_entry_that_is_missing_is_an_error_with_what_there_is(home: Path) -> None:
-    (home / ".cursor").mkdir()
-    path = home / ".cursor" / "mcp.json"
-    path.write_text('{"mcpServers": {"github": {"command": "x"}, "bad": {}}}')
-    with pytest.raises(HostConfigError, match=r"has no entry 'githb'; did you mean 'github'\?"):
-        load_entry("cursor", "githb")
-    with pytest.raises(HostConfigError, match="has no entry 'zzz'; it has github"):
-        load_entry("cursor", "zzz")
-    with pytest.raises(HostConfigError, match="entry 'bad': has no command and no url"):
-        load_entry("cursor", "bad")
-    assert load_entry("cursor", "github").command == "x"
-    path.write_text("{}")
-    with pytest.raises(HostConfigError, match="it has no entries"):
-        load_entry("cursor", "github")
-
-
-@for_each("key", ["mcpServers", "servers", "context_servers"])
-def test_any_file_with_servers_is_read(tmp_path: Path, key: str) -> None:
-    path = tmp_path / "mcp.json"
-    path.write_text(f'{{"{key}": {{"a": {{"command": "${{X}}"}}}}}} // comment')
-    assert load_config(str(path))["a"].command == "${X}"
-
-
-def test_any_toml_file_with_servers_is_read(tmp_path: Path) -> None:
-    path = tmp_path / "config.toml"
-    path.write_text('[mcp_servers.a]\ncommand = "x"\n')
-    assert load_config(str(path), "a")["a"].command == "x"
-
-
-def test_a_config_without_what_was_asked_for_is_an_error(tmp_path: Path) -> None:
-    path = tmp_path / "mcp.json"
-    with pytest.raises(HostConfigError, match="no such file"):
-        load_config(str(path))
-    path.write_text("{}")
-    with pytest.raises(HostConfigError, match="has no servers: none of mcpServers, servers"):
-        load_config(str(path))
-    path.write_text('{"mcpServers": {"a": {"command": "x"}, "b": 1}}')
-    assert list(load_config(str(path), "a")) == ["a"]
-    with pytest.raises(HostConfigError, match="entry 'b': expected an object, got a number"):
-        load_config(str(path))
-    with pytest.raises(HostConfigError, match="has no entry 'c'; it has a, b"):
-        load_config(str(path), "c")
-    with pytest.raises(HostConfigError, match="expected an object, got an array"):
-        read_config([])
+        entries("codex")
 
 
 def test_a_file_that_cannot_be_opened_is_an_error(home: Path) -> None:
     (home / ".cursor" / "mcp.json").mkdir(parents=True)
     with pytest.raises(HostConfigError, match=r"mcp\.json: Is a directory"):
-        load_host("cursor")
+        entries("cursor")
 
 
 def test_the_package_is_not_loaded_with_the_library_or_the_help() -> None:
@@ -237,3 +198,20 @@ def test_the_package_is_not_loaded_with_the_library_or_the_help() -> None:
         [sys.executable, "-c", script], capture_output=True, text=True, timeout=60, check=True
     )
     assert run.stdout.splitlines()[-1] == "False"
+
+
+@pytest.mark.skipif(not hasattr(os, "mkfifo"), reason="needs pipes with names")
+def test_a_pipe_or_a_terminal_in_the_place_of_a_file_is_not_read(
+    home: Path, tmp_path: Path
+) -> None:
+    path = home / ".cursor" / "mcp.json"
+    path.parent.mkdir()
+    os.mkfifo(path)
+    with pytest.raises(HostConfigError, match=r"mcp\.json: not a regular file"):
+        entries("cursor")
+    path.unlink()
+    path.symlink_to("/dev/zero")
+    with pytest.raises(HostConfigError, match=r"mcp\.json: not a regular file"):
+        entries("cursor")
+    with pytest.raises(HostConfigError, match="not the name of a file"):
+        read_file("a\0b")

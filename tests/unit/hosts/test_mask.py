@@ -25,6 +25,10 @@ C = "CANARY9d2"
         ("codex", f'[mcp_servers.a]\nhttp_headers = {{ X = "{C}" }}\n'),
         ("codex", f'[mcp_servers.a]\nargs = ["--token", "{C}"]\n'),
         ("codex", f'[mcp_servers.a]\nenv.PLAIN = "{C}"\n'),
+        ("codex", f'[mcp_servers]\na = {{ command = "x", env = {{ PLAIN = "{C}" }} }}\n'),
+        ("codex", f'x = [{{ a = {{ http_headers = {{ X = "{C}" }} }} }}]\n'),
+        ("codex", f'[mcp_servers.a]\nurl = "https://h/mcp?key={C}"\n'),
+        ("cursor", f'{{"mcpServers": {{"a": {{"url": "https://h/mcp?p=1&key={C}#x"}}}}}}'),
         ("codex", f'api_key = """\n{C}"""\n'),
     ],
 )

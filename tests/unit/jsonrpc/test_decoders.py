@@ -6,11 +6,12 @@ from itertools import product
 from typing import Any, get_args
 
 import pytest
-from msgspec import UNSET, Raw, Struct
+from msgspec import UNSET, Raw, Struct, ValidationError
 
 from trunkline.jsonrpc import (
     Batch,
     Call,
+    Codec,
     ErrorObject,
     ExtendedCall,
     ExtendedNotification,
@@ -235,16 +236,25 @@ class Point(Struct):
     x: int
 
 
-def test_typed_params_are_read_at_the_first_attempt_and_others_stay_raw() -> None:
+def test_typed_params_are_read_at_the_first_attempt_and_others_stay_raw_at_the_second() -> None:
     reader = envelope_reader(OPEN, "calls", {"point": Point})
+    codec = Codec(OPEN, expect="calls", params={"point": Point})
+    assert reader.second is not None
     found = reader.first(b'{"jsonrpc":"2.0","id":1,"method":"point","params":{"x":5}}')
     assert (found.method, found.params) == ("point", Point(5))
     for data in (
         b'{"jsonrpc":"2.0","id":1,"method":"point","params":{"x":"5"}}',
         b'{"jsonrpc":"2.0","id":1,"method":"other","params":{"x":5}}',
     ):
-        assert isinstance(reader.first(data).params, Raw)
-    assert reader.first(b'{"jsonrpc":"2.0","id":1,"method":"point"}').params is UNSET
+        with pytest.raises(ValidationError):
+            reader.first(data)
+        assert isinstance(reader.second(data).params, Raw)
+        whole: Any = codec.envelope(data)
+        assert isinstance(whole.params, Raw)
+    without = b'{"jsonrpc":"2.0","id":1,"method":"point"}'
+    assert reader.second(without).params is UNSET
+    read: Any = codec.envelope(without)
+    assert read.params is UNSET
 
 
 def test_every_kind_is_a_call_or_a_reply() -> None:

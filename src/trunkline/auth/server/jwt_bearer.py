@@ -9,13 +9,18 @@ The rules that live here, and only here:
 * `exp` is required; times, audience and the binding to a key are checked as `claims` says.
 * A header `typ` says access token, or nothing in particular. Tokens that say to be ID tokens,
   refresh tokens or proofs are refused.                         [RFC 9068, 4; RFC 8725, 3.11]
+* A token that was verified is not verified again while the key that signed it is one of the keys
+  of the issuer. Times and binding are checked for every request. Tokens are kept as their hash, in
+  a bounded table; one that was refused is not kept.
 """
 
 from __future__ import annotations
 
 import time
+from collections import OrderedDict
 from collections.abc import Awaitable, Callable, Iterable, Mapping
-from typing import TYPE_CHECKING, Any, Final
+from hashlib import sha256
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from ..jose import ALGORITHMS, InvalidSignature, PublicKey, SignedToken, parse_token
 from .claims import (
@@ -44,9 +49,26 @@ _OTHER_USES: Final = {
     "typ": frozenset({"id", "refresh", "offline", "logout"}),
 }
 
+# Some 2 KB each.
+_MAX_VERIFIED: Final = 10_000
+# Longer ones are verified each time.
+_MAX_TOKEN_CHARS: Final = 16 * 1024
+
 _BAD_SIGNATURE: Final = "The signature of the token is not valid"
 _BAD_TYPE: Final = "The token is not an access token"
 _ENDLESS: Final = "The token does not say when it expires"
+
+
+class _Verified(NamedTuple):
+    """A token whose signature, kind and audience were checked."""
+
+    key: PublicKey
+    key_id: str | None
+    algorithm: str
+    principal: Principal
+
+    def __repr__(self) -> str:
+        return "<verified token>"
 
 
 class JwtBearer:
@@ -113,6 +135,8 @@ class JwtBearer:
             )
         else:
             self._keys = _key_source(keys, self.algorithms)
+        # By the hash of the token, the one used least recently first.
+        self._verified: OrderedDict[bytes, _Verified] = OrderedDict()
 
     def __repr__(self) -> str:
         return f"<JwtBearer for {', '.join(sorted(self.audience))}, issued by {self.issuer}>"
@@ -125,6 +149,10 @@ class JwtBearer:
         """
         if credential.scheme != "bearer":
             return None
+        digest = _digest(credential.token)
+        principal = self._known(digest, credential)
+        if principal is not None:
+            return principal
         try:
             token = parse_token(credential.token)
         except InvalidSignature:
@@ -136,15 +164,35 @@ class JwtBearer:
             raise InvalidCredential(_BAD_SIGNATURE)
         keys = self._keys.find(key_id, algorithm)
         if keys is None:
-            return self._fetch_and_check(credential, token)
-        return self._checked(credential, token, keys)
+            return self._fetch_and_check(digest, credential, token)
+        return self._checked(digest, credential, token, keys)
 
-    async def _fetch_and_check(self, credential: Credential, token: SignedToken) -> Principal:
+    def _known(self, digest: bytes | None, credential: Credential) -> Principal | None:
+        """Return the principal of a token that was verified with a key that is still valid."""
+        known = None if digest is None else self._verified.get(digest)
+        if digest is None or known is None:
+            return None
+        keys = self._keys.find(known.key_id, known.algorithm)
+        if keys is None or not any(each is known.key for each in keys):
+            return None
+        claims = known.principal.claims
+        check_times(claims, self._clock(), self._leeway)
+        check_binding(claims, credential.key_thumbprint)
+        self._verified.move_to_end(digest)
+        return known.principal
+
+    async def _fetch_and_check(
+        self, digest: bytes | None, credential: Credential, token: SignedToken
+    ) -> Principal:
         keys = await self._keys.fetch(token.key_id, token.algorithm)
-        return self._checked(credential, token, keys)
+        return self._checked(digest, credential, token, keys)
 
     def _checked(
-        self, credential: Credential, token: SignedToken, keys: tuple[PublicKey, ...]
+        self,
+        digest: bytes | None,
+        credential: Credential,
+        token: SignedToken,
+        keys: tuple[PublicKey, ...],
     ) -> Principal:
         for key in keys:
             if token.is_signed_by(key):
@@ -160,13 +208,18 @@ class JwtBearer:
             raise InvalidCredential(_ENDLESS)
         check_audience(claims, self.audience)
         check_binding(claims, credential.key_thumbprint)
-        return principal_of(
+        principal = principal_of(
             claims,
             issuer=self.issuer,
             client_claims=self._client_claims,
             tenant_claim=self._tenant_claim,
             expires_at=ends,
         )
+        if digest is not None:
+            self._verified[digest] = _Verified(key, token.key_id, token.algorithm, principal)
+            if len(self._verified) > _MAX_VERIFIED:
+                self._verified.popitem(last=False)
+        return principal
 
     def _is_other(self, kind: str, claims: dict[str, Any]) -> bool:
         if kind.lower().removeprefix("application/") not in self._types:
@@ -178,6 +231,13 @@ class JwtBearer:
             if found is not None and (not isinstance(found, str) or found.lower() in uses):
                 return True
         return False
+
+
+def _digest(token: str) -> bytes | None:
+    """Return the hash of a token, or None for one that is not kept."""
+    if len(token) > _MAX_TOKEN_CHARS or not token.isascii():
+        return None
+    return sha256(token.encode("ascii")).digest()
 
 
 def _check_urls(issuer: str, jwks_uri: str | None) -> None:

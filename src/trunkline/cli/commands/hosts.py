@@ -7,7 +7,7 @@ import os
 from collections.abc import Iterable, Iterator
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
-from ...errors import TrunklineError, visible
+from ...errors import AuthorizationFailed, TrunklineError, visible
 from ...redaction import HIDDEN, conceal, redact
 from ..exit_codes import PROBLEMS_FOUND, SUCCESS
 from ..output.progress import is_interactive
@@ -33,14 +33,20 @@ _MAX_CHECKS: Final = 4
 _MIN_SECRET: Final = 6
 
 
+# Of a server that is in a file of the current folder, which may be a stranger's.
+_NOT_STARTED: Final = "not started: this folder names it; add --project to start it"
+
+
 class Outcome(NamedTuple):
     """What came of one entry: what the server calls itself, or why it cannot be used."""
 
     server: str = ""
     problem: str = ""
+    # Why it was not checked.
+    note: str = ""
 
     def __repr__(self) -> str:
-        return f"Outcome({redact(self.server)!r}, {redact(self.problem)!r})"
+        return f"Outcome({redact(self.server)!r}, {redact(self.problem)!r}, {redact(self.note)!r})"
 
 
 def configure(parser: argparse.ArgumentParser) -> None:
@@ -51,7 +57,13 @@ def configure(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--check",
         action="store_true",
-        help="start or reach every server, and end it again; default: look at the files alone",
+        help="start or reach every server of the user, and end it again; default: look at the "
+        "files alone",
+    )
+    parser.add_argument(
+        "--project",
+        action="store_true",
+        help="with --check: also the servers that files in the current folder name",
     )
     parser.add_argument(
         "--timeout",
@@ -136,7 +148,10 @@ def _outcomes(entries: list[ServerEntry], options: argparse.Namespace) -> list[O
             found.append(Outcome(problem=f"{key}{error.problem}"))
             continue
         problem = _missing_program(full)
-        found.append(Outcome(problem=problem) if problem else full)
+        if not problem and entry.scope == "project" and options.check and not options.project:
+            found.append(Outcome(note=_NOT_STARTED))
+        else:
+            found.append(Outcome(problem=problem) if problem else full)
     if options.check:
         return _check_all(found, options.timeout)
     return [each if isinstance(each, Outcome) else Outcome() for each in found]
@@ -201,6 +216,8 @@ async def _check(entry: ServerEntry, timeout: float) -> Outcome:
 
     try:
         address: Any
+        auth = None
+        headers = dict(entry.headers)
         if entry.command:
             address = Stdio(
                 [entry.command, *entry.args],
@@ -210,19 +227,44 @@ async def _check(entry: ServerEntry, timeout: float) -> Outcome:
             )
         else:
             address = parse_address(entry.url)
-        headers = dict(entry.headers) or None
+            if not any(name.lower() == "authorization" for name in headers):
+                auth = _kept_login(address)
         async with asyncio.timeout(timeout):
             async with Client(
-                address, connect_timeout=timeout, timeout=timeout, headers=headers
+                address,
+                connect_timeout=timeout,
+                timeout=timeout,
+                headers=headers or None,
+                auth=auth,
             ) as client:
                 info = client.server_info
                 # A server chooses its name, of any length.
-                name = "" if info is None else str(redact(f"{info.name} {info.version}"))
+                name = "" if info is None else str(redact(f"{info.name} {info.version}".strip()))
                 return Outcome(server=f"{name}, MCP {client.revision}".removeprefix(", "))
     except TimeoutError:
         return Outcome(problem=f"no answer within {timeout:g} s")
+    except AuthorizationFailed as error:
+        return Outcome(problem=_refusal(error, entry))
     except (TrunklineError, ValueError, OSError) as error:
         return Outcome(problem=_reason(error, entry))
+
+
+def _kept_login(address: Any) -> Any:
+    """Return the login that is kept for a server over HTTP, as every other verb uses it."""
+    from ...transports.addresses import Http
+    from ..connect.login import kept_login
+
+    return kept_login(address) if isinstance(address, Http) else None
+
+
+def _refusal(error: AuthorizationFailed, entry: ServerEntry) -> str:
+    """Return why a server refused the check; a host has a login of its own."""
+    from ..output.login_advice import is_about_login, login_advice
+
+    if entry.headers or not is_about_login(error):
+        return _reason(error, entry)
+    advice = login_advice(error, str(conceal(entry.url)))
+    return f"asks for a login, which the host has of its own; for this check: {advice}"
 
 
 def _reason(error: Exception, entry: ServerEntry) -> str:
@@ -264,19 +306,28 @@ def _host_document(
     }
 
 
+def _hide(url: str) -> str:
+    # Imported here: help does not need it.
+    from ...hosts.mask import hide_queries
+
+    return hide_queries(str(conceal(url)))
+
+
 def _entry_document(entry: ServerEntry, outcome: Outcome) -> dict[str, Any]:
     document: dict[str, Any] = {"name": entry.name, "transport": entry.transport}
     if entry.command:
         document["command"] = _words(entry)
         document["env"] = list(entry.env)
     else:
-        document["url"] = str(conceal(entry.url))
+        document["url"] = _hide(entry.url)
         document["headers"] = [*entry.headers, *(name for name, _, _ in entry.env_headers)]
     document["isDisabled"] = entry.disabled
     if outcome.server:
         document["server"] = outcome.server
     if outcome.problem:
         document["problem"] = outcome.problem
+    if outcome.note:
+        document["note"] = outcome.note
     return document
 
 
@@ -324,6 +375,8 @@ def _print_file(file: HostFile, outcomes: dict[int, Outcome]) -> None:
             print(f"      {paint('fails:', 'red')} {visible(outcome.problem, kept='')}")
         elif outcome.server:
             print(f"      answers: {visible(outcome.server, kept='')}")
+        elif outcome.note:
+            print(f"      {outcome.note}")
     for problem in file.problems:
         print(f"    {visible(problem.name, kept='')}")
         print(f"      {paint('wrong:', 'red')} {visible(problem.problem, kept='')}")
@@ -338,7 +391,7 @@ def _entry_lines(entry: ServerEntry) -> Iterator[str]:
             yield f"env: {', '.join(entry.env)}"
     else:
         kind = "" if entry.transport == "http" else f" ({entry.transport})"
-        yield f"{conceal(entry.url)}{kind}"
+        yield f"{_hide(entry.url)}{kind}"
         names = [*entry.headers, *(name for name, _, _ in entry.env_headers)]
         if names:
             yield f"headers: {', '.join(names)}"

@@ -16,7 +16,7 @@ from ...redaction import show
 from ..command import UsageError, check_text
 from ..exit_codes import SUCCESS
 from ..output.reports import emit
-from ..output.terminal import bold, dim, is_terminal, table
+from ..output.terminal import bold, dim, is_terminal, table, tell
 
 if TYPE_CHECKING:
     from ..init.project import Project
@@ -99,7 +99,7 @@ def _project(options: argparse.Namespace, folder: Path, is_asking: bool) -> Proj
         if options.name is None and options.yes:
             name = proposal
         elif is_asking:
-            print(f"{show(name)} cannot be the name: {problem}", file=sys.stderr)
+            tell(f"{show(name)} cannot be the name: {problem}")
             name = _ask("Name of the project", proposal)
         else:
             raise UsageError(
@@ -158,7 +158,7 @@ def _report(folder: str, project: Project, written: list[str], kept: list[str]) 
         *([] if here else [f"cd {quote(visible(folder))}"]),
         'python -m pip install -e ".[dev]"',
         "python -m pytest",
-        f"trunkline call greet name=Ada -- trunkline serve {project.module}.py",
+        f"trunkline call {project.module}.py greet name=Ada",
     ]
     parts.append("\n".join([bold("Next"), *(f"  {each}" for each in commands)]))
     return "\n\n".join(parts)

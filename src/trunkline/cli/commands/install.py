@@ -14,7 +14,7 @@ from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Final
 
 from ...errors import visible
-from ...redaction import redact, show
+from ...redaction import conceal, show
 from ..command import UnreadableInput, UsageError
 from ..output.terminal import tell, writing
 
@@ -132,14 +132,14 @@ def _check_folder(place: EntryPlace, options: argparse.Namespace) -> None:
 def _print_entry(entry: ServerEntry, place: EntryPlace, *, is_new: bool) -> None:
     import shlex
 
-    words = redact([entry.command, *entry.args]) if entry.command else []
+    words = conceal([entry.command, *entry.args]) if entry.command else []
     shown = [str(each) for each in words] if isinstance(words, list) else []
     facts = [
         ("host", f"{place.host.title} ({place.location.scope})"),
         ("file", place.path),
         ("entry", entry.name if is_new else f"{entry.name} (there already: to be replaced)"),
         ("command", shlex.join(shown) if shown else ""),
-        ("url", str(redact(entry.url))),
+        ("url", str(conceal(entry.url))),
         ("env", ", ".join(entry.env)),
     ]
     # Whole, however long: this is what the host will run.

@@ -247,6 +247,10 @@ def take_words(options: argparse.Namespace, *names: str) -> list[str]:
     words: list[str] = options.words
     options.target, options.typed = None, ""
     if options.command is None:
+        if not words and options.config is not None:
+            raise UsageError(
+                f"no server given: name one of {show(options.config)}: --config FILE NAME"
+            )
         if not words:
             raise UsageError(
                 "no server given: name a file, an address or an entry of a host, or put a "

@@ -100,15 +100,19 @@ def _check_order(words: list[str], prog: str) -> None:
     is_argument = any("=" in each for each in rest)
     is_command = rest and not is_argument and os.sep not in first and which(first)
     if is_command and (target is None or not is_address(target)):
-        raise UsageError(f"put the command after --: {_shown(prog, '--', *words)}")
+        raise UsageError(f"put the command after --: {prog} {_shown('--', *words)}")
     if target is not None:
         others = [each for each in words if each is not target]
         what = "address" if is_address(target) else "target"
-        raise UsageError(f"the {what} comes first: {_shown(prog, target, *others)}")
+        raise UsageError(f"the {what} comes first: {prog} {_shown(target, *others)}")
 
 
 def _shown(*words: str) -> str:
-    return " ".join(visible(str(redact(each)), kept="") for each in words)
+    # Imported here: it is rare.
+    from shlex import quote
+
+    shown = (visible(str(redact(each)), kept="") for each in words)
+    return " ".join(map(quote, shown))
 
 
 def check_websocket() -> None:

@@ -4,8 +4,8 @@ Templates are the files of this folder that end in `.in`; `@NAME@` and the like 
 
 The rules that live here, and only here:
 
-* The name of a project is a name of PEP 508, and gives an importable module that hides no other:
-  `weather-station` is `weather_station.py`.
+* The name of a project is a name of PEP 508 without dots, as hosts take it too, and gives an
+  importable module that hides no other: `weather-station` is `weather_station.py`.
 * A file that exists is never written: files are opened with O_EXCL.
 * A project is written whole or not at all: after an error, files and folders made by this run are
   removed.
@@ -40,10 +40,10 @@ __all__ = [
 
 # Each file of a project: its path, its template and what it is for.
 FILES: Final = (
-    ("@MODULE@.py", "server.py.in", "the server: a tool, a resource and a prompt"),
-    ("tests/test_@MODULE@.py", "test_server.py.in", "its tests, in both eras of MCP"),
-    ("pyproject.toml", "pyproject.toml.in", "name, dependencies, settings of pytest"),
-    ("README.md", "README.md.in", "how to run, test and install it"),
+    ("@MODULE@.py", "server.py.in", "the server"),
+    ("tests/test_@MODULE@.py", "test_server.py.in", "its tests, in both eras"),
+    ("pyproject.toml", "pyproject.toml.in", "name and dependencies"),
+    ("README.md", "README.md.in", "how to run and test it"),
     (".gitignore", "gitignore.in", "what git leaves out"),
     (".github/workflows/test.yml", "workflow.yml.in", "runs the tests on each push"),
 )
@@ -51,7 +51,7 @@ FILES: Final = (
 MAX_NAME: Final = 48
 MAX_TITLE: Final = 100
 _FALLBACK_NAME: Final = "my-server"
-_NAME: Final = re.compile(r"[A-Za-z0-9]([A-Za-z0-9._-]*[A-Za-z0-9])?")
+_NAME: Final = re.compile(r"[A-Za-z0-9]([A-Za-z0-9_-]*[A-Za-z0-9])?")
 _VARIABLE: Final = re.compile(r"@([A-Z_]+)@")
 # Modules that the project imports, or that its own folders would hide.
 _TAKEN: Final = {"trunkline", "msgspec", "pytest", "test", "tests", "conftest", "setup"}
@@ -73,19 +73,19 @@ class Project(NamedTuple):
 
 def module_of(name: str) -> str:
     """Return the module of a project: `weather_station` for "Weather-Station"."""
-    return re.sub(r"[-.]", "_", name).lower()
+    return name.replace("-", "_").lower()
 
 
 def title_of(name: str) -> str:
     """Return a title for a project: "Weather station" for "weather-station"."""
-    words = re.sub(r"[-._]+", " ", name)
+    words = re.sub(r"[-_]+", " ", name)
     return words[:1].upper() + words[1:]
 
 
 def name_problem(name: str) -> str:
     """Return why a text cannot be the name of a project, or an empty text if it can."""
     if _NAME.fullmatch(name) is None:
-        return "a name has ASCII letters, digits and - _ . between them"
+        return "a name has ASCII letters, digits, and - or _ between them"
     if len(name) > MAX_NAME:
         return f"a name has at most {MAX_NAME} characters"
     module = module_of(name)
@@ -99,8 +99,8 @@ def name_problem(name: str) -> str:
 def propose_name(text: str) -> str:
     """Return a valid name that is close to a text."""
     plain = normalize("NFKD", text.casefold()).encode("ascii", "ignore").decode()
-    name = re.sub(r"[-._]*[^a-z0-9._-]+[-._]*", "-", plain).strip("-._")
-    name = name[: MAX_NAME - len("server-")].rstrip("-._")
+    name = re.sub(r"[-_]*[^a-z0-9_-]+[-_]*", "-", plain).strip("-_")
+    name = name[: MAX_NAME - len("server-")].rstrip("-_")
     for proposal in (name, f"{name}-server", f"server-{name}"):
         if not name_problem(proposal):
             return proposal

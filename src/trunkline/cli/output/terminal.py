@@ -81,11 +81,14 @@ def is_terminal(stream: TextIO | None) -> bool:
 
 
 def wants_colour(stream: TextIO | None = None) -> bool:
-    """Return True on a terminal, unless NO_COLOR is set; always with FORCE_COLOR."""
+    """Return True on a terminal, unless NO_COLOR is set; always with FORCE_COLOR.
+
+    FORCE_COLOR=0 and FORCE_COLOR=false turn colour off.
+    """
     if os.environ.get("NO_COLOR"):
         return False
-    if os.environ.get("FORCE_COLOR"):
-        return True
+    if forced := os.environ.get("FORCE_COLOR"):
+        return forced.lower() not in ("0", "false")
     return is_terminal(stream or sys.stdout) and os.environ.get("TERM") != "dumb"
 
 
@@ -363,11 +366,12 @@ def columns(facts: Iterable[tuple[str, str]], *, indent: int = 0) -> str:
 
 
 def print_json(value: Any) -> None:
-    """Print one JSON document."""
-    import json
+    """Print one JSON document, with control characters escaped."""
+    # Imported here: it loads the encoder.
+    from .content import document_shown
 
     with writing():
-        print(highlighted_document(json.dumps(value, ensure_ascii=False, indent=2)))
+        print(document_shown(value))
 
 
 def highlighted(text: str, stream: TextIO | None = None) -> str:
@@ -430,8 +434,12 @@ def error_text(prog: str, text: str) -> str:
 
     A command in it is not broken, since it will be copied, nor are further lines. These are
     indented: a server that puts a line break into its error must not print lines like ours.
+    Control characters are escaped: names of files, entries and tools are in it.
     """
-    first, *rest = text.split("\n")
+    # Imported here: help prints no errors.
+    from ...errors import visible
+
+    first, *rest = visible(text, kept="\t\n\xa0").split("\n")
     room = None if "trunkline " in first else _error_width()
     lines = wrap(f"{paint(f'{prog}:', 'bold red', sys.stderr)} {first}", room, hanging="  ")
     return "\n".join([*lines, *(line if line[:1] == " " else f"  {line}" for line in rest)])

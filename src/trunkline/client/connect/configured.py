@@ -8,6 +8,8 @@ The rules that live here, and only here:
   `mcp_servers`, or the path of a file that has one.
 * The value of a name is an entry as in the file of a host, or in Python anything else that a
   client connects to.
+* The name of an entry of the user never starts another server that the current folder has under
+  that name.
 * An entry that cannot be used is an error of that entry. An entry that is switched off is left
   out of a configuration, and is an error where it is named.
 """
@@ -15,16 +17,18 @@ The rules that live here, and only here:
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
+
+from msgspec.structs import replace
 
 from ...hosts.entries import ServerEntry, read_entry, servers_of
 from ...hosts.errors import HostConfigError
 from ...hosts.expand import expand_entry
-from ...hosts.files import decode_text, load_files, parse_text, read_file
+from ...hosts.files import HostFile, decode_text, load_files, parse_text, read_file
 from ...hosts.table import ANY_FILE, HOSTS, find_host
 from ...redaction import show
-from .resolve import ResolvedTarget, TargetError, Wording, names_shown
+from .resolve import IN_SHELL, ResolvedTarget, TargetError, Wording, names_shown
 
 __all__ = [
     "config_entry",
@@ -69,6 +73,7 @@ def host_entry(host: str, name: str, text: str, wording: Wording) -> ResolvedTar
                 raise TargetError(f"{read}, which cannot be used: {file.path}: {problem.problem}")
         for entry in file.entries:
             if name and entry.name == name:
+                _check_shadow(entry, files, read, wording)
                 return _usable(entry, text, read, file.path)
         if file.error:
             raise TargetError(f"{read}, whose file cannot be read: {file.path}: {file.error}")
@@ -81,6 +86,28 @@ def host_entry(host: str, name: str, text: str, wording: Wording) -> ResolvedTar
     names = list(dict.fromkeys(each.name for file in files for each in file.entries))
     lacks = "without a name" if not name else f"and there is no entry {show(name)}"
     raise TargetError(f"{read}, {lacks}; {_advice(name, names, f'{typed}:')}")
+
+
+def _check_shadow(
+    entry: ServerEntry, files: Sequence[HostFile], read: str, wording: Wording
+) -> None:
+    """Raise if a file of the current folder replaces an entry of the user.
+
+    A host asks its user before it starts such a server; the folder may be a stranger's.
+    """
+    if entry.scope != "project":
+        return
+    advice = wording.command
+    if wording is IN_SHELL:
+        advice = f"name the file: --config FILE {entry.name}"
+    for file in files:
+        for own in file.entries:
+            is_same = replace(own, scope=entry.scope, file=entry.file) == entry
+            if own.name == entry.name and file.location.scope != "project" and not is_same:
+                raise TargetError(
+                    f"{read}, and {entry.file}, in the current folder, has another server of that "
+                    f"name than {file.path}; {advice}"
+                )
 
 
 def hosts_with(name: str) -> list[str]:
@@ -164,7 +191,7 @@ def config_servers(given: Any) -> dict[str, Any]:
 
 def _server(name: str, raw: Any, path: str) -> Any:
     """Return what a server of a configuration is; None if it is switched off."""
-    if not isinstance(raw, dict):
+    if not path and not isinstance(raw, dict):
         return raw
     try:
         entry = read_entry(name, raw, ANY_FILE, file=path)
@@ -174,7 +201,7 @@ def _server(name: str, raw: Any, path: str) -> Any:
 
 
 def _servers(path: str) -> Mapping[str, Any]:
-    data = read_file(path)
+    data = read_file(path, takes_pipes=True)
     if data is None:
         raise HostConfigError("no such file", file=path)
     text = decode_text(data, path)

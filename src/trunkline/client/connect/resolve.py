@@ -77,7 +77,12 @@ class Wording(NamedTuple):
     after: str
 
     def run(self, words: Sequence[str]) -> str:
-        """Return the advice to run a command."""
+        """Return the advice to run a command; in a shell, words that need quotes have them."""
+        if not self.after:
+            # Imported here: most targets are found.
+            from shlex import quote
+
+            words = [quote(each) for each in words]
         return f"{self.before}{self.between.join(words)}{self.after}"
 
 
@@ -233,7 +238,8 @@ def _file(text: str, place: str, name: str | None, wording: Wording) -> Resolved
             f"name of one; write FILE:app"
         )
     if not os.path.isfile(place):
-        if len(text.split()) > 1:
+        # A path can have a space too.
+        if len(text.split()) > 1 and not os.path.isdir(os.path.dirname(place)):
             raise _command_line(text, wording)
         raise TargetError(
             f"{show(text)} was read as a file, and there is no file {show(place)}"
@@ -260,7 +266,9 @@ def _about_configuration(text: str, place: str, wording: Wording) -> str:
     read = f"{show(text)} was read as a configuration file"
     if wording is IN_CODE:
         return f"{read}, which Client(...) takes without a name after it: {show(place)}"
-    return f"{read}; name a server in it: --config {place} NAME"
+    from shlex import quote
+
+    return f"{read}; name a server in it: --config {quote(place)} NAME"
 
 
 def _near_file(place: str) -> str:
@@ -325,7 +333,7 @@ def _near_host(text: str) -> str:
 
 
 def _bare(text: str, wording: Wording) -> TargetError:
-    if len(text.split()) > 1:
+    if len(text.split()) > 1 and not _known_as(text):
         return _command_line(text, wording)
     looks = re.fullmatch(r"[\w-]+(\.[\w-]+)+", text)
     if looks and _is_dotted(text):

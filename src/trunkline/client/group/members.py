@@ -133,6 +133,8 @@ class GroupMembers:
             await asyncio.gather(*(self._connect(name) for name in self.clients))
             if not self.live:
                 failures = self.failures
+                if not failures:
+                    raise TrunklineError("the client was closed while it connected")
                 cause = ExceptionGroup("no server could be reached", list(failures.values()))
                 raise TransportError(_told("no server could be reached", failures)) from cause
         except BaseException:  # cancellation too: nothing may be left open

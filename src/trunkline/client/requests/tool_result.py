@@ -20,7 +20,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from functools import lru_cache
-from typing import Any, Final, Generic, TypeVar, cast
+from typing import Any, Final, Generic, TypeVar, cast, final
 
 from msgspec import UNSET, Raw, UnsetType
 from msgspec.json import Decoder, encode
@@ -32,11 +32,12 @@ from ...mcp.types import CallToolResult, ContentBlock, TextContent
 from ...redaction import show
 from .decode import decode_again, decoder, look_again, type_name, where_and_what
 
-__all__ = ["ToolResult", "tool_result"]
+__all__ = ["ToolResult", "read_answer", "tool_result"]
 
 T = TypeVar("T")
 
 
+@final
 class _CallResult(CallToolResult, frozen=True):
     """A result of `tools/call` with undecoded structured content."""
 
@@ -44,7 +45,7 @@ class _CallResult(CallToolResult, frozen=True):
 
 
 # Created at import: every tool call uses it.
-_read_answer: Final = Decoder(_CallResult).decode
+read_answer: Final = Decoder(_CallResult).decode
 
 
 class ToolResult(Generic[T]):
@@ -184,15 +185,17 @@ class ToolResult(Generic[T]):
         return f"ToolResult({show(self.text)}, {len(self.content)} blocks{failed})"
 
 
-def tool_result(raw: Raw, kind: type[T] | None, revision: str) -> ToolResult[T]:
-    """Decode a result of `tools/call`.
+def tool_result(raw: Raw | _CallResult, kind: type[T] | None, revision: str) -> ToolResult[T]:
+    """Decode a result of `tools/call`, unless `read_answer` has decoded it.
 
     Raises:
         NotComplete: it has another `resultType`.
         RemoteProtocolError: it is not a result of `tools/call`.
     """
+    if type(raw) is _CallResult:
+        return ToolResult(raw, kind)
     try:
-        answer = _read_answer(raw)
+        answer = read_answer(raw)
     except UNREADABLE:
         answer = None  # decoded again below, so that an error has no decoder error as context
     if answer is None:

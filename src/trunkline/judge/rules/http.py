@@ -9,7 +9,15 @@ from ...redaction import HIDDEN
 from ...spec.revisions import REVISIONS
 from ..trace import TraceEntry, TraceHttp
 from .checker import Checker
-from .state import LISTEN, HttpExchange, ObservedMessage, State, fingerprint
+from .state import (
+    LISTEN,
+    HttpExchange,
+    ObservedMessage,
+    ObservedSession,
+    State,
+    fingerprint,
+    key_of,
+)
 
 __all__ = ["check_exchange", "check_stream", "remember_exchange"]
 
@@ -266,6 +274,8 @@ def _open(
 def _begin(http: TraceHttp, exchange: HttpExchange, state: State) -> None:
     exchange.status = exchange.status or http.status
     exchange.is_events = exchange.is_events or _is_events(http)
+    if http.status is not None and http.status >= 400:
+        _close_refused(exchange, state)
     session = state.session
     if http.status == 404 and exchange.session_id is not None:
         session.lost = True
@@ -276,3 +286,18 @@ def _begin(http: TraceHttp, exchange: HttpExchange, state: State) -> None:
     if opens and given is not None:
         session.http_id = given
         session.ended = session.lost = False
+
+
+def _close_refused(exchange: HttpExchange, state: State) -> None:
+    # A status of refusal is the answer: no reply follows, and the id is free again.
+    for call in exchange.calls:
+        key = key_of(call.sender, call.id)
+        if key is None or state.open.get(key) is not call:
+            continue
+        del state.open[key]
+        state.closed[key] = call
+        call.answered = True
+        if call.method == "initialize":
+            # It began no session, so its id may be that of the next.
+            state.session = ObservedSession()
+            state.ids.pop(key, None)

@@ -40,11 +40,11 @@ from ...errors import (
     TransportError,
     visible,
 )
-from ...jsonrpc.codec import Envelope
+from ...jsonrpc.codec import LARGE_BYTES, Envelope
 from ...jsonrpc.error_codes import peer_error
 from ...jsonrpc.framing import Oversize
 from ...jsonrpc.incoming import IncomingRequest
-from ...jsonrpc.messages import Reply, Shown
+from ...jsonrpc.messages import Call, Reply, Shown
 from ...jsonrpc.outgoing import Pending, UnmatchedReply
 from ...jsonrpc.peer import Peer, ProtocolProblem
 from ...jsonrpc.policy import Policy
@@ -340,14 +340,23 @@ class Connection:
         """Process one frame; malformed frames do not raise."""
         try:
             if type(frame) is bytes:
-                self._frame_bytes = len(frame)
-                self.peer.feed(frame, route)
+                self._frame_bytes = size = len(frame)
+                call = None if size < LARGE_BYTES else self._large_call(frame)
+                if call is None:
+                    self.peer.feed(frame, route)
+                else:
+                    self.peer.feed_call(call, route)
             elif isinstance(frame, Oversize):
                 self.peer.feed(frame, route)
             else:
                 self._answer_bad_frame(frame, route)
         except Exception as error:  # noqa: BLE001  # a defect here; the connection goes on
             _log.error("internal error while processing a message\n%s", as_redacted(error))
+
+    def _large_call(self, frame: bytes) -> Call | None:
+        from .large_calls import read_large_call  # here, because few messages are large
+
+        return read_large_call(self, frame)
 
     def _answer_bad_frame(self, frame: Any, route: Any) -> None:
         """Answer bytes that are not a frame."""

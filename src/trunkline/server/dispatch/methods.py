@@ -239,7 +239,7 @@ def _call_tool(
         return
     raw = params.arguments
     try:
-        values = entry.arguments.decode(EMPTY if raw is UNSET else raw)
+        values = _values_of(entry, asked) if raw is UNSET else entry.arguments.decode(raw)
     except UNREADABLE as error:
         try:
             values = _second_reading(entry.arguments, raw, error)
@@ -259,6 +259,12 @@ def _call_tool(
 
         require_allow(context, entry, values)
     connection.runner.begin(_TOOL, entry, values, context)
+
+
+def _values_of(entry: ToolEntry, asked: IncomingRequest) -> Any:
+    """Return the arguments of a call without raw ones: it has none, or they are decoded."""
+    read = getattr(asked.envelope, "values", None)
+    return entry.arguments.decode(EMPTY) if read is None else read
 
 
 def _second_reading(arguments: Arguments, raw: Any, error: Exception) -> Any:

@@ -229,7 +229,7 @@ class RequestRunner:
                 await context._run.begin(context)
             if begun is not None:
                 value = await begun
-            elif entry.is_plain:
+            elif entry.arguments.is_async and entry.timeout is None and not entry.path:
                 value = entry.arguments.call(values, context)
                 # A wrapper around a coroutine function may return something else.
                 if type(value) is CoroutineType or isawaitable(value):
@@ -329,7 +329,8 @@ class RequestRunner:
         # From now on the answer is weighed as unread.
         if self._transport.backlog > WEIGHED_BYTES or unread.bytes or asked.slot is not None:
             unread.weigh()
-        self._start_next(asked)
+        if self.waiting or self._turns:
+            self._start_next(asked)
 
     def _is_large(self, asked: IncomingRequest, outcome: Any) -> bool:
         is_error = type(outcome) is ErrorObject
@@ -518,6 +519,10 @@ class RequestRunner:
         if overall.used + size > overall.limit and self._core.in_flight:
             return "server_bytes"
         return None
+
+    def has_room(self, size: int) -> bool:
+        """Return True if a request of so many bytes would be served."""
+        return self._exceeded(size) is None
 
     def _refuse(self, asked: IncomingRequest, policy: Policy, limit: str) -> None:
         self._core.counters.refuse(limit)

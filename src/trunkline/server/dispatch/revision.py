@@ -21,7 +21,7 @@ from ...jsonrpc.messages import ErrorObject
 from ...jsonrpc.policy import Policy
 from ...mcp.extensions import declared_in, has_extensions
 from ...mcp.meta import SERVER_INFO, WRAPPED, Caller
-from ...mcp.shaping import narrow
+from ...mcp.shaping import narrow, narrowing
 from ...mcp.tables import requires, result_types
 from ...mcp.types import (
     CallToolResult,
@@ -103,6 +103,7 @@ class ServerRevision:
         self._info = narrow(core.info, revision)
         # Whether each result carries `resultType` and the server's `_meta`.
         self._says_type = "resultType" in requires("CallToolResult", revision)
+        self._narrow_tool_result = narrowing(CallToolResult, revision)
         self._caches = "ttlMs" in requires("ListToolsResult", revision)
         self._own_meta = {SERVER_INFO: Raw(encode(self._info))} if self._says_type else {}
         self.meta: dict[str, Any] | None = self._own_meta or None
@@ -169,6 +170,10 @@ class ServerRevision:
                 result_type="complete",
                 structured_content=value.structured_content,
             )
+        if not self._says_type and type(value) is CallToolResult:
+            # As above.
+            narrowed = self._narrow_tool_result
+            return value if narrowed is None else narrowed(value)
         return self.result(value)  # type: ignore[no-any-return]  # the type of the argument
 
     def failed_tool(self, value: CallToolResult) -> CallToolResult | ErrorObject:

@@ -99,7 +99,7 @@ class Arguments:
     # returns what the handler returns, a value or an awaitable.
     call: Callable[[Any, Any], Any]
     # Raw JSON to a Struct. Look it up for each call: the first call replaces it by the decoder.
-    decode: Callable[[bytes | Raw], Any]
+    decode: Callable[[bytes | memoryview | Raw], Any]
 
     def __init__(
         self,
@@ -183,7 +183,7 @@ class Arguments:
             found = self._docstring = read(found)
         return found
 
-    def _first_decode(self, raw: bytes | Raw) -> Any:
+    def _first_decode(self, raw: bytes | memoryview | Raw) -> Any:
         hook = read_custom if self._hooked else None
         decode, fill = Decoder(self.struct, dec_hook=hook).decode, filler(self.struct)
         self.decode = decode if fill is None else lambda raw: fill(decode(raw))

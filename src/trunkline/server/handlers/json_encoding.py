@@ -121,6 +121,12 @@ def sendable(text: str) -> str:
     """
     if not text.isascii():
         try:
+            # For a text of such characters alone this is a copy, many times as fast as UTF-8.
+            text.encode("latin-1")
+            return text
+        except UnicodeEncodeError:
+            pass
+        try:
             text.encode()
         except UnicodeEncodeError:
             raise OutputMismatch(

@@ -69,11 +69,6 @@ class Entry(Struct, kw_only=True, eq=False):
         return not (self.inline or self.arguments.is_async)
 
     @property
-    def is_plain(self) -> bool:
-        """Whether it is a coroutine function without timeout and mounting."""
-        return self.arguments.is_async and self.timeout is None and not self.path
-
-    @property
     def is_tool(self) -> bool:
         """Whether it is a tool."""
         return False

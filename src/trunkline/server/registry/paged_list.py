@@ -77,7 +77,20 @@ class _Snapshot(Generic[Item]):
 class PagedList(Generic[Item]):
     """Items of one kind in the order they were added, and their pages."""
 
-    __slots__ = ("_items", "_key", "_lock", "_member", "_row", "_size", "_snapshot", "on_change")
+    __slots__ = (
+        "_items",
+        "_key",
+        "_lock",
+        "_member",
+        "_row",
+        "_size",
+        "_snapshot",
+        "get",
+        "on_change",
+    )
+
+    # Returns the item called so, or None; that of the dict, because each call of a tool needs it.
+    get: Callable[[str], Item | None]
 
     def __init__(
         self, member: str, row: Callable[[Item, str], Struct], *, page_size: int, key: bytes
@@ -97,6 +110,7 @@ class PagedList(Generic[Item]):
         self._size = page_size
         self._key = key
         self._items: dict[str, Item] = {}
+        self.get = self._items.get
         self.on_change: Callable[[], object] = lambda: None
         # Handlers on threads add and remove items too.
         self._lock = Lock()
@@ -111,10 +125,6 @@ class PagedList(Generic[Item]):
 
     def __contains__(self, name: object) -> bool:
         return name in self._items
-
-    def get(self, name: str) -> Item | None:
-        """Return the item called `name`, or None."""
-        return self._items.get(name)
 
     def add(self, name: str, item: Item) -> None:
         """Put `item` at the end.

@@ -37,6 +37,9 @@ _log: Final = logging.getLogger("trunkline.server")
 _SIGNALS: Final = (signal.SIGTERM, signal.SIGINT)
 # For cancelled asyncio tasks to end after the server has; one that does not is abandoned.
 _LEFTOVERS_TIMEOUT_S: Final = 1.0
+# The largest block whose memory the process reuses. A call with a text of 1 MB has five copies of
+# it in turn; returned to the system after each call, their pages take longer than the call.
+_REUSED_BYTES: Final = 4 * 1024 * 1024
 
 
 def run_stdio(app: Server, auth: Any = None) -> None:
@@ -127,6 +130,15 @@ def _run(app: Server, work: Callable[[], Coroutine[Any, Any, None]]) -> None:
         sys.exit(f"{app.name}: {problem}")
 
 
+def _reuse_freed_memory() -> None:
+    """Have the allocator keep the memory of large messages, up to 8 MiB, for the next ones.
+
+    When glibc frees a large block, it takes from its heap what is smaller from then on, and keeps
+    twice that size there. No page of this block is touched. Other allocators do as they do.
+    """
+    bytes(_REUSED_BYTES)
+
+
 async def _serve(app: Server, work: Callable[[], Coroutine[Any, Any, None]]) -> None:
     loop = asyncio.get_running_loop()
     watch = StallWatch(app, loop)
@@ -135,6 +147,7 @@ async def _serve(app: Server, work: Callable[[], Coroutine[Any, Any, None]]) -> 
     watch.start()
     # Objects of the startup live until exit: exclude them from garbage collection.
     gc.freeze()
+    _reuse_freed_memory()
     try:
         try:
             await serving

@@ -26,7 +26,9 @@ from tests.unit.auth.tokens import (
     token,
 )
 from trunkline.auth import Credential, InvalidCredential, JwtBearer, Principal
-from trunkline.auth.jose import InvalidKey
+from trunkline.auth.jose import InvalidKey, PublicKey, SignedToken
+from trunkline.auth.server import jwt_bearer
+from trunkline.auth.server.jwks import KeySet
 from trunkline.testing import AuthorizationServer
 
 SIGNATURE = "The signature of the token is not valid"
@@ -506,6 +508,105 @@ async def test_a_token_of_an_authorization_server_is_accepted() -> None:
         assert (principal.subject, principal.issuer) == ("ann", server.issuer)
         # With the key at hand there is nothing to wait for.
         assert isinstance(found.verify(bearer(text)), Principal)
+
+
+# Tokens that come again
+
+
+class Signatures:
+    """Counts the signatures that are verified."""
+
+    def __init__(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        self.count = 0
+        verify = SignedToken.is_signed_by
+
+        def counted(token: SignedToken, key: PublicKey) -> bool:
+            self.count += 1
+            return verify(token, key)
+
+        monkeypatch.setattr(SignedToken, "is_signed_by", counted)
+
+
+def test_the_signature_of_a_token_is_verified_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    signatures, ours = Signatures(monkeypatch), verifier()
+    texts = [token(), token(sub="bob")]
+    found = [ours.verify(bearer(text)) for _ in range(5) for text in texts]
+    assert signatures.count == 2
+    assert [each.subject for each in found if isinstance(each, Principal)] == ["ann", "bob"] * 5
+
+
+def test_a_token_that_was_accepted_expires() -> None:
+    clock = Clock()
+    ours, text = verifier(clock=clock), token()
+    assert ours.verify(bearer(text)) is not None
+    clock.now = NOW + 300 + 30
+    with pytest.raises(InvalidCredential, match=EXPIRED):
+        ours.verify(bearer(text))
+
+
+def test_a_token_that_was_accepted_is_not_valid_before_its_time() -> None:
+    clock = Clock()
+    ours, text = verifier(clock=clock), token(nbf=int(NOW))
+    assert ours.verify(bearer(text)) is not None
+    clock.now = NOW - 60
+    with pytest.raises(InvalidCredential, match=EARLY):
+        ours.verify(bearer(text))
+
+
+def test_a_bound_token_that_was_accepted_needs_its_proof_again() -> None:
+    ours, text = verifier(), token(cnf={"jkt": "thumbprint"})
+    assert ours.verify(bearer(text, key_thumbprint="thumbprint")) is not None
+    for thumbprint in ("", "another"):
+        with pytest.raises(InvalidCredential, match=BOUND):
+            ours.verify(bearer(text, key_thumbprint=thumbprint))
+
+
+def test_a_token_that_was_accepted_is_refused_when_its_key_is_withdrawn() -> None:
+    class Published:
+        keys = KeySet.of_jwks(jwks())
+
+        def find(self, key_id: str | None, algorithm: str) -> tuple[PublicKey, ...]:
+            return self.keys.find(key_id, algorithm)
+
+        async def fetch(self, key_id: str | None, algorithm: str) -> tuple[PublicKey, ...]:
+            return self.find(key_id, algorithm)
+
+    published = Published()
+    ours, text = verifier(keys=published), token()
+    assert ours.verify(bearer(text)) is not None
+    published.keys = KeySet.of_jwks(jwks(key(number=1)))
+    with pytest.raises(InvalidCredential, match=SIGNATURE):
+        ours.verify(bearer(text))
+    published.keys = KeySet.of_jwks(jwks())
+    assert ours.verify(bearer(text)) is not None
+
+
+def test_refused_tokens_are_not_kept_and_accepted_ones_are_bounded(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(jwt_bearer, "_MAX_VERIFIED", 3)
+    ours = verifier()
+    for number in range(5):
+        with pytest.raises(InvalidCredential):
+            ours.verify(bearer(token(aud=f"https://{number}.example")))
+    assert len(ours._verified) == 0
+    texts = [token(sub=f"user-{number}") for number in range(4)]
+    for text in (*texts[:3], texts[0], texts[3]):
+        assert ours.verify(bearer(text)) is not None
+    assert len(ours._verified) == 3
+    signatures = Signatures(monkeypatch)
+    assert ours.verify(bearer(texts[0])) is not None
+    assert signatures.count == 0
+    assert ours.verify(bearer(texts[1])) is not None
+    assert signatures.count == 1
+
+
+def test_the_table_of_accepted_tokens_shows_no_token_and_no_claim() -> None:
+    ours, text = verifier(), token(email="CANARY")
+    ours.verify(bearer(text))
+    shown = repr(ours._verified)
+    assert "CANARY" not in shown
+    assert text not in shown
 
 
 # Secrets

@@ -162,6 +162,73 @@ def test_names_of_entries_cannot_control_the_terminal(run: Any, home: Path) -> N
     assert "\\x1b[2J\\n" in shown.out
 
 
+def test_json_has_no_control_characters_and_loses_none(run: Any, home: Path) -> None:
+    name = "\x1b[2J\x9b31m\u202e"
+    write(home, **{name: {"command": "x"}})
+    shown = run("hosts", "cursor", "-o", "json")
+    assert shown.out.replace("\n", "").isprintable()
+    assert json.loads(shown.out)["hosts"][0]["files"][1]["entries"][0]["name"] == name
+
+
+def test_errors_about_entries_cannot_control_the_terminal(run: Any, home: Path) -> None:
+    hostile = "\x1b]0;x\x07\u202e"
+    write(
+        home,
+        typed={"command": "x", "env": {hostile: 5}},
+        unset={"command": "x", "env": {"A": f"${{env:{hostile}}}"}},
+    )
+    for name in ("typed", "unset"):
+        for words in ((f"cursor:{name}",), ("--config", str(home / ".cursor/mcp.json"), name)):
+            shown = run("list", *words)
+            assert shown.status == 2
+            assert shown.err.replace("\n", "").isprintable()
+            assert "\\x1b]0;x" in shown.err
+
+
+def test_the_query_of_a_url_is_hidden(run: Any, home: Path) -> None:
+    write(home, a={"url": f"https://h/mcp?key={CANARY}&b=${{env:B}}&c"})
+    for words in (("hosts",), ("hosts", "-o", "json")):
+        shown = run(*words)
+        assert "https://h/mcp?key=[redacted]&b=${env:B}&c" in shown.out
+        assert CANARY not in shown.out
+
+
+@pytest.mark.parametrize("file", ["a\0b", "/dev/zero", "none.env"])
+def test_a_file_of_variables_that_cannot_be_read_is_a_problem(
+    run: Any, home: Path, file: str
+) -> None:
+    Path(".vscode").mkdir()
+    entry = {"command": sys.executable, "envFile": file}
+    Path(".vscode/mcp.json").write_text(json.dumps({"servers": {"a": entry}}))
+    shown = run("hosts", "vscode")
+    assert shown.status == 0
+    assert "      fails: envFile: " in shown.out
+
+
+def test_servers_that_the_current_folder_names_are_not_started_unasked(
+    run: Any, home: Path, tmp_path: Path
+) -> None:
+    started = tmp_path / "started"
+    code = f"open({str(started)!r}, 'w')"
+    Path(".cursor").mkdir()
+    Path(".cursor/mcp.json").write_text(
+        json.dumps({"mcpServers": {"evil": {"command": sys.executable, "args": ["-c", code]}}})
+    )
+    shown = run("hosts", "--check")
+    assert (shown.status, started.exists()) == (0, False)
+    assert "      not started: this folder names it; add --project to start it\n" in shown.out
+    [file] = [
+        each
+        for host in json.loads(run("hosts", "--check", "-o", "json").out)["hosts"]
+        for each in host["files"]
+        if each["entries"]
+    ]
+    assert "not started" in file["entries"][0]["note"]
+    assert not started.exists()
+    assert run("hosts", "--check", "--project").status == 1
+    assert started.exists()
+
+
 def test_a_host_that_is_named_is_shown_even_if_it_is_not_here(run: Any, home: Path) -> None:
     shown = run("hosts", "claude")
     assert shown.out.startswith("Claude Desktop (claude-desktop)\n  user: ~/")

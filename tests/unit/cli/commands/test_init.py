@@ -60,12 +60,12 @@ def test_parents_are_made_and_the_path_is_quoted(run: Any, tmp_path: Path) -> No
 
 
 def test_name_and_title_are_used_everywhere(run: Any, tmp_path: Path) -> None:
-    shown = run("init", "here", "--name", "Desk.Lamp", "--title", """Ada's "big" lamp \\o/""")
+    shown = run("init", "here", "--name", "Desk-Lamp", "--title", """Ada's "big" lamp \\o/""")
     assert shown.status == 0
     made = files(tmp_path / "here")
     assert """title='Ada\\'s "big" lamp \\\\o/',""" in made["desk_lamp.py"]
     assert made["README.md"].startswith("""# Ada's "big" lamp \\o/\n""")
-    assert '"Desk.Lamp",' in made["desk_lamp.py"]
+    assert '"Desk-Lamp",' in made["desk_lamp.py"]
     assert "tests/test_desk_lamp.py" in made
     assert "@" not in made["pyproject.toml"]
 
@@ -73,9 +73,10 @@ def test_name_and_title_are_used_everywhere(run: Any, tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("name", "said", "proposal"),
     [
-        ("My Server", "ASCII letters, digits and - _ . between them", "my-server"),
+        ("My Server", "ASCII letters, digits, and - or _ between them", "my-server"),
         ("Grüße", "ASCII letters", "grusse"),
         ("-x-", "ASCII letters", "x"),
+        ("my.server", "ASCII letters", "my-server"),
         ("☃", "ASCII letters", "my-server"),
         ("json", "json.py would hide the module json", "json-server"),
         ("trunkline", "trunkline.py would hide the module trunkline", "trunkline-server"),

@@ -13,8 +13,8 @@ from typing import Any
 import pytest
 
 from tests.cases import for_each
-from trunkline.hosts.files import load_host
-from trunkline.hosts.table import HOSTS
+from trunkline.hosts.files import load_files
+from trunkline.hosts.table import HOSTS, find_host
 
 CANARY = "CANARY-51c7e0"
 SERVER = "from trunkline import Server\napp = Server('demo')\n"
@@ -47,8 +47,14 @@ def config(home: Path) -> Path:
     return path
 
 
+def entries(host: str) -> dict[str, Any]:
+    files = load_files(find_host(host))
+    assert not [file.error or file.problems for file in files if file.error or file.problems]
+    return {each.name: each for file in files for each in file.entries}
+
+
 def servers(path: Path) -> dict[str, Any]:
-    return {name: each for name, each in load_host("cursor").items() if each.file == str(path)}
+    return {name: each for name, each in entries("cursor").items() if each.file == str(path)}
 
 
 def test_a_file_is_installed_with_absolute_paths(run: Any, config: Path) -> None:
@@ -135,12 +141,12 @@ def test_an_address_that_a_host_cannot_reach_goes_through_a_proxy(
 @for_each("host", HOSTS, ids=lambda host: host.id)
 def test_every_host_takes_an_entry_and_gives_it_back(run: Any, home: Path, host: Any) -> None:
     assert run("install", "server.py", "--to", host.id, "--create", "--yes").status == 0
-    [entry] = load_host(host.id).values()
+    [entry] = entries(host.id).values()
     assert (entry.name, entry.command) == ("weather", sys.executable)
     shown = run("uninstall", "weather", "--from", host.id, "--yes")
     assert shown.status == 0
     assert f"'weather' is removed from {host.title}" in shown.err
-    assert load_host(host.id) == {}
+    assert entries(host.id) == {}
     for location in host.locations:
         if location.scope == "project":
             path = Path.cwd() / location.paths["linux"]
@@ -342,6 +348,23 @@ def test_processes_that_install_at_once_lose_nothing(home: Path, host: str) -> N
     ]
     found = [(run.communicate(timeout=60)[1], run.returncode) for run in runs]
     assert [status for _, status in found] == [0] * len(names), found
-    assert sorted(load_host(host)) == names
+    assert sorted(entries(host)) == names
     if host == "codex":
         tomllib.loads((home / ".codex" / "config.toml").read_text())
+
+
+def test_bytes_that_are_not_text_are_an_error_and_not_a_traceback(run: Any, config: Path) -> None:
+    before = config.read_text()
+    shown = run("install", "server.py", "--to", "cursor", "--env", "A=\udcff", "--yes")
+    assert shown.status == 6
+    assert shown.err == (
+        "trunkline install: entry 'weather', env: is not UTF-8, and the file has to be\n"
+    )
+    assert config.read_text() == before
+
+
+def test_a_long_command_is_shown_whole(run: Any, config: Path) -> None:
+    words = [f"word-{number}" for number in range(100)]
+    shown = run("install", "--to", "cursor", "--dry-run", "--", sys.executable, *words, "x" * 300)
+    [line] = [each for each in shown.out.splitlines() if each.startswith("command:")]
+    assert line.split()[2:] == [*words, "x" * 300]

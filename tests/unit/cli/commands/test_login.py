@@ -104,6 +104,14 @@ def test_a_login_is_used_by_every_verb_and_ends_with_logout(desk: Desk, where: S
     assert refused.err == (
         f"trunkline call: {where.url} asks for a login\n  log in: trunkline login {where.url}\n"
     )
+    host = desk.run(*("install", where.url, "--to", "cursor", "--name", "a", "--create", "--yes"))
+    assert host.status == 0, host.err
+    unchecked = desk.run("hosts", "cursor", "--check")
+    assert unchecked.status == 1
+    assert (
+        "      fails: asks for a login, which the host has of its own; for this check: "
+        f"trunkline login {where.url}\n" in unchecked.out
+    )
     made = desk.run("login", where.url, "--scope", "files:write")
     assert made.status == 0, made.err
     assert "log in in the browser" in made.err
@@ -133,6 +141,7 @@ def test_a_login_is_used_by_every_verb_and_ends_with_logout(desk: Desk, where: S
             *("proxy", "--record", str(desk.state / "record.jsonl"), where.url),
             given=f"{json.dumps(initialize)}\n",
         ),
+        desk.run("hosts", "cursor", "--check"),
         desk.run("auth", "status"),
         desk.run("auth", "status", "--json"),
     ]

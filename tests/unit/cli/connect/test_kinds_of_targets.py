@@ -82,12 +82,11 @@ def test_a_file_without_a_server_says_so(run: Any, here: Path) -> None:
 def test_an_entry_of_a_host_is_started_as_the_host_does(run: Any, here: Path) -> None:
     variables = {"GIVEN": "entry", "KEY": "${env:KEY_OF_TEST}"}
     write(here / ".cursor/mcp.json", "mcpServers", shows=serving(here, env=variables))
-    write(
-        here / ".vscode/mcp.json",
-        "servers",
-        shows=serving(here, env=variables, cwd="${workspaceFolder}/../other"),
-    )
-    wanted = {"cursor:shows": "work", "vscode:shows": "other"}
+    write(here / ".vscode/mcp.json", "servers", shows=serving(here, env=variables))
+    shell = {**variables, "KEY": "$KEY_OF_TEST"}
+    there = serving(here, env=shell, cwd="../other")
+    write(here / ".gemini/settings.json", "mcpServers", shows=there)
+    wanted = {"cursor:shows": "work", "vscode:shows": "work", "gemini:shows": "other"}
     for target, folder in wanted.items():
         assert run("call", target, "where") == (0, f"entry|{folder}|expanded\n", "")
         # An option is stronger than the entry.
@@ -162,6 +161,14 @@ def test_a_target_and_a_command_are_not_given_together(run: Any, here: Path) -> 
         (["call", "where", "shows.py"], "the target comes first: trunkline call shows.py where"),
         (["list", "tools", "cursor:x"], "the target comes first: trunkline list cursor:x tools"),
         (["list", "sh", "shows.py"], "put the command after --: trunkline list -- sh shows.py"),
+        (
+            ["call", "where", "shows.py", "a=b c"],
+            "the target comes first: trunkline call shows.py where 'a=b c'",
+        ),
+        (
+            ["list", "--config", "mcp.json"],
+            "no server given: name one of 'mcp.json': --config FILE NAME",
+        ),
         (["call", "shows", "where"], "is not a server; did you mean 'shows.py'?"),
         (["proxy", "shows.js"], "'shows.js' was read as a file, and there is no file 'shows.js'"),
     ],

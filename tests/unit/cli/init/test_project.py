@@ -19,7 +19,7 @@ from trunkline.cli.init.project import Project, create, propose_name, render, ti
 # A title with both quotes, a backslash and no ASCII, and the longest name.
 PROJECTS = [
     Project("weather-station", "Weather station"),
-    Project("Lamp.9_" + "x" * (project.MAX_NAME - 7), 'Ada\'s "hell" ⚡ \\n lamp'),
+    Project("Lamp-9_" + "x" * (project.MAX_NAME - 7), 'Ada\'s "hell" ⚡ \\n lamp'),
 ]
 BIN = Path(sys.executable).parent
 ROOT = Path(__file__).resolve().parents[4]
@@ -40,7 +40,12 @@ def run(folder: Path, *command: str, status: int = 0) -> str:
     done = subprocess.run(
         command,
         cwd=folder,
-        env={"PATH": f"{BIN}{os.pathsep}{os.environ['PATH']}", "NO_COLOR": "1", "LANG": "C.UTF-8"},
+        env={
+            "PATH": f"{BIN}{os.pathsep}{os.environ['PATH']}",
+            "HOME": str(folder),
+            "NO_COLOR": "1",
+            "LANG": "C.UTF-8",
+        },
         capture_output=True,
         text=True,
         stdin=subprocess.DEVNULL,
@@ -114,6 +119,8 @@ def test_every_command_of_its_readme_works(made: tuple[Project, Path]) -> None:
     (call,) = (line for line in text.splitlines() if line.startswith("trunkline call"))
     answered = call.replace("name=Ada", "name=Ada --answer value=Spanish")
     assert run(folder, "bash", "-c", answered) == "Hola, Ada!\n"
+    (install,) = (line for line in text.splitlines() if line.startswith("trunkline install"))
+    assert f'"{about.name}"' in run(folder, "bash", "-c", f"{install} --create --dry-run")
 
 
 def test_the_workflow_runs_what_the_readme_says(made: tuple[Project, Path]) -> None:
@@ -165,7 +172,7 @@ def test_an_error_keeps_what_was_there(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("name", "title"), [("weather-station", "Weather station"), ("my.MCP_x", "My MCP x")]
+    ("name", "title"), [("weather-station", "Weather station"), ("my-MCP_x", "My MCP x")]
 )
 def test_a_title_is_made_from_the_name(name: str, title: str) -> None:
     assert title_of(name) == title

@@ -15,6 +15,7 @@ from trunkline.client import Client
 from trunkline.client.connect.configured import config_entry, config_servers
 from trunkline.client.connect.resolve import (
     ADDRESSES,
+    IN_CODE,
     IN_SHELL,
     ResolvedTarget,
     TargetError,
@@ -454,3 +455,51 @@ def test_no_error_and_no_repr_has_a_secret_of_an_entry(here: Path) -> None:
             shown.append(str(error))
     assert "'odd url': the URL of the entry is not the address of a server" in shown
     assert CANARY not in "".join(shown)
+
+
+def test_a_file_of_the_current_folder_does_not_replace_an_entry_of_the_user(here: Path) -> None:
+    home = here.parent / "home"
+    own = config(home, {"github": {"command": "mine"}}, name=".cursor/mcp.json")
+    found = config(here, {"github": {"command": "evil"}, "x": {"command": "y"}}, ".cursor/mcp.json")
+    assert said("cursor:github") == (
+        f"'cursor:github' was read as the entry 'github' of Cursor, and {found}, in the current "
+        f"folder, has another server of that name than {own}; name the file: --config FILE github"
+    )
+    assert said("cursor:github", IN_CODE).endswith(
+        'pass a command as a list, such as ["python", "server.py"]'
+    )
+    assert config_entry(found, "github", IN_SHELL).command == ("evil",)
+    assert resolve("cursor:x").command == ("y",)
+    config(here, {"github": {"command": "mine"}}, name=".cursor/mcp.json")
+    assert resolve("cursor:github").command == ("mine",)
+
+
+def test_entries_of_a_file_are_objects(here: Path) -> None:
+    path = config(here, {"a": ["sh", "-c", "exit"], "b": "server.py"})
+    with pytest.raises(ValueError) as caught:
+        Client(path)
+    assert str(caught.value) == (
+        "no server can be used:\n"
+        "  'a': 'a' cannot be used: expected an object, got an array\n"
+        "  'b': 'b' cannot be used: expected an object, got a string"
+    )
+
+
+def test_advice_for_a_shell_has_quotes_where_they_are_needed(here: Path) -> None:
+    (here / "a b").mkdir()
+    (here / "a b/server.js").write_text("")
+    (here / "a b/server.py").write_text("")
+    path = config(here, name="a b/mcp.json")
+    assert said(path).endswith(f"name a server in it: --config '{path}' NAME")
+    assert said("a b/server.js").endswith("put its command after --: -- node 'a b/server.js'")
+    assert said("a b/server.js", IN_CODE).endswith('["node", "a b/server.js"]')
+    assert said("a b/servr.py") == (
+        "'a b/servr.py' was read as a file, and there is no file 'a b/servr.py'; did you mean "
+        "'a b/server.py'?"
+    )
+
+
+def test_a_name_with_a_space_is_not_a_command_line_if_an_entry_has_it(here: Path) -> None:
+    config(here, {"my server": {"command": "x"}}, name=".cursor/mcp.json")
+    assert said("my server").endswith("did you mean 'cursor:my server'?")
+    assert "was read as a command line" in said("other server")

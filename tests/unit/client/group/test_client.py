@@ -457,6 +457,22 @@ async def test_a_cancelled_connect_leaves_nothing_open() -> None:
 
 
 @bounded
+async def test_a_group_that_is_closed_while_it_connects_says_so(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    client = Client(two())
+    for each in client.servers.values():
+
+        async def connect(each: Client = each, connect: Any = each.connect) -> None:
+            await connect()
+            await each.close()
+
+        monkeypatch.setattr(each, "connect", connect)
+    with pytest.raises(TrunklineError, match="the client was closed while it connected"):
+        await client.connect()
+
+
+@bounded
 async def test_a_group_connects_once_and_again_after_it_was_closed() -> None:
     client = Client(two())
     async with client:

@@ -21,7 +21,7 @@ from tests.unit.judge.rules.recording import (
     refuse,
     tell,
 )
-from trunkline.judge import TraceEntry
+from trunkline.judge import Conversation, TraceEntry
 from trunkline.redaction import HIDDEN
 
 ERROR, WARN = "error", "warn"
@@ -445,3 +445,31 @@ def test_a_batch_over_http_is_one_request() -> None:
 
 def test_an_error_may_answer_a_notification() -> None:
     passes_over("mcp.http.accepted-202", *START[:3], reply(2, refuse(None, -32600), status=400))
+
+
+# -- refusals --------------------------------------------------------------------------------
+
+
+def remarks(*entries: TraceEntry) -> list[tuple[str, str]]:
+    talk = Conversation()
+    findings = [each for entry in entries for each in talk.feed(entry)]
+    return [(each.rule, each.got) for each in [*findings, *talk.end()]]
+
+
+def test_a_request_that_is_refused_by_its_status_is_not_open() -> None:
+    rule = "mcp.id.open-unique"
+    open = ("trace.unanswered", "tools/list with the id 5")
+    assert remarks(*START, post(3, LIST), reply(3, status=403)) == []
+    assert open in remarks(*START, post(3, LIST), reply(3, status=200))
+    assert remarks(*START, post(3, LIST)) == [open]
+    again = call(1, "tools/list"), call(1, "tools/list")
+    first, second = (over(number, each) for number, each in enumerate(again))
+    keeps(rule, first, over(0, by="server", status=503), second, over(1, listed(1), status=200))
+    assert rule in [each for each, _ in remarks(first, second)]
+
+
+def test_a_session_begins_after_an_initialize_that_was_refused_by_its_status() -> None:
+    refused = [over(9, FIRST, method="POST", headers={"Accept": BOTH}), reply(9, status=403)]
+    assert remarks(*refused, *START, post(3, LIST), reply(3, LISTED)) == []
+    # Both are of one session otherwise: no more than one initialize is.
+    assert remarks(refused[0], *START) != []

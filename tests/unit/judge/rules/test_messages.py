@@ -436,6 +436,24 @@ def test_a_version_that_the_server_does_not_have_is_refused() -> None:
     passes_over(rule, LIST, listed(1))
 
 
+def test_a_foreign_version_that_the_header_does_not_have_is_refused_for_either() -> None:
+    rule = "mcp.version.unsupported-refused"
+    facts = {"supportedVersions": [LATEST], "capabilities": {}, "ttlMs": 0}
+    start = [call(0, "server/discover"), complete(0, **facts, cacheScope="public")]
+    foreign = call(1, "tools/list", meta={PREFIX + "protocolVersion": "2099-01-01"})
+
+    def exchange(version: str, code: int) -> list[TraceEntry]:
+        headers = {**HEADERS, "Mcp-Protocol-Version": version}
+        request = over(1, foreign, method="POST", headers=headers)
+        return [*start, request, over(1, refuse(1, code), status=400)]
+
+    meta, differs = "mcp.meta.version", "mcp.headers.version-as-body"
+    keeps(rule, *exchange(LATEST, -32020), also=(meta, differs))
+    breaks(rule, ERROR, "/error/code", *exchange("2099-01-01", -32020), also=(meta,))
+    also = (meta, differs, "mcp.headers.version-mismatch-refused")
+    breaks(rule, ERROR, "/error/code", *exchange(LATEST, -32602), also=also)
+
+
 # -- headers ---------------------------------------------------------------------------------
 
 HEADERS = {

@@ -1,0 +1,1 @@
+"""Every verb of the command `trunkline`, with servers written elsewhere."""
