@@ -19,8 +19,10 @@ README = (ROOT / "README.md").read_text(encoding="utf-8")
 EXTRAS = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]["optional-dependencies"]
 # What proves that an extra is there, by its name.
 USES = {
-    "all": "import cryptography, httptools, joserfc, jsonschema_rs, opentelemetry, websockets",
+    "all": "import cryptography, httptools, joserfc, jsonschema_rs, opentelemetry, prompt_toolkit, "
+    "websockets",
     "auth": "from trunkline.auth import SigningKey; SigningKey.generate().sign({})",
+    "cli": "from trunkline.cli.shell.prompt_editor import PromptEditor",
     "crypto": "from cryptography.hazmat.primitives.ciphers.aead import AESGCM",
     "http": "from trunkline.server.runtime.http_listener import HttpListener",
     "otel": "from opentelemetry import trace",

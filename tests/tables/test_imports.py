@@ -101,7 +101,8 @@ SISTERS: dict[str, dict[str, set[str]]] = {
         "proxy": {"output"},
         "reload": {"output"},
         "init": set(),
-        "commands": {"output", "connect", "proxy", "reload", "init"},
+        "shell": {"output", "connect"},
+        "commands": {"output", "connect", "proxy", "reload", "init", "shell"},
     },
     "transports": {
         "io": set(),

@@ -19,6 +19,7 @@ CHECKED: Final = {
     "cli/proxy/run.py": "hasattr",
     "cli/recording.py": "hasattr",
     "cli/reload/supervisor.py": "check_platform",
+    "cli/shell/history.py": "hasattr",
     "cli/signals.py": "hasattr",
     "cli/workers.py": "hasattr, before the first worker",
     "client/sync/event_loop_thread.py": "hasattr",

@@ -41,6 +41,7 @@ OURS: Final = {
     "cli.init.project.Project": "the command line",
     "cli.connect.host_change.EntryPlace": "a row of a table, and paths of the machine",
     "cli.loader.AppTarget": "the command line",
+    "cli.shell.options._CommandParser": "the command line",
     "cli.reload.file_watch._FileStamp": "numbers of a file",
     "client.connect.resolve.Wording": "constants of this library",
     "client.connect.targets.ConnectTarget": "an address, whose repr is redacted",

@@ -25,6 +25,7 @@ _GROUPS = {
         "read": "read a resource",
         "prompt": "get a prompt",
         "ping": "check that a server answers, and how fast",
+        "shell": "talk to a server in an interactive session",
     },
     "log in at a server": {
         "login": "log in at a server, for all other verbs",

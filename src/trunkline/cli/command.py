@@ -58,6 +58,9 @@ _CONNECT_ELSEWHERE: Final = {
     "--url": "the address without an option",
 }
 
+# Their modules are in a sub-package.
+_LOGIN_VERBS: Final = ("login", "logout", "auth")
+
 
 class UsageError(Exception):
     """The command line names something that does not exist; the text is shown to the user."""
@@ -212,7 +215,8 @@ def check_text(text: str, name: str) -> None:
 
 def load(name: str) -> Verb:
     """Return the module of a verb."""
-    return cast(Verb, import_module(f".commands.{name}", __package__))
+    folder = "logins." if name in _LOGIN_VERBS else ""
+    return cast(Verb, import_module(f".commands.{folder}{name}", __package__))
 
 
 def parser_of(name: str) -> argparse.ArgumentParser:

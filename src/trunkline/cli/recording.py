@@ -14,7 +14,7 @@ from __future__ import annotations
 
 import os
 import stat
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import ExitStack, contextmanager
 from time import monotonic
 from typing import TYPE_CHECKING, BinaryIO, Literal, TypeAlias
@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from ..judge.trace import TraceEntry
     from ..transports.base import Frame
 
-__all__ = ["FrameListener", "Recording", "recorded", "recording"]
+__all__ = ["FrameListener", "Recording", "recorded", "recording", "write_recording"]
 
 FrameListener: TypeAlias = "Callable[[Literal['client', 'server'], Frame], object]"
 
@@ -101,6 +101,20 @@ def recorded(path: str, transport: str, say: Callable[[str], object]) -> Iterato
                     say(f"recording stopped: {error.strerror}")
 
         yield record_frame
+
+
+def write_recording(path: str, lines: Iterable[bytes]) -> None:
+    """Write the lines of a recording, its header among them.
+
+    Raises:
+        UsageError: another file is in its place, or it cannot be written.
+    """
+    try:
+        with _opened(path) as file:
+            for line in lines:
+                _write(file, line)
+    except OSError as error:
+        raise UsageError(f"{path!r} cannot be written: {error.strerror}") from None
 
 
 def _opened(path: str) -> BinaryIO:

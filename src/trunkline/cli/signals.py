@@ -11,6 +11,7 @@ The rules that live here, and only here:
   callbacks, and C modules may crash when their initialisation is interrupted.
 * While a child is started or ended, signals are deferred: an interrupted start would leave a
   child that cannot be ended.
+* A verb that stays, such as `shell`, may handle Ctrl-C itself; SIGTERM and SIGHUP still end it.
 """
 
 from __future__ import annotations
@@ -24,7 +25,7 @@ from functools import partial
 from types import FrameType
 from typing import Final
 
-__all__ = ["Terminated", "clean_termination", "signals_deferred"]
+__all__ = ["Terminated", "clean_termination", "ctrl_c_handled", "signals_deferred"]
 
 # Windows has no SIGHUP.
 _ENDING: Final = tuple(
@@ -75,6 +76,29 @@ def clean_termination() -> Iterator[None]:
         raise
     finally:
         _set(dict.fromkeys(taken, signal.SIG_DFL))
+
+
+@contextmanager
+def ctrl_c_handled(act: Callable[[], object]) -> Iterator[None]:
+    """Call `act` for Ctrl-C in this block, which is inside `clean_termination`.
+
+    SIGTERM and SIGHUP call the handler of SIGINT from before the block.
+    """
+    found = {number: signal.getsignal(number) for number in (signal.SIGINT, *_ENDING)}
+    before = {number: handler for number, handler in found.items() if callable(handler)}
+
+    def end(number: int, frame: FrameType | None) -> None:
+        _set({signal.SIGINT: before[signal.SIGINT]})
+        before[signal.Signals(number)](number, frame)
+
+    if signal.SIGINT not in before:
+        yield  # ignored, as in the background of a script
+        return
+    try:
+        _set(dict.fromkeys(before, end) | {signal.SIGINT: lambda _, __: act()})
+        yield
+    finally:
+        _set(before)
 
 
 def _is_importing(frame: FrameType | None) -> bool:

@@ -3,7 +3,8 @@
     Client(Tapped(Stdio("python", ["server.py"]), hear))
 
 `hear(sender, frame)` is called with every frame, before it is sent or delivered. The first
-exception it raises is logged; the connection goes on, and so do the calls.
+exception it raises is logged; the connection goes on, and so do the calls. `on_end(error)` is
+called once the connection has ended; the error is None if one side has closed it.
 """
 
 from __future__ import annotations
@@ -24,6 +25,7 @@ __all__ = ["Tapped", "TappedTransport"]
 
 Side: TypeAlias = Literal["client", "server"]
 Hear: TypeAlias = "Callable[[Side, Frame], object]"
+OnEnd: TypeAlias = "Callable[[TransportError | None], object]"
 
 # What a client attaches to a transport of HTTP, which others do not have.
 _PASSED: Final = frozenset(
@@ -37,9 +39,10 @@ _PASSED: Final = frozenset(
 class Tapped:
     """An address whose connections are observed."""
 
-    def __init__(self, address: Address, hear: Hear) -> None:
+    def __init__(self, address: Address, hear: Hear, on_end: OnEnd = ignore) -> None:
         self._address = address
         self._hear = hear
+        self._on_end = on_end
 
     def __repr__(self) -> str:
         return f"Tapped({self._address!r})"
@@ -54,14 +57,17 @@ class Tapped:
 
     def transport(self, policy: Policy) -> TappedTransport:
         """Return a new transport to the address, observed by `hear`."""
-        return TappedTransport(self._address.transport(policy), self._hear)
+        return TappedTransport(self._address.transport(policy), self._hear, on_end=self._on_end)
 
 
 class TappedTransport:
     """An observed transport; `our_side` is the role of the side that calls `send`."""
 
-    def __init__(self, inner: Transport, hear: Hear, *, our_side: Side = "client") -> None:
+    def __init__(
+        self, inner: Transport, hear: Hear, *, our_side: Side = "client", on_end: OnEnd = ignore
+    ) -> None:
         self._inner = inner
+        self._on_end = on_end
         self._hear = hear
         self._has_failed = False  # logged once: else each frame would log a line
         self._ours = our_side
@@ -101,7 +107,7 @@ class TappedTransport:
         """Open the connection, and start to call `on_message`."""
         inner = self._inner
         inner.on_message = self._receive
-        inner.on_error = lambda error: self.on_error(error)
+        inner.on_error = self._end
         inner.on_drained = lambda: self.on_drained()
         await inner.connect()
 
@@ -117,6 +123,10 @@ class TappedTransport:
     def _receive(self, frame: Frame, route: Any) -> None:
         self._tell(self._theirs, frame)
         self.on_message(frame, route)
+
+    def _end(self, error: TransportError | None) -> None:
+        self.on_error(error)
+        self._on_end(error)
 
     def _tell(self, sender: Side, frame: Frame) -> None:
         try:

@@ -30,6 +30,10 @@ OPTIONS: dict[str, set[str]] = {
     "read": _CONNECTING | {"--config", "--root", "--answer", "--save", "--raw"},
     "prompt": _CONNECTING | {"--config", "--root", "--answer", "--save"},
     "ping": _CONNECTING | {"--config", "-c", "--count", "--interval"},
+    "shell": _HELP
+    | _CONNECTION
+    | _DIAGNOSIS
+    | {"--config", "--root", "--answer", "--plain", "--no-history"},
     "diff": _CONNECTING | {"--root", "--markdown", "--allow-announced"},
     "login": _HELP
     | {"--scope", "--client-id", "--client-secret-env", "--client-secret-prompt", "--issuer"}

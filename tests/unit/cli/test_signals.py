@@ -11,7 +11,12 @@ from pathlib import Path
 
 import pytest
 
-from trunkline.cli.signals import Terminated, clean_termination, signals_deferred
+from trunkline.cli.signals import (
+    Terminated,
+    clean_termination,
+    ctrl_c_handled,
+    signals_deferred,
+)
 
 BOTH = (signal.SIGTERM, signal.SIGHUP)
 
@@ -99,3 +104,32 @@ def test_in_a_thread_signals_are_somebody_elses() -> None:
     thread.start()
     thread.join(30)
     assert found == [signal.getsignal(signal.SIGTERM)]
+
+
+@pytest.mark.parametrize(("number", "status"), [(signal.SIGTERM, 143), (signal.SIGHUP, 129)])
+def test_ctrl_c_can_be_handled_and_other_signals_still_end_the_verb(
+    number: int, status: int
+) -> None:
+    pressed: list[str] = []
+    handled = ctrl_c_handled(lambda: pressed.append("once"))
+    with pytest.raises(Terminated) as caught, clean_termination(), handled:
+        signal.raise_signal(signal.SIGINT)
+        signal.raise_signal(signal.SIGINT)
+        signal.raise_signal(number)
+    assert (pressed, caught.value.status) == (["once"] * 2, status)
+
+
+def test_ctrl_c_is_as_before_after_it_was_handled() -> None:
+    with pytest.raises(KeyboardInterrupt), clean_termination():
+        with ctrl_c_handled(lambda: None):
+            pass
+        signal.raise_signal(signal.SIGINT)
+
+
+def test_ctrl_c_that_is_ignored_stays_ignored() -> None:
+    before = signal.signal(signal.SIGINT, signal.SIG_IGN)
+    try:
+        with clean_termination(), ctrl_c_handled(lambda: pytest.fail("it is ignored")):
+            signal.raise_signal(signal.SIGINT)
+    finally:
+        signal.signal(signal.SIGINT, before)

@@ -618,6 +618,7 @@ def test_msgspec_is_the_one_engine_and_the_one_package_from_outside() -> None:
         "jsonschema_rs": ["schema_validator.py"],
         "keyring": ["keyring_tokens.py"],
         "opentelemetry": ["tracing.py"],
+        "prompt_toolkit": ["prompt_editor.py"],
         "pydantic": ["pydantic_models.py"],
         "pytest": ["pytest_plugin.py"],
         "websockets": ["client.py", "connection.py", "server.py"],

@@ -87,3 +87,25 @@ def test_each_connection_of_an_address_is_listened_to() -> None:
     assert repr(address) == "Tapped(Here())"
     assert isinstance(address.transport(Policy()), Transport)
     assert address.transport(Policy()) is not address.transport(Policy())
+
+
+def test_the_end_of_a_connection_is_reported_after_the_client_knows_of_it() -> None:
+    ended: list[str] = []
+
+    class Here:
+        def transport(self, policy: Policy) -> Transport:
+            return ours
+
+    ours, theirs = memory_pair()
+    address = Tapped(Here(), lambda *_: None, lambda error: ended.append(f"on_end {error}"))
+
+    async def script() -> None:
+        tapped = address.transport(Policy())
+        tapped.on_error = lambda error: ended.append(f"on_error {error}")
+        await asyncio.gather(tapped.connect(), theirs.connect())
+        await theirs.close()
+        await asyncio.sleep(0)
+        await tapped.close()
+
+    asyncio.run(script())
+    assert ended == ["on_error None", "on_end None"]

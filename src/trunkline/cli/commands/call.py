@@ -23,9 +23,19 @@ if TYPE_CHECKING:
     from ...client.client import Client
     from ...client.requests.tool_result import ToolResult
     from ...mcp.types import Tool
+    from ..connect.talk import Work
     from ..output.progress import Console
 
-__all__ = ["EXAMPLES", "TAKES_COMMAND", "configure", "json_arguments", "run"]
+__all__ = [
+    "EXAMPLES",
+    "TAKES_COMMAND",
+    "add_options",
+    "configure",
+    "json_arguments",
+    "run",
+    "show_result",
+    "work_of",
+]
 
 TAKES_COMMAND: Final = True
 
@@ -54,6 +64,11 @@ def configure(parser: argparse.ArgumentParser) -> None:
         json_help="all arguments as a JSON object, or - to read it from standard input; "
         "without a value: the same as -o json",
     )
+    add_options(parser)
+
+
+def add_options(parser: argparse.ArgumentParser) -> None:
+    """Declare the options that are not about the connection."""
     parser.add_argument(
         "--save", metavar="DIR", help="folder for images, audio and other files; default: ."
     )
@@ -61,7 +76,16 @@ def configure(parser: argparse.ArgumentParser) -> None:
 
 def run(options: argparse.Namespace) -> int:
     """Call the tool and return the exit status."""
-    name, *words = take_words(options, "TOOL")
+    return talk(options, work_of(options, take_words(options, "TOOL")))
+
+
+def work_of(options: argparse.Namespace, words: Sequence[str]) -> Work:
+    """Return what calls the tool that is the first of `words`, with the others as arguments.
+
+    Raises:
+        UsageError: the value of `--json` is not a JSON object, or there are words as well.
+    """
+    name, *words = words
     given = json_arguments(options, words)
 
     async def work(client: Client, console: Console) -> int:
@@ -69,9 +93,9 @@ def run(options: argparse.Namespace) -> int:
             result = await _called(client, name, words, given, console, options.prog)
         if result.is_error:
             console.failure = result.text
-        return _shown(result, options, name)
+        return show_result(result, options, name)
 
-    return talk(options, work)
+    return work
 
 
 def json_arguments(options: argparse.Namespace, words: Sequence[str]) -> dict[str, Any] | None:
@@ -149,7 +173,8 @@ def _unknown(name: str, tools: Sequence[Tool]) -> UsageError:
     return unknown_name(name, (each.name for each in tools), "tool")
 
 
-def _shown(result: ToolResult[Any], options: argparse.Namespace, name: str) -> int:
+def show_result(result: ToolResult[Any], options: argparse.Namespace, name: str) -> int:
+    """Print a result as the options say; return the exit status."""
     from ..output.content import SaveFolder, document_shown, result_shown
 
     if wants_json(options):

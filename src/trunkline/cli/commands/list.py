@@ -19,13 +19,24 @@ from ..output.reports import emit
 
 if TYPE_CHECKING:
     from ...client.client import Client
+    from ..connect.talk import Work
     from ..output.progress import Console
 
-__all__ = ["COMPLETES", "EXAMPLES", "TAKES_COMMAND", "configure", "run"]
+__all__ = [
+    "COMPLETES",
+    "EXAMPLES",
+    "TAKES_COMMAND",
+    "add_options",
+    "configure",
+    "run",
+    "work_of",
+]
 
 TAKES_COMMAND: Final = True
 
-_KINDS: Final = ("tools", "resources", "prompts")
+_KINDS: Final = ("tools", "resources", "templates", "prompts")
+# All of them: the templates come with the resources.
+_EVERY: Final = ("tools", "resources", "prompts")
 COMPLETES: Final = _KINDS
 EXAMPLES: Final = """\
 trunkline list notes.py
@@ -37,7 +48,12 @@ trunkline list -o json -- npx some-server
 def configure(parser: argparse.ArgumentParser) -> None:
     """Declare the arguments."""
     add_target(parser, "[KIND [NAME ...]]", takes_answers=False)
-    parser.epilog = "KIND is tools, resources or prompts; default: all of them."
+    parser.epilog = "KIND is tools, resources, templates or prompts; default: all of them."
+    add_options(parser)
+
+
+def add_options(parser: argparse.ArgumentParser) -> None:
+    """Declare the options that are not about the connection."""
     parser.add_argument(
         "--long", action="store_true", help="show full descriptions, schemas and annotations"
     )
@@ -45,7 +61,15 @@ def configure(parser: argparse.ArgumentParser) -> None:
 
 def run(options: argparse.Namespace) -> int:
     """Print the lists and return the exit status."""
-    words = take_words(options)
+    return talk(options, work_of(options, take_words(options)))
+
+
+def work_of(options: argparse.Namespace, words: Sequence[str]) -> Work:
+    """Return what prints the lists that `words` name.
+
+    Raises:
+        UsageError: there is no such kind of list.
+    """
     kind, names = (words[0], words[1:]) if words else ("", [])
     if kind and kind not in _KINDS:
         raise UsageError(f"list takes {', '.join(_KINDS)}, not {visible(kind, kept='')!r}")
@@ -54,7 +78,7 @@ def run(options: argparse.Namespace) -> int:
         from ..connect.listing import listing_of
 
         with console.waiting("listing"):
-            listing = await listing_of(client, (kind,) if kind else _KINDS)
+            listing = await listing_of(client, (kind,) if kind else _EVERY)
         if names:
             _keep_named(listing, names, kind)
         if wants_json(options):
@@ -68,7 +92,7 @@ def run(options: argparse.Namespace) -> int:
             emit("\n".join(lines))
         return SUCCESS
 
-    return talk(options, work)
+    return work
 
 
 def _keep_named(listing: dict[str, Any], names: Sequence[str], kind: str) -> None:

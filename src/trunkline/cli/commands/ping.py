@@ -7,6 +7,7 @@ counted.
 from __future__ import annotations
 
 import argparse
+from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any, Final
 
 from ...errors import RequestTimeout, visible
@@ -18,9 +19,10 @@ from ..output.reports import emit
 
 if TYPE_CHECKING:
     from ...client.client import Client
+    from ..connect.talk import Work
     from ..output.progress import Console
 
-__all__ = ["EXAMPLES", "FORMAT", "TAKES_COMMAND", "configure", "run"]
+__all__ = ["EXAMPLES", "FORMAT", "TAKES_COMMAND", "add_options", "configure", "run", "work_of"]
 
 TAKES_COMMAND: Final = True
 FORMAT: Final = "trunkline.ping/1"
@@ -34,6 +36,11 @@ trunkline ping -c 10 --interval 0.2 -- npx some-server
 def configure(parser: argparse.ArgumentParser) -> None:
     """Declare the arguments."""
     add_target(parser, takes_roots=False, takes_answers=False)
+    add_options(parser)
+
+
+def add_options(parser: argparse.ArgumentParser) -> None:
+    """Declare the options that are not about the connection."""
     parser.add_argument(
         "-c", "--count", type=_count, default=1, metavar="N", help="number of requests; default: 1"
     )
@@ -65,7 +72,16 @@ def _interval(text: str) -> float:
 
 def run(options: argparse.Namespace) -> int:
     """Send the pings and return the exit status."""
-    if take_words(options):
+    return talk(options, work_of(options, take_words(options)))
+
+
+def work_of(options: argparse.Namespace, words: Sequence[str]) -> Work:
+    """Return what sends the pings.
+
+    Raises:
+        UsageError: there are words.
+    """
+    if words:
         raise UsageError("ping takes only the address of a server, or a command after --")
 
     async def work(client: Client, console: Console) -> int:
@@ -90,7 +106,7 @@ def run(options: argparse.Namespace) -> int:
             emit(_summary(times))
         return SUCCESS if any(each is not None for each in times) else UNREACHABLE
 
-    return talk(options, work)
+    return work
 
 
 async def _measure(

@@ -16,9 +16,10 @@ from .call import json_arguments
 if TYPE_CHECKING:
     from ...client.client import Client
     from ...mcp.types import GetPromptResult, Prompt
+    from ..connect.talk import Work
     from ..output.progress import Console
 
-__all__ = ["EXAMPLES", "TAKES_COMMAND", "configure", "run"]
+__all__ = ["EXAMPLES", "TAKES_COMMAND", "add_options", "configure", "run", "work_of"]
 
 TAKES_COMMAND: Final = True
 EXAMPLES: Final = """\
@@ -35,6 +36,11 @@ def configure(parser: argparse.ArgumentParser) -> None:
         json_help="all arguments as a JSON object, or - to read it from standard input; "
         "without a value: the same as -o json",
     )
+    add_options(parser)
+
+
+def add_options(parser: argparse.ArgumentParser) -> None:
+    """Declare the options that are not about the connection."""
     parser.add_argument(
         "--save", metavar="DIR", help="folder for images, audio and other files; default: ."
     )
@@ -42,7 +48,16 @@ def configure(parser: argparse.ArgumentParser) -> None:
 
 def run(options: argparse.Namespace) -> int:
     """Get the prompt and return the exit status."""
-    name, *words = take_words(options, "NAME")
+    return talk(options, work_of(options, take_words(options, "NAME")))
+
+
+def work_of(options: argparse.Namespace, words: Sequence[str]) -> Work:
+    """Return what gets the prompt that is the first of `words`, with the others as arguments.
+
+    Raises:
+        UsageError: the value of `--json` is not an object of strings, or there are words as well.
+    """
+    name, *words = words
     given = json_arguments(options, words)
     if given is not None and not all(isinstance(each, str) for each in given.values()):
         raise UsageError("the arguments of a prompt are strings")
@@ -55,7 +70,7 @@ def run(options: argparse.Namespace) -> int:
             result = await client.get_prompt(name, arguments, on_progress=console.progress)
         return _shown(result, options, name)
 
-    return talk(options, work)
+    return work
 
 
 async def _prompt(client: Client, name: str) -> Prompt:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import sys
+from collections.abc import Sequence
 from typing import TYPE_CHECKING, Final
 
 from ..command import UsageError
@@ -16,9 +17,10 @@ from ..output.terminal import tell, writing
 if TYPE_CHECKING:
     from ...client.client import Client
     from ...mcp.types import ReadResourceResult
+    from ..connect.talk import Work
     from ..output.progress import Console
 
-__all__ = ["EXAMPLES", "TAKES_COMMAND", "configure", "run"]
+__all__ = ["EXAMPLES", "TAKES_COMMAND", "add_options", "configure", "run", "work_of"]
 
 TAKES_COMMAND: Final = True
 EXAMPLES: Final = """\
@@ -31,6 +33,11 @@ trunkline read file:///logo.png --raw -- npx some-server > logo.png
 def configure(parser: argparse.ArgumentParser) -> None:
     """Declare the arguments."""
     add_target(parser, "URI")
+    add_options(parser)
+
+
+def add_options(parser: argparse.ArgumentParser) -> None:
+    """Declare the options that are not about the connection."""
     parser.add_argument("--save", metavar="DIR", help="folder for binary contents; default: .")
     parser.add_argument(
         "--raw", action="store_true", help="write the contents to standard output unchanged"
@@ -39,7 +46,15 @@ def configure(parser: argparse.ArgumentParser) -> None:
 
 def run(options: argparse.Namespace) -> int:
     """Read the resource and return the exit status."""
-    words = take_words(options, "URI")
+    return talk(options, work_of(options, take_words(options, "URI")))
+
+
+def work_of(options: argparse.Namespace, words: Sequence[str]) -> Work:
+    """Return what reads the resource whose URI is the only one of `words`.
+
+    Raises:
+        UsageError: there are more words, or options that exclude each other.
+    """
     if len(words) > 1:
         raise UsageError("read takes one URI; give the others in calls of their own")
     if options.raw and wants_json(options):
@@ -50,7 +65,7 @@ def run(options: argparse.Namespace) -> int:
             result = await client.read_resource(words[0], on_progress=console.progress)
         return _shown(result, options, words[0])
 
-    return talk(options, work)
+    return work
 
 
 def _shown(result: ReadResourceResult, options: argparse.Namespace, uri: str) -> int:

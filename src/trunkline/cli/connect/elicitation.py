@@ -6,7 +6,7 @@ brackets. The event loop reads the line, so that Ctrl-C and a lost connection en
 The rules that live here, and only here:
 
 * The server is named, and control characters in its text are escaped.
-* Ctrl-D declines a form. "no" declines a URL.
+* Ctrl-D declines a form. "no" declines a URL. Ctrl-C in a shell cancels both.
 * A form with one field called `value`, which is how a plain type is asked for, has the prompt
   "answer".
 * An invalid value is asked again; an empty line takes the default, or leaves the field out.
@@ -22,8 +22,13 @@ import asyncio
 import os
 import sys
 import threading
-from collections.abc import AsyncIterator, Callable, Iterator, Mapping, Sequence
-from contextlib import asynccontextmanager, contextmanager, nullcontext
+from collections.abc import AsyncIterator, Callable, Coroutine, Iterator, Mapping, Sequence
+from contextlib import (
+    AbstractAsyncContextManager,
+    asynccontextmanager,
+    contextmanager,
+    nullcontext,
+)
 from functools import partial
 from typing import TYPE_CHECKING, Any, Final, Literal
 
@@ -50,11 +55,20 @@ class _Declined(Exception):
     """The user declined, or cannot be asked."""
 
 
+class _Dismissed(Exception):
+    """The question was cancelled before it was answered."""
+
+
 class ElicitationPrompt:
     """Asks the user to fill in forms and to agree to URLs, one at a time."""
 
-    def __init__(self, console: Console, answers: Sequence[str] = ()) -> None:
-        """Take answers in advance as `field=value`.
+    def __init__(
+        self,
+        console: Console,
+        answers: Sequence[str] = (),
+        hold: Callable[[], AbstractAsyncContextManager[object]] = nullcontext,
+    ) -> None:
+        """Take answers in advance as `field=value`; `hold` has the terminal for a question.
 
         Raises:
             UsageError: one of them is malformed.
@@ -62,12 +76,27 @@ class ElicitationPrompt:
         self.server = "the server"
         self.can_ask = is_interactive()
         self._console = console
+        self._hold = hold
         self._answers = dict(_given(word) for word in answers)
         # A server may send several elicitations at once; the user has one keyboard.
         self._lock = asyncio.Lock()
+        # Reads the line of the question on the screen.
+        self._reading: asyncio.Future[str | None] | None = None
 
-    async def form(self, params: ElicitRequestParams) -> dict[str, Any] | Literal["decline"]:
-        """Return the filled-in form, or "decline"."""
+    @property
+    def is_asking(self) -> bool:
+        """Whether a question is on the screen."""
+        return self._reading is not None
+
+    def cancel(self) -> None:
+        """Cancel the question on the screen: the server is answered "cancel"."""
+        if self._reading is not None:
+            self._reading.cancel()
+
+    async def form(
+        self, params: ElicitRequestParams
+    ) -> dict[str, Any] | Literal["decline", "cancel"]:
+        """Return the filled-in form, "decline", or "cancel"."""
         schema = params.requested_schema if isinstance(params.requested_schema, dict) else {}
         async with self._terminal():
             try:
@@ -75,9 +104,11 @@ class ElicitationPrompt:
             except _Declined:
                 self._console.note("declined")
                 return "decline"
+            except _Dismissed:
+                return "cancel"
 
-    async def page(self, params: ElicitRequestParams) -> bool:
-        """Return True if the user agrees to visit a URL; nothing is opened."""
+    async def page(self, params: ElicitRequestParams) -> bool | Literal["cancel"]:
+        """Return True if the user agrees to visit a URL, or "cancel"; nothing is opened."""
         async with self._terminal():
             self._introduce(params.message)
             self._console.note(_address_shown(str(params.url)))
@@ -85,6 +116,8 @@ class ElicitationPrompt:
                 agrees = await self._yes_or_no("Do you agree to visit this page? [y/N]: ", False)
             except _Declined:
                 agrees = False
+            except _Dismissed:
+                return "cancel"
             self._console.note("Open the address in a browser." if agrees else "declined")
             return agrees
 
@@ -165,7 +198,7 @@ class ElicitationPrompt:
     @asynccontextmanager
     async def _terminal(self) -> AsyncIterator[None]:
         """Hold the terminal for one question; no progress is drawn meanwhile."""
-        async with self._lock:
+        async with self._lock, self._hold():
             self._console.pause()
             try:
                 yield
@@ -188,17 +221,32 @@ class ElicitationPrompt:
         if is_secret and not _has_termios():
             # On Windows, which reads single keys.
             self._console.ask(prompt)
-            text = await _in_thread(_read_secret)
+            text = await self._read(_in_thread(_read_secret))
         else:
             # Echo is off before the prompt appears, or the first keys could show.
             with _without_echo() if is_secret else nullcontext():
                 self._console.ask(prompt)
-                text = await read_line(sys.stdin.fileno())
+                text = await self._read(read_line(sys.stdin.fileno()))
         if is_secret or text is None:
             self._console.note("")
         if text is None:
             raise _Declined
         return text
+
+    async def _read(self, line: Coroutine[Any, Any, str | None]) -> str | None:
+        self._reading = reading = asyncio.ensure_future(line)
+        try:
+            await asyncio.wait([reading])
+        finally:
+            self._reading = None
+            if not reading.done():
+                reading.cancel()
+                # Standard input is watched until then, and the next reader could not watch it.
+                await asyncio.wait([reading])
+        if reading.cancelled():
+            self._console.note("")
+            raise _Dismissed
+        return reading.result()
 
 
 async def read_line(descriptor: int) -> str | None:

@@ -30,13 +30,14 @@ __all__ = ["FORMAT", "KINDS", "listing_of"]
 FORMAT: Final = "trunkline.listing/1"
 
 KINDS: Final = ("tools", "resources", "prompts")
-# By capability: the members of the document and their methods.
+# By kind: the members of the document and their methods.
 _LISTS: Final = {
     "tools": (("tools", "tools/list"),),
     "resources": (
         ("resources", "resources/list"),
         ("resourceTemplates", "resources/templates/list"),
     ),
+    "templates": (("resourceTemplates", "resources/templates/list"),),
     "prompts": (("prompts", "prompts/list"),),
 }
 # For all pages of one list together.

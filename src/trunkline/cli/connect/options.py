@@ -74,13 +74,14 @@ def add_target(
     takes_roots: bool = True,
     takes_answers: bool = True,
     takes_config: bool = True,
+    takes_output: bool = True,
 ) -> None:
     """Declare TARGET, the `words` after it, and the options of every verb that connects.
 
     `json_help` is the help of `--json` where it takes a value; `target` is the name and the help
     of the first positional argument if it is not TARGET. `--root` is for verbs whose result can
     depend on roots, `--answer` for those whose requests run handlers, which can ask a question,
-    `--config` for those with one target.
+    `--config` for those with one target, `-o` and `--json` for those that print one result.
     """
     shown, prog = f"{f' {words}' if words else ''} [options]", parser.prog
     parser.usage = f"{prog} TARGET{shown}\n       {prog}{shown} -- COMMAND ..."
@@ -92,6 +93,16 @@ def add_target(
         parser.description = f"{parser.description}\n\n{_TARGETS}"
         target = ("TARGET", "the server, as above; left out with a command after --")
     add("words", nargs="*", metavar=target[0], help=target[1])
+    if takes_output:
+        _add_output(parser, json_help)
+    _add_connection(parser.add_argument_group("connection"), takes_config)
+    if takes_roots or takes_answers:
+        _add_answers(parser.add_argument_group("questions of the server"), takes_answers)
+    _add_diagnosis(parser.add_argument_group("diagnosis"))
+
+
+def _add_output(parser: argparse.ArgumentParser, json_help: str) -> None:
+    add = parser.add_argument
     add(
         "-o",
         "--output",
@@ -104,10 +115,6 @@ def add_target(
         add("--json", nargs="?", const=True, default=None, metavar="OBJECT", help=json_help)
     else:
         add("--json", action="store_true", help="the same as -o json")
-    _add_connection(parser.add_argument_group("connection"), takes_config)
-    if takes_roots or takes_answers:
-        _add_answers(parser.add_argument_group("questions of the server"), takes_answers)
-    _add_diagnosis(parser.add_argument_group("diagnosis"))
 
 
 def _add_connection(group: argparse._ArgumentGroup, takes_config: bool) -> None:

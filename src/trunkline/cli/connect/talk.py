@@ -18,8 +18,9 @@ import argparse
 import gc
 import os
 import sys
-from collections.abc import Awaitable, Callable, Iterator
+from collections.abc import Awaitable, Callable, Coroutine, Iterator
 from contextlib import closing, contextmanager
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from ...errors import InvalidMessage, ProtocolError, TransportError, TrunklineError, visible
@@ -38,7 +39,7 @@ if TYPE_CHECKING:
     from ..recording import FrameListener
     from .elicitation import ElicitationPrompt
 
-__all__ = ["Work", "talk"]
+__all__ = ["Work", "make_client", "run_conversation", "set_log_level", "talk", "transport_name"]
 
 Work = Callable[["Client", Console], Awaitable[int]]
 
@@ -52,6 +53,22 @@ def talk(options: argparse.Namespace, work: Work) -> int:
     """
     console = Console(level=options.log or "warning", is_verbose=options.verbose)
     _check_save(getattr(options, "save", None))
+    return run_conversation(options, console, partial(_talk, options, work, console))
+
+
+def run_conversation(
+    options: argparse.Namespace,
+    console: Console,
+    begin: Callable[[FrameListener | None, Popen[bytes] | None], Coroutine[Any, Any, int]],
+) -> int:
+    """Run what `begin` returns on an event loop; return the exit status.
+
+    `begin` gets the function that records frames, and the process of the command after `--`.
+
+    Raises:
+        UsageError: the command line names something that does not exist.
+        KeyboardInterrupt: Ctrl-C, SIGTERM or SIGHUP; the server is gone by then.
+    """
     with (
         clean_termination(),
         _started(options) as process,
@@ -67,7 +84,7 @@ def talk(options: argparse.Namespace, work: Work) -> int:
             runner = asyncio.Runner()
             with signals_deferred():
                 runner.get_loop()  # half made, it would complain when it is collected
-            talking = _talk(options, work, console, on_frame, process)
+            talking = begin(on_frame, process)
             with closing(talking), runner:
                 ended = runner.run(talking)
             if console.failure is not None:
@@ -134,7 +151,7 @@ async def _talk(
     process: Popen[bytes] | None,
 ) -> int:
     prompt = _prompt(options, console)
-    client = _client(options, console, on_frame, prompt, process)
+    client = make_client(options, console, on_frame, prompt, process)
     try:
         with console.waiting("connecting"):
             await client.connect()
@@ -144,7 +161,7 @@ async def _talk(
     try:
         if prompt is not None and client.server_info is not None:
             prompt.server = client.server_info.name
-        await _set_log_level(client, options)
+        await set_log_level(client, options)
         return await work(client, console)
     finally:
         # For good: late progress must not be drawn after the result.
@@ -152,13 +169,20 @@ async def _talk(
         await client.close()
 
 
-def _client(
+def make_client(
     options: argparse.Namespace,
     console: Console,
     on_frame: FrameListener | None,
     prompt: ElicitationPrompt | None,
     process: Popen[bytes] | None,
+    on_end: Callable[[TransportError | None], object] | None = None,
+    **listeners: Any,
 ) -> Client:
+    """Return a client of the target in the options, not connected; `listeners` are given to it.
+
+    `process` is the command after `--`, if it was started already: for one connection. `on_end`
+    is called when a connection has ended, if there is an `on_frame`.
+    """
     from ...client.client import Client
 
     address: Address
@@ -176,7 +200,7 @@ def _client(
     if on_frame is not None:
         from ...transports.tap import Tapped
 
-        address = Tapped(address, on_frame)
+        address = Tapped(address, on_frame) if on_end is None else Tapped(address, on_frame, on_end)
     return Client(
         address,
         revision=options.revision,
@@ -184,6 +208,7 @@ def _client(
         on_elicit=None if prompt is None else prompt.form,
         on_elicit_url=prompt.page if prompt is not None and prompt.can_ask else None,
         **_client_options(options),
+        **listeners,
     )
 
 
@@ -242,7 +267,8 @@ def _prompt(options: argparse.Namespace, console: Console) -> ElicitationPrompt 
     return ElicitationPrompt(console, options.answer)
 
 
-async def _set_log_level(client: Client, options: argparse.Namespace) -> None:
+async def set_log_level(client: Client, options: argparse.Namespace) -> None:
+    """Request log messages from the level in the options on, or from the default of a verb."""
     level = options.log
     if client.era == "per_request":
         # Such a server logs for a request only if the request asks for it, which is deprecated.
@@ -284,7 +310,7 @@ def _trace(options: argparse.Namespace, console: Console) -> Iterator[FrameListe
         return
     from ..recording import recorded
 
-    transport = _transport_name(options.target)
+    transport = transport_name(options.target)
 
     def say(text: str) -> None:
         console.error(options.prog, text)
@@ -293,7 +319,8 @@ def _trace(options: argparse.Namespace, console: Console) -> Iterator[FrameListe
         yield on_frame
 
 
-def _transport_name(target: str | None) -> str:
+def transport_name(target: str | None) -> str:
+    """Return what a recording calls the transport of a target; None is a command."""
     if target is None:
         return "stdio"
     if is_http(target):

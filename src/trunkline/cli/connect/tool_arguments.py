@@ -22,7 +22,7 @@ from itertools import islice
 from typing import Any, Final, NamedTuple
 
 from msgspec import DecodeError
-from msgspec.json import decode
+from msgspec.json import decode, encode
 
 from ...errors import visible
 from ...redaction import HIDDEN, is_secret_name, redact
@@ -31,12 +31,15 @@ from ..command import UsageError, check_text
 __all__ = [
     "MAX_CHOICES_IN_TYPE",
     "ArgumentMismatch",
+    "argument_schemas",
+    "argument_template",
     "closest_name",
     "coerce",
     "parse_arguments",
     "resolve",
     "type_summary",
     "unknown_arguments",
+    "value_choices",
 ]
 
 # A schema comes from the server and may refer to itself. A union costs several levels and has a
@@ -54,6 +57,8 @@ _MAX_NAME_LENGTH: Final = 100
 # Characters and names in an error text.
 _MAX_WORD_SHOWN: Final = 60
 _MAX_NAMES_SHOWN: Final = 20
+# Levels of objects whose members are suggested as `a.b`, or filled into a template.
+_MAX_MEMBER_DEPTH: Final = 3
 
 _BOOLEANS: Final = {
     **dict.fromkeys(("true", "yes", "on", "1", "y"), True),
@@ -578,3 +583,93 @@ def _kind(schema: Any, root: Schema, depth: int) -> str:
         inner = _kind(found.get("items", {}), root, depth - 1)
         return f"({inner})[]" if " " in inner else f"{inner}[]"
     return visible(kind, kept="") or "any"
+
+
+# Suggestions
+
+
+def argument_schemas(schema: Any) -> dict[str, Any]:
+    """Return the schema of each argument by name; a member of an object is called `a.b`."""
+    found: dict[str, Any] = {}
+    if isinstance(schema, dict):
+        _collect_members(found, "", schema, schema, _MAX_MEMBER_DEPTH)
+    return found
+
+
+def _collect_members(
+    found: dict[str, Any], prefix: str, schema: Schema, root: Schema, depth: int
+) -> None:
+    for name, member in _properties(schema).items():
+        if len(found) >= _MAX_COMPARED:
+            return
+        found[f"{prefix}{name}"] = member
+        inner = _of_type(member, "object", root)
+        if inner is not None and depth > 1:
+            _collect_members(found, f"{prefix}{name}.", inner, root, depth - 1)
+
+
+def value_choices(schema: Any, root: Schema) -> list[str]:
+    """Return the values of an argument, or of the items of a list, if they can be listed."""
+    return list(dict.fromkeys(_choices(schema, root, _MAX_DEPTH)))
+
+
+def _choices(schema: Any, root: Schema, depth: int) -> list[str]:
+    found = _resolved(schema, root, depth)
+    if depth <= 0:
+        return []
+    if "const" in found or isinstance(found.get("enum"), list):
+        values = [found["const"]] if "const" in found else found["enum"]
+        return [_typed(each) for each in values]
+    branches = _branches(found)
+    if branches:
+        return [
+            choice for each in branches for choice in _choices(each, root, depth - _UNION_DEPTH)
+        ]
+    kind = _type(found)
+    if kind == "array":
+        return _choices(found.get("items", {}), root, depth - 1)
+    return ["true", "false"] if kind == "boolean" else []
+
+
+def _typed(value: Any) -> str:
+    """Return a value as it is typed: a text as it is, and JSON for all others."""
+    return value if isinstance(value, str) else encode(value).decode()
+
+
+def argument_template(schema: Any) -> dict[str, Any]:
+    """Return arguments to begin with: those that are required, and those with a default."""
+    if not isinstance(schema, dict):
+        return {}
+    return _members_template(schema, schema, _MAX_MEMBER_DEPTH)
+
+
+def _members_template(schema: Schema, root: Schema, depth: int) -> dict[str, Any]:
+    needed = schema.get("required")
+    required = needed if isinstance(needed, list) else []
+    return {
+        name: _value_template(member, root, depth)
+        for name, member in islice(_properties(schema).items(), _MAX_COMPARED)
+        if name in required or (isinstance(member, dict) and "default" in member)
+    }
+
+
+def _value_template(schema: Any, root: Schema, depth: int) -> Any:
+    found = _resolved(schema, root, _MAX_DEPTH)
+    if isinstance(schema, dict) and "default" in schema:
+        return schema["default"]
+    for name in ("default", "const"):
+        if name in found:
+            return found[name]
+    for name in ("enum", "examples"):
+        if isinstance(found.get(name), list) and found[name]:
+            return found[name][0]
+    branches = _branches(found)
+    if branches:
+        return _value_template(branches[0], root, depth - 1) if depth > 0 else None
+    kind = _type(found)
+    if kind == "object":
+        return _members_template(found, root, depth - 1) if depth > 1 else {}
+    return _EMPTY_VALUES.get(kind, None if kind == "null" else "")
+
+
+_EMPTY_VALUES: Final[dict[str, Any]] = {"boolean": False, "integer": 0, "number": 0, "array": []}

@@ -41,7 +41,7 @@ if TYPE_CHECKING:
     from ..base import Frame, Transport
     from .loop_process import LoopChild, LoopReader
 
-__all__ = ["StartedServer", "Stdio"]
+__all__ = ["StartedServer", "Stdio", "redacted_command"]
 
 
 # The last lines of the server's log: enough for a traceback, too little to fill memory.
@@ -416,6 +416,11 @@ def _command(address: Stdio) -> tuple[list[str], dict[str, str], str | None]:
 
 def _kind(value: object) -> str:
     return "None" if value is None else f"of type {type(value).__name__}"
+
+
+def redacted_command(words: Iterable[str]) -> list[str]:
+    """Return the words of a command, with the values of options such as `--token` hidden."""
+    return [text for text, _ in _hide_secrets(words)]
 
 
 def _hide_secrets(args: Iterable[str]) -> Iterable[tuple[str, str]]:

@@ -67,7 +67,7 @@ def test_an_unknown_shell_is_misuse(capsys: pytest.CaptureFixture[str]) -> None:
         ("completion f", ["fish"]),
         ("list -o j", ["json"]),
         ("ping --output t", ["text"]),
-        ("list t", ["tools"]),
+        ("list t", ["tools", "templates"]),
         ("list unix:x r", ["resources"]),
         ("call add -- --js", []),
         ("call add -- python --js", []),

@@ -111,7 +111,7 @@ def test_one_resource_or_prompt_alone(run: Any, server: list[str]) -> None:
 @pytest.mark.parametrize(
     ("words", "said"),
     [
-        (["tool"], "list takes tools, resources, prompts"),
+        (["tool"], "list takes tools, resources, templates, prompts"),
         (["tools", "ad"], "did you mean 'add'?"),
         (["tools", "zzz"], "it has: add, forecast, plus, login, draw, point, shout, fail, look"),
         (["prompts", "\udcff"], "it has: report"),

@@ -11,11 +11,14 @@ from trunkline.cli.command import UsageError
 from trunkline.cli.connect import tool_arguments
 from trunkline.cli.connect.tool_arguments import (
     ArgumentMismatch,
+    argument_schemas,
+    argument_template,
     closest_name,
     coerce,
     parse_arguments,
     type_summary,
     unknown_arguments,
+    value_choices,
 )
 
 CANARY = "canary-4471"
@@ -409,3 +412,64 @@ def test_a_misspelt_name_is_guessed_among_names_of_any_size() -> None:
     assert closest_name("forcast", ["x" * 10_000_000, "forecast", "add"]) == "forecast"
     assert closest_name("x" * 10_000_000, ["forecast"]) is None
     assert closest_name("a", []) is None
+
+
+# Suggestions
+
+SUGGESTED = {
+    "type": "object",
+    "properties": {
+        "city": {"type": "string"},
+        "days": {"type": "integer", "default": 3},
+        "place": {"$ref": "#/$defs/Place"},
+        "mode": {"enum": ["a b", 2, None]},
+        "maybe": {"anyOf": [{"type": "boolean"}, {"type": "null"}]},
+        "many": {"type": "array", "items": {"const": "x"}},
+        "next": {"$ref": "#"},
+    },
+    "required": ["city", "place", "mode", "maybe", "many"],
+    "$defs": {
+        "Place": {
+            "type": "object",
+            "properties": {"lat": {"type": "number"}, "note": {"type": "string"}},
+            "required": ["lat"],
+        }
+    },
+}
+
+
+def test_members_of_objects_are_arguments_too() -> None:
+    names = list(argument_schemas(SUGGESTED))
+    assert names[:5] == ["city", "days", "place", "place.lat", "place.note"]
+    # A schema that contains itself ends.
+    assert "next.next.city" in names
+    assert "next.next.next.city" not in names
+    assert argument_schemas("nonsense") == {}
+
+
+@pytest.mark.parametrize(
+    ("name", "choices"),
+    [
+        ("mode", ["a b", "2", "null"]),
+        ("maybe", ["true", "false"]),
+        ("many", ["x"]),
+        ("city", []),
+        ("next", []),
+    ],
+)
+def test_values_that_can_be_listed_are(name: str, choices: list[str]) -> None:
+    assert value_choices(SUGGESTED["properties"][name], SUGGESTED) == choices  # type: ignore[index]
+
+
+def test_a_template_has_what_is_required_and_what_has_a_default() -> None:
+    assert argument_template(SUGGESTED) == {
+        "city": "",
+        "days": 3,
+        "place": {"lat": 0},
+        "mode": "a b",
+        "maybe": False,
+        "many": [],
+    }
+    assert argument_template(None) == {}
+    loop = {"properties": {"a": {"$ref": "#"}}, "required": ["a"]}
+    assert argument_template(loop) == {"a": {"a": {"a": {}}}}

@@ -5,11 +5,11 @@ from __future__ import annotations
 import argparse
 from typing import Final
 
-from ...errors import AuthorizationFailed, visible
-from ...redaction import show
-from ..command import UsageError
-from ..exit_codes import SUCCESS, UNREACHABLE
-from ..output.terminal import tell
+from ....errors import AuthorizationFailed, visible
+from ....redaction import show
+from ...command import UsageError
+from ...exit_codes import SUCCESS, UNREACHABLE
+from ...output.terminal import tell
 
 __all__ = ["EXAMPLES", "configure", "run"]
 
@@ -40,10 +40,10 @@ def run(options: argparse.Namespace) -> int:
     # Imported here: help needs none of it.
     import asyncio
 
-    from ...auth.client.storage.file_tokens import FileTokens
-    from ...auth.client.token_store import StoredLogin, server_key
-    from ..connect.login import check_auth, server_url
-    from ..connect.target import parse_http_address
+    from ....auth.client.storage.file_tokens import FileTokens
+    from ....auth.client.token_store import StoredLogin, server_key
+    from ...connect.login import check_auth, server_url
+    from ...connect.target import parse_http_address
 
     url = server_url(parse_http_address(options.url, options))
     tokens, key = FileTokens(), server_key(url)
@@ -82,14 +82,14 @@ def run(options: argparse.Namespace) -> int:
 
 
 async def _revoked(login: object, ca: str | None) -> bool:
-    from ...auth.client.revocation import revoke
-    from ...auth.client.token_store import StoredLogin
+    from ....auth.client.revocation import revoke
+    from ....auth.client.token_store import StoredLogin
 
     assert isinstance(login, StoredLogin)
     context = None
     if ca is not None:
-        from ...transports.addresses import Tls
-        from ...transports.sockets.tls import client_context
+        from ....transports.addresses import Tls
+        from ....transports.sockets.tls import client_context
 
         context = client_context(Tls(ca=ca))
     return await revoke(login, context=context)

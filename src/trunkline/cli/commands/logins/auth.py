@@ -5,10 +5,10 @@ from __future__ import annotations
 import argparse
 from typing import Final
 
-from ...errors import AuthorizationFailed
-from ..exit_codes import PROBLEMS_FOUND, SUCCESS
-from ..output.reports import emit
-from ..output.terminal import print_json, tell
+from ....errors import AuthorizationFailed
+from ...exit_codes import PROBLEMS_FOUND, SUCCESS
+from ...output.reports import emit
+from ...output.terminal import print_json, tell
 
 __all__ = ["EXAMPLES", "FORMAT", "configure", "run"]
 
@@ -35,9 +35,9 @@ def configure(parser: argparse.ArgumentParser) -> None:
 def run(options: argparse.Namespace) -> int:
     """Show the logins and return the exit status: 1 without any, or if a file is refused."""
     # Imported here: help needs none of it.
-    from ...auth.client.storage.file_tokens import FileTokens
-    from ...auth.client.token_store import StoredLogin, server_key
-    from ..connect.login import login_facts, login_text
+    from ....auth.client.storage.file_tokens import FileTokens
+    from ....auth.client.token_store import StoredLogin, server_key
+    from ...connect.login import login_facts, login_text
 
     tokens = FileTokens()
     wanted = None if options.url is None else server_key(_server(options.url))
@@ -67,7 +67,7 @@ def run(options: argparse.Namespace) -> int:
 
 
 def _server(url: str) -> str:
-    from ..connect.login import server_url
-    from ..connect.target import parse_http_address
+    from ...connect.login import server_url
+    from ...connect.target import parse_http_address
 
     return server_url(parse_http_address(url))

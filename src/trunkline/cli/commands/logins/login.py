@@ -11,16 +11,16 @@ import os
 import sys
 from typing import TYPE_CHECKING, Any, Final
 
-from ...errors import AuthorizationFailed, TrunklineError, visible
-from ...redaction import show
-from ..command import UsageError
-from ..exit_codes import PROBLEMS_FOUND, SUCCESS, UNREACHABLE
-from ..output.reports import emit
-from ..output.terminal import is_terminal, tell
+from ....errors import AuthorizationFailed, TrunklineError, visible
+from ....redaction import show
+from ...command import UsageError
+from ...exit_codes import PROBLEMS_FOUND, SUCCESS, UNREACHABLE
+from ...output.reports import emit
+from ...output.terminal import is_terminal, tell
 
 if TYPE_CHECKING:
-    from ...auth.client.token_store import StoredLogin
-    from ...transports.addresses import Http, Ws
+    from ....auth.client.token_store import StoredLogin
+    from ....transports.addresses import Http, Ws
 
 __all__ = ["EXAMPLES", "configure", "run"]
 
@@ -83,9 +83,9 @@ def run(options: argparse.Namespace) -> int:
     # Imported here: help needs none of it.
     import asyncio
 
-    from ..connect.login import check_auth, login_text
-    from ..connect.target import parse_http_address
-    from ..signals import clean_termination
+    from ...connect.login import check_auth, login_text
+    from ...connect.target import parse_http_address
+    from ...signals import clean_termination
 
     check_auth()
     if not 0 < options.timeout < float("inf"):
@@ -132,9 +132,9 @@ def _secret(options: argparse.Namespace) -> str | None:
 async def _log_in(
     address: Http | Ws, options: argparse.Namespace, secret: str | None
 ) -> StoredLogin:
-    from ...auth.client.storage.file_tokens import FileTokens
-    from ...auth.client.token_store import MemoryTokens, StoredLogin, server_key
-    from ..connect.login import server_url
+    from ....auth.client.storage.file_tokens import FileTokens
+    from ....auth.client.token_store import MemoryTokens, StoredLogin, server_key
+    from ...connect.login import server_url
 
     url = server_url(address)
     key, files, memory = server_key(url), FileTokens(), MemoryTokens()
@@ -154,11 +154,11 @@ async def _log_in(
 
 
 def _oauth(options: argparse.Namespace, secret: str | None, storage: Any) -> Any:
-    from ...auth.client.oauth import OAuth
+    from ....auth.client.oauth import OAuth
 
     given: dict[str, Any] = {}
     if options.tls_ca is not None:
-        from ...transports.addresses import Tls
+        from ....transports.addresses import Tls
 
         given["tls"] = Tls(ca=options.tls_ca)
     try:
@@ -184,10 +184,10 @@ async def _authorize(address: Http | Ws, url: str, auth: Any, memory: Any, key: 
     """Connect, which logs in if the server asks for it; otherwise ask for a login."""
     from dataclasses import replace
 
-    from ...auth.client.server_url import has_public_address
-    from ...auth.client.token_store import StoredLogin
-    from ...client.client import Client
-    from ...transports.http.client.settings import HttpOptions
+    from ....auth.client.server_url import has_public_address
+    from ....auth.client.token_store import StoredLogin
+    from ....client.client import Client
+    from ....transports.http.client.settings import HttpOptions
 
     client = Client(replace(address, options=HttpOptions(auth=auth)))
     try:
@@ -203,7 +203,7 @@ async def _authorize(address: Http | Ws, url: str, auth: Any, memory: Any, key: 
     is_private = not await has_public_address(url)
     context = None
     if address.tls:
-        from ...transports.sockets.tls import client_context
+        from ....transports.sockets.tls import client_context
 
         context = client_context(address.tls)
     session = auth.for_server(url, context=context, is_private=lambda: is_private)
@@ -222,7 +222,7 @@ def _open_browser(url: str) -> bool:
 
 async def _paste(url: str) -> str:
     """Show the address, and return the one that the user was sent to."""
-    from ..connect.elicitation import read_line
+    from ...connect.elicitation import read_line
 
     tell(f"{_PROG}: visit this address, log in, and paste the address that the browser shows then:")
     tell(visible(url, kept=""))

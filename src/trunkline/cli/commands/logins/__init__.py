@@ -1,0 +1,1 @@
+"""Verbs that log in at a server, and show and delete logins."""
