@@ -24,6 +24,7 @@ from .table import Format, Host, Location
 
 __all__ = [
     "MAX_FILE_BYTES",
+    "MAX_PROJECT_BYTES",
     "HostFile",
     "decode_text",
     "load_document",
@@ -35,6 +36,8 @@ __all__ = [
 
 # Claude Code keeps its history in the file of its servers: some MB are usual.
 MAX_FILE_BYTES: Final = 64 << 20
+# A file of the current folder may be a stranger's, and is read for a mistyped target too.
+MAX_PROJECT_BYTES: Final = 1 << 20
 _VARIABLE: Final = re.compile(r"\$\{([A-Z_]+):-([^}]*)\}")
 
 
@@ -165,13 +168,13 @@ def parse_text(text: str, kind: Format, path: str) -> Any:
         raise HostConfigError(f"not JSON: {error}", file=path) from None
 
 
-def load_document(path: str, kind: Format) -> Any:
-    """Return the document in a file; empty if the file is missing.
+def load_document(path: str, kind: Format, *, most: int = MAX_FILE_BYTES) -> Any:
+    """Return the document in a file of at most `most` bytes; empty if the file is missing.
 
     Raises:
         HostConfigError: it cannot be read.
     """
-    data = read_file(path)
+    data = read_file(path, most=most)
     return {} if data is None else parse_text(decode_text(data, path), kind, path)
 
 
@@ -193,8 +196,9 @@ def load_files(
         if path is None:
             continue
         is_there = os.path.lexists(path)
+        most = MAX_PROJECT_BYTES if location.scope == "project" else MAX_FILE_BYTES
         try:
-            document = load_document(path, host.format)
+            document = load_document(path, host.format, most=most)
             servers = servers_of(document, location, file=path, project=folder)
         except HostConfigError as error:
             found.append(HostFile(host, location, path, is_there, error=error.problem))

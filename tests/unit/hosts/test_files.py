@@ -13,7 +13,7 @@ import pytest
 from tests.cases import for_each
 from trunkline.hosts.entries import ServerEntry
 from trunkline.hosts.errors import HostConfigError
-from trunkline.hosts.files import load_files, locate, read_file
+from trunkline.hosts.files import MAX_PROJECT_BYTES, load_files, locate, read_file
 from trunkline.hosts.table import find_host
 
 UNIX = {"HOME": "/home/me"}
@@ -215,3 +215,13 @@ def test_a_pipe_or_a_terminal_in_the_place_of_a_file_is_not_read(
         entries("cursor")
     with pytest.raises(HostConfigError, match="not the name of a file"):
         read_file("a\0b")
+
+
+def test_a_large_file_of_a_project_is_not_read(home: Path, tmp_path: Path) -> None:
+    path = tmp_path / "p" / ".cursor" / "mcp.json"
+    path.parent.mkdir(parents=True)
+    path.write_text("{}".ljust(MAX_PROJECT_BYTES))
+    assert entries("cursor", str(tmp_path / "p")) == {}
+    path.write_text("{}".ljust(MAX_PROJECT_BYTES + 1))
+    with pytest.raises(HostConfigError, match=r"mcp\.json: larger than 1 MiB"):
+        entries("cursor", str(tmp_path / "p"))

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import tracemalloc
+
 import pytest
 
 from tests.cases import for_each
@@ -140,3 +142,16 @@ def test_a_place_that_is_not_an_object_is_not_edited(text: str) -> None:
         set_member(text, ("s",), "a", 1)
     with pytest.raises(JsoncError, match="expected an object here"):
         remove_member(text, ("s",), "a")
+
+
+@for_each("text", ['["{}"] // c', "[{}]", "/*{}*/[1,]"])
+def test_long_strings_and_spaces_take_memory_for_their_text_alone(text: str) -> None:
+    size = 200_000
+    long = text.replace("{}", ("a" if '"' in text else " ") * size)
+    tracemalloc.start()
+    try:
+        parse(long)
+        _, peak = tracemalloc.get_traced_memory()
+    finally:
+        tracemalloc.stop()
+    assert peak < 10 * size

@@ -155,10 +155,15 @@ def _report(folder: str, project: Project, written: list[str], kept: list[str]) 
         parts.append(f"{bold('Kept as they are')}\n" + "\n".join(f"  {path}" for path in kept))
     here = Path(folder) == Path(".")
     commands = [
-        *([] if here else [f"cd {quote(visible(folder))}"]),
+        *([] if here else [f"cd {quote(_operand(visible(folder)))}"]),
         'python -m pip install -e ".[dev]"',
         "python -m pytest",
         f"trunkline call {project.module}.py greet name=Ada",
     ]
     parts.append("\n".join([bold("Next"), *(f"  {each}" for each in commands)]))
     return "\n\n".join(parts)
+
+
+def _operand(folder: str) -> str:
+    """Return the path of a folder that no command takes for an option."""
+    return f"./{folder}" if folder.startswith("-") else folder

@@ -52,6 +52,12 @@ def test_the_current_folder_gives_the_name(
     assert 'title="Lamp",' in (tmp_path / "lamp" / "lamp.py").read_text()
 
 
+def test_a_folder_like_an_option_is_entered_by_its_path(run: Any) -> None:
+    shown = run("init", "--name", "lamp", "--", "-x")
+    assert shown.status == 0
+    assert "  cd ./-x\n" in shown.out
+
+
 def test_parents_are_made_and_the_path_is_quoted(run: Any, tmp_path: Path) -> None:
     shown = run("init", "my work/lamp")
     assert shown.status == 0
