@@ -276,7 +276,7 @@ def _reason(error: Exception, entry: ServerEntry) -> str:
     for secret in (*entry.env.values(), *entry.headers.values()):
         if len(secret) >= _MIN_SECRET:
             text = text.replace(secret, HIDDEN)
-    return str(redact(text))
+    return str(redact(_hide(text)))
 
 
 # Output
@@ -306,11 +306,12 @@ def _host_document(
     }
 
 
-def _hide(url: str) -> str:
+def _hide(text: str) -> str:
+    """Return a URL, or a text with URLs, without secrets and without values of queries."""
     # Imported here: help does not need it.
     from ...hosts.mask import hide_queries
 
-    return hide_queries(str(conceal(url)))
+    return hide_queries(str(conceal(text)))
 
 
 def _entry_document(entry: ServerEntry, outcome: Outcome) -> dict[str, Any]:

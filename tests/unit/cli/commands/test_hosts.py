@@ -193,6 +193,14 @@ def test_the_query_of_a_url_is_hidden(run: Any, home: Path) -> None:
         assert CANARY not in shown.out
 
 
+def test_a_failed_check_does_not_quote_the_query_of_a_url(run: Any, home: Path) -> None:
+    write(home, a={"url": f"ftp://h/mcp?key={CANARY}"})
+    shown = run("hosts", "cursor", "--check")
+    assert shown.status == 1
+    assert "fails: 'ftp://h/mcp?key=[redacted]' is not an address" in shown.out
+    assert CANARY not in shown.out
+
+
 @pytest.mark.parametrize("file", ["a\0b", "/dev/zero", "none.env"])
 def test_a_file_of_variables_that_cannot_be_read_is_a_problem(
     run: Any, home: Path, file: str
