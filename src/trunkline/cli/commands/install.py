@@ -219,8 +219,15 @@ def _remote_entry(
 
     from ...hosts.entries import ServerEntry
 
+    # Imported here: most servers are files.
+    from ...transports.addresses import parse_address
+
     if options.uv:
         raise UsageError("--uv is for a file")
+    try:
+        parse_address(address)
+    except ValueError as error:
+        raise UsageError(str(error)) from None
     name = _checked_name(options.name, (urlsplit(address).hostname or "").split(":")[0])
     if address.startswith(("http://", "https://")) and host.fields.urls:
         if env:

@@ -368,3 +368,14 @@ def test_a_long_command_is_shown_whole(run: Any, config: Path) -> None:
     shown = run("install", "--to", "cursor", "--dry-run", "--", sys.executable, *words, "x" * 300)
     [line] = [each for each in shown.out.splitlines() if each.startswith("command:")]
     assert line.split()[2:] == [*words, "x" * 300]
+
+
+@for_each("address", ["https://", "https://[::1/mcp", "tcp://host"])
+def test_an_address_that_is_not_complete_is_not_written(
+    run: Any, config: Path, address: str
+) -> None:
+    before = config.read_text()
+    shown = run("install", address, "--to", "cursor", "--name", "x", "--yes")
+    assert (shown.status, shown.out) == (2, "")
+    assert shown.err.startswith(f"trunkline install: '{address}' ")
+    assert config.read_text() == before
