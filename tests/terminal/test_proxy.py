@@ -608,3 +608,15 @@ def test_at_a_terminal_it_says_what_it_waits_for(
     run.until("trunkline proxy: waiting for a client on standard input; to listen on a socket:")
     run.type("\x03")
     assert run.wait() == 130
+
+
+def test_the_log_of_a_server_cannot_control_the_terminal(terminal: Callable[..., Any]) -> None:
+    script = (
+        "os.write(2, b'\\x1b]0;title\\x07\\x1b[2J\\xc3'); time.sleep(0.2)\n"
+        "os.write(2, b'\\xa4 \\xff end of the log\\r\\n')"
+    )
+    run = terminal("proxy", *python(script))
+    run.until("end of the log")
+    assert run.wait() == 0
+    assert "\\x1b]0;title\\x07\\x1b[2Jä \\xff end of the log" in run.text
+    run.assert_usable()

@@ -82,7 +82,7 @@ def work_of(options: argparse.Namespace, words: Sequence[str]) -> Work:
         UsageError: there are words.
     """
     if words:
-        raise UsageError("ping takes only the address of a server, or a command after --")
+        raise UsageError("ping takes one target, or a command after --")
 
     async def work(client: Client, console: Console) -> int:
         # Imported here, after the command was started.

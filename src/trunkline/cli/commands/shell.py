@@ -46,7 +46,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
 def run(options: argparse.Namespace) -> int:
     """Run the shell and return the exit status."""
     if take_words(options):
-        raise UsageError("shell takes only the address of a server, or a command after --")
+        raise UsageError("shell takes one target, or a command after --")
     # Imported here, as below: help needs none of it.
     from ..shell.notifications import ShellConsole
 

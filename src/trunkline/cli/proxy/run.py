@@ -6,8 +6,9 @@ The rules that live here, and only here:
   server's. Standard output carries messages and nothing else.
 * Each client gets a server of its own. If that cannot be reached, the client is disconnected and
   the others continue.
-* The stderr of a server is forwarded as it comes. If our own stderr is not read, what exceeds
-  the buffer is dropped; messages are not held up.
+* The stderr of a server is forwarded as it comes; at a terminal, control characters in it are
+  escaped. If our own stderr is not read, what exceeds the buffer is dropped; messages are not held
+  up.
 * A signal closes all connections; a second one cancels that.
 """
 
@@ -17,13 +18,14 @@ import argparse
 import asyncio
 import signal
 import sys
+from codecs import getincrementaldecoder
 from collections.abc import Callable, Coroutine
 from dataclasses import replace
 from threading import get_ident
 from typing import TYPE_CHECKING, Any, Final
 
 from ...concurrency.signal_handlers import handle_signals
-from ...errors import TransportError
+from ...errors import TransportError, visible
 from ...jsonrpc.limits import Limits
 from ...jsonrpc.policy import Policy
 from ...transports.addresses import Http
@@ -32,6 +34,7 @@ from ...transports.io.thread import ThreadWriter
 from ...transports.relay import Relay
 from ...transports.stdio.client import Stdio
 from ..exit_codes import INTERRUPTED, PROBLEMS_FOUND, SUCCESS, UNREACHABLE, USAGE_ERROR
+from ..output.terminal import is_terminal
 
 if TYPE_CHECKING:
     from ...transports.addresses import Tcp, Unix
@@ -195,7 +198,7 @@ class _ProxyRun:
     def _server(self) -> Transport:
         target = self._target.transport(self._policy(self._options.target_framing))
         if hasattr(target, "on_stderr"):
-            target.on_stderr = self._put
+            target.on_stderr = _escaping(self._put) if is_terminal(sys.stderr) else self._put
         if isinstance(self._target, Http):
             # Imported here: most proxies start a command.
             from .http_target import HttpTarget
@@ -375,3 +378,15 @@ class _ProxyRun:
     async def _serve_http(self, source: SourceConnection, number: int) -> None:
         problem = await self._join(source, self._server(), number, _LINGER_S)  # type: ignore[arg-type]  # one of its kinds
         self._say_problem(problem, number)
+
+
+def _escaping(put: Callable[[bytes], None]) -> Callable[[bytes], None]:
+    """Return `put` for bytes of a server that must not control the terminal."""
+    # A character can be split between two reads.
+    decode = getincrementaldecoder("utf-8")("backslashreplace").decode
+
+    def put_escaped(data: bytes) -> None:
+        text = decode(data).replace("\r\n", "\n")
+        put(visible(text, kept="\t\n").encode("utf-8", "backslashreplace"))
+
+    return put_escaped

@@ -6,6 +6,8 @@ Names and values come from the server. The rules that live here, and only here:
   shown as it is, and what is inserted is what was shown.
 * Descriptions are one line, with control characters escaped.
 * At most 200 entries are offered.
+* What a server names is never more than a word or a value: an entry that would be read as an
+  option is not offered, and a value that begins with @, which would name a file, has a second @.
 """
 
 from __future__ import annotations
@@ -71,7 +73,14 @@ class ShellCompleter:
         """Return where the word under the cursor begins, and the candidates for it."""
         line = partial_line(text)
         found = await self._found(line)
-        kept = [each for each in found if _is_plain(each.text) and _is_plain(each.shown)]
+        is_option = line.word.startswith("-")
+        kept = [
+            each
+            for each in found
+            if _is_plain(each.text)
+            and _is_plain(each.shown)
+            and (is_option or not each.text.startswith(("-", "'-")))
+        ]
         return line.start, kept[:MAX_CANDIDATES]
 
     async def _found(self, line: PartialLine) -> list[Candidate]:
@@ -176,8 +185,9 @@ class ShellCompleter:
         key, sign, value = line.word.partition("=")
         if not sign:
             return list(_argument_names(schemas, tool, given[1:], key))
-        if value.startswith("@"):
+        if _names_file(value):
             return list(_files(f"{key}=@", value[1:]))
+        value = _literal(value)
         return list(_choices(key, value, value_choices(schemas.get(key, {}), tool.input_schema)))
 
     async def _prompt_argument(
@@ -190,14 +200,15 @@ class ShellCompleter:
             return [
                 Candidate(f"{name}=", f"{name}=", _described(each.description))
                 for name, each in declared.items()
-                if name.startswith(key) and name not in others
+                if name.startswith(key) and name not in others and "=" not in name
             ]
-        if value.startswith("@"):
+        if _names_file(value):
             return list(_files(f"{key}=@", value[1:]))
+        value = _literal(value)
         if key not in declared:
             return []
         values = await self._catalogue.values(key, value, prompt=prompt.name, others=others)
-        return [Candidate(f"{key}={quoted(each)} ", each) for each in values]
+        return [Candidate(_pair_text(key, each), each) for each in values]
 
     async def _listed_uri(self, word: str) -> list[Candidate]:
         return [
@@ -240,6 +251,20 @@ _COMPLETES: Final[dict[str, _Complete]] = {
 
 def _is_plain(text: str) -> bool:
     return text.isprintable() and len(text) <= _MAX_LENGTH
+
+
+def _names_file(value: str) -> bool:
+    return value.startswith("@") and not value.startswith("@@")
+
+
+def _literal(value: str) -> str:
+    """Return the text that a value stands for, which is not a file."""
+    return value.removeprefix("@")
+
+
+def _pair_text(key: str, value: str) -> str:
+    """Return an argument as it is typed, complete."""
+    return f"{key}={quoted(f'@{value}' if value.startswith('@') else value)} "
 
 
 def _word(text: str, about: str = "") -> Candidate:
@@ -288,7 +313,8 @@ def _argument_names(
 ) -> Iterator[Candidate]:
     taken = {each.partition("=")[0].removesuffix(":") for each in given}
     for name, schema in schemas.items():
-        if name.startswith(word) and name not in taken and quoted(name) == name:
+        is_word = quoted(name) == name and "=" not in name
+        if name.startswith(word) and name not in taken and is_word:
             kind = type_summary(schema, tool.input_schema)
             text = schema.get("description") if isinstance(schema, dict) else None
             about = _described(text)
@@ -301,7 +327,7 @@ def _choices(key: str, value: str, choices: Iterable[str]) -> Iterator[Candidate
     start = f"{before}," if before else ""
     for each in choices:
         if each.startswith(last):
-            yield Candidate(f"{key}={quoted(start + each)} ", each)
+            yield Candidate(_pair_text(key, start + each), each)
 
 
 def _files(before: str, word: str) -> Iterator[Candidate]:

@@ -20,7 +20,7 @@ from contextlib import asynccontextmanager
 from typing import TYPE_CHECKING, Any, Final
 
 from ...errors import LocalProtocolError, TrunklineError, visible
-from ...redaction import show
+from ...redaction import redact, show
 from ...spec.mcp.levels import LOG_LEVELS
 from ..command import UnreadableInput, UsageError
 from ..connect.errors import explain, explain_failure, sentence, status
@@ -108,6 +108,10 @@ class ShellSession:
         """The target as it was given, secrets hidden."""
         from ...transports.stdio.client import redacted_command
 
+        # Of an entry, the URL and the arguments can hold secrets.
+        if self._options.typed:
+            config = f" --config {self._options.config}" if self._options.config else ""
+            return visible(f"{redact(self._options.typed)}{config}", kept="")
         words = [self._options.target] if self._options.target else self.command or []
         return " ".join(visible(each, kept="") for each in redacted_command(words))
 

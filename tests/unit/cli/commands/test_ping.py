@@ -58,7 +58,7 @@ def test_help_names_what_the_options_take(run: Any) -> None:
         (["-c", "x"], "-c/--count: a number of at least 1, not 'x'"),
         (["--interval", "-1"], "--interval: a number of seconds from 0 on, not '-1'"),
         (["--interval", "x"], "--interval: a number of seconds from 0 on, not 'x'"),
-        (["more"], "ping takes only the address of a server, or a command after --"),
+        (["more"], "ping takes one target, or a command after --"),
     ],
 )
 def test_misuse(run: Any, server: list[str], words: list[str], said: str) -> None:

@@ -278,4 +278,18 @@ def test_a_lost_connection_fails_the_command_and_the_next_one_connects_again(
 def test_words_and_a_target_are_misuse(server: list[str]) -> None:
     run = Piped("", "add", *server)
     assert run.status == 2
-    assert "shell takes only" in run.err
+    assert "shell takes one target, or a command after --" in run.err
+
+
+def test_the_state_of_an_entry_has_its_name_and_not_its_arguments(
+    server: list[str], tmp_path: Path
+) -> None:
+    secret = "CANARY-4f80d1"
+    command, *args = server[1:]
+    entry = {"command": "sh", "args": ["-c", f': {secret}; exec "$@"', "sh", command, *args]}
+    config = tmp_path / "mcp.json"
+    config.write_text(json.dumps({"mcpServers": {"one": entry}}))
+    run = Piped("status", "one", "--config", str(config))
+    assert run.status == 0
+    assert f"target:        one --config {config}\n" in run.out
+    assert secret not in run.out

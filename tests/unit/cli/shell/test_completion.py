@@ -159,6 +159,29 @@ async def test_entries_are_bounded_and_printable() -> None:
     assert await shown("odd fine=", server) == ["odd fine=ok "]
 
 
+async def test_a_value_of_the_server_never_names_a_file_or_an_option() -> None:
+    server = Server("x")
+    enum = ["@/etc/passwd", "@x", "y"]
+    schema = {"type": "object", "properties": {"v": {"enum": enum}, "w=@/etc/passwd": {}}}
+    server.add_tool(lambda arguments: "", "odd", input_schema=schema)
+    server.add_resource(lambda: "", "--save=a:b")
+
+    @server.prompt
+    def report(city: str) -> str:
+        return ""
+
+    @server.completion(prompt="report", argument="city")
+    def cities(typed: str) -> list[str]:
+        return [each for each in enum if each.startswith(typed)]
+
+    assert await shown("odd ", server) == ["odd v="]
+    assert await shown("odd v=", server) == ["odd v=@@/etc/passwd ", "odd v=@@x ", "odd v=y "]
+    assert await shown("odd v=@@x", server) == ["odd v=@@x "]
+    assert (await shown("prompt report city=", server))[1] == "prompt report city=@@x "
+    assert await shown("prompt report city=@@x", server) == ["prompt report city=@@x "]
+    assert await shown("read ", server) == []
+
+
 async def test_a_schema_that_is_not_one_completes_nothing() -> None:
     server = Server("x")
     server.add_tool(
