@@ -103,11 +103,13 @@ class Scene:
             text = text.replace(f"{{{name}}}", value)
         return text
 
-    async def run(self, verb: str, *words: str, first: Sequence[str] = ()) -> Done:
+    async def run(
+        self, verb: str, *words: str, first: Sequence[str] = (), stdin: bytes = b""
+    ) -> Done:
         """Run a verb with the server of the row; `first` are words before its address."""
         if self._is_http:
-            return await self.run_plain(verb, *first, self.url, *words)
-        return await self.run_plain(verb, *first, *words, "--", *self.command)
+            return await self.run_plain(verb, *first, self.url, *words, stdin=stdin)
+        return await self.run_plain(verb, *first, *words, "--", *self.command, stdin=stdin)
 
     async def run_plain(self, *words: str, stdin: bytes = b"") -> Done:
         """Run the command with these words.

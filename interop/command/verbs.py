@@ -8,6 +8,7 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Awaitable, Callable
+from shlex import join
 from typing import Any, Final, NamedTuple
 
 from ..checks import expect
@@ -114,6 +115,23 @@ async def _ping(scene: Scene) -> None:
     expect("2 sent, 2 answered; min " in shown.out, True, shown.out)
 
 
+async def _shell(scene: Scene) -> None:
+    server = scene.server
+    calls = [server.failing] if isinstance(server.call, str) else [server.call, server.failing]
+    lines = [
+        "list tools",
+        *(scene.fill(join(["call", *use.words])) for use in calls),
+        scene.fill("save {folder}/shell.jsonl"),
+    ]
+    # Without a terminal, the status is that of the first command that failed.
+    done = await scene.run("shell", stdin="\n".join(lines).encode())
+    done.expect(1, out=rf"Tools \({server.counts.tools}\)", err=server.failing.shows)
+    if isinstance(server.call, Use):
+        pattern = server.call.shows.removesuffix("$")
+        expect(re.search(pattern, done.out, re.M) is not None, True, done.out[-300:])
+    (await scene.run_plain("validate", "shell.jsonl")).expect(0, err=f"MCP {server.revision}")
+
+
 # Checking a server
 
 
@@ -177,7 +195,7 @@ async def _install(scene: Scene) -> None:
 
 
 async def _hosts(scene: Scene) -> None:
-    (entry,) = await _entries(scene, "--check")
+    (entry,) = await _entries(scene, "--check", "--project")
     expect(entry["name"], "elsewhere")
     server = entry.get("server", "")
     expect(f"{scene.server.shown}, " in server.replace(")", ""), True, str(entry))
@@ -241,6 +259,7 @@ VERBS: Final = (
     Verb("read", _read, _reason_of("read")),
     Verb("prompt", _prompt, _reason_of("prompt")),
     Verb("ping", _ping),
+    Verb("shell", _shell),
     Verb("diff", _diff),
     Verb("proxy", _proxy),
     Verb("validate", _validate),

@@ -2,8 +2,12 @@
 
 from __future__ import annotations
 
+import pytest
+
+from interop.checks import Unexpected
 from interop.command.page import BEGIN, END, PAGE, mark, reasons
 from interop.command.project import CLIENTS, ERAS
+from interop.command.scene import Done
 from interop.command.servers import SERVERS, Use
 from interop.command.verbs import OTHER_VERBS, VERBS
 from trunkline.cli import VERBS as ALL_VERBS
@@ -65,3 +69,21 @@ def test_a_call_and_its_failure_are_told_apart() -> None:
     for server in SERVERS:
         assert not isinstance(server.call, Use) or server.call != server.failing
         assert server.failing.shows, server.name
+
+
+@pytest.mark.parametrize(
+    ("status", "out", "err", "said"),
+    [
+        (1, "", None, "status 0, expected 1"),
+        (0, "^two", None, "'\\^two' is not in standard output"),
+        (0, "one", "three", "'three' is not in standard error"),
+        (0, "one", None, "something is in standard error"),
+    ],
+)
+def test_a_cell_fails_by_status_and_by_both_outputs(
+    status: int, out: str, err: str | None, said: str
+) -> None:
+    done = Done(["list"], 0, "one\n", "warning\n")
+    done.expect(0, out="^one$", err="warn")
+    with pytest.raises(Unexpected, match=said):
+        done.expect(status, out=out, err=err)

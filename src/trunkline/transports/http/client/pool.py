@@ -219,8 +219,8 @@ class ConnectionPool:
     def release(self, connection: HttpClientConnection) -> None:
         """Take back a connection that is free for a request."""
         self._streams.discard(connection)
-        if len(self._open) > self._most + len(self._streams):
-            connection.close()  # it was a reserved one
+        if len(self._open) + self._opening > self._most + len(self._streams):
+            connection.close()  # it was a reserved one, or a stream whose place was taken
             return
         if self._wake(connection):
             return
