@@ -29,9 +29,9 @@ _SECRET_OBJECTS: Final = frozenset(
     {name for host in HOSTS for name in (host.fields.env, host.fields.headers) if name}
 )
 
-# Possessive: the time is linear in the length of a line.
-_QUERY: Final = re.compile(r"://[^\s\"'?]*+\?[^\s\"']*+")
-_QUERY_VALUE: Final = re.compile(r"(?<==)(?!\$\{[^}&]*\}(?:[&#]|\Z)|\[redacted\])[^&#]+")
+# What one match takes is not searched again: the time is linear in the length of a line.
+_URL: Final = re.compile(r"://[^\s\"']*+")
+_QUERY_VALUE: Final = re.compile(r"(?<==)(?!\$\{[^{}&=]*+\}(?:[&#]|\Z)|\[redacted\])[^&#]++")
 
 # Path of a value, its offsets, and what it is.
 _Value = tuple[tuple[str | int, ...], int, int, Any]
@@ -71,7 +71,12 @@ def _concealed(text: str) -> str:
 
 def hide_queries(text: str) -> str:
     """Return a text with the values in the queries of its URLs hidden; variables stay."""
-    return _QUERY.sub(lambda found: _QUERY_VALUE.sub(HIDDEN, found[0]), text)
+
+    def hidden(found: re.Match[str]) -> str:
+        path, sign, query = found[0].partition("?")
+        return f"{path}{sign}{_QUERY_VALUE.sub(HIDDEN, query)}"
+
+    return _URL.sub(hidden, text)
 
 
 def _hidden(text: str, host: Host) -> list[_Value]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from tests.cases import for_each
-from trunkline.hosts.mask import masked_texts
+from trunkline.hosts.mask import hide_queries, masked_texts
 from trunkline.hosts.table import find_host
 
 C = "CANARY9d2"
@@ -53,3 +53,25 @@ def test_a_value_that_changes_is_marked() -> None:
     assert '"[redacted]"' in before
     same, again = masked_texts(text(C), text(C), find_host("cursor"))
     assert same == again
+
+
+@for_each(
+    ("text", "shown"),
+    [
+        (
+            "https://h/a=b?k=v&w=${env:X}#f and ?k=v",
+            "https://h/a=b?k=[redacted]&w=${env:X}#f and ?k=v",
+        ),
+        ("https://h/?a=${env:X}y", "https://h/?a=[redacted]"),
+        ("https://h/?a&b=", "https://h/?a&b="),
+        ("https://h/?a=[redacted]&b=c=d", "https://h/?a=[redacted]&b=[redacted]"),
+    ],
+)
+def test_values_of_queries_are_hidden(text: str, shown: str) -> None:
+    assert hide_queries(text) == shown
+
+
+@for_each("text", ["://" * 300_000, "://?" + "=${" * 300_000 + "}", "://?" + "=" * 900_000])
+def test_the_time_to_hide_queries_is_linear_in_the_text(text: str) -> None:
+    # Quadratic time would be minutes.
+    assert hide_queries(text).startswith("://")
