@@ -37,7 +37,7 @@ def run(options: argparse.Namespace) -> int:
     name = options.name
     try:
         place = find_place(host, options.scope or _scope_of(name, host.id))
-        if place.raw(place.text(), name) is None:
+        if not place.has(place.text(), name):
             raise UsageError(f"{visible(place.path)} has no entry {name!r}")
         return apply_change(
             place,

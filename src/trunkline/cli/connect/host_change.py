@@ -19,8 +19,9 @@ from typing import Any, NamedTuple
 
 from ...errors import visible
 from ...hosts.edit import raw_entry
+from ...hosts.entries import servers_of
 from ...hosts.errors import HostConfigError, UnknownHost
-from ...hosts.files import decode_text, locate, read_file
+from ...hosts.files import decode_text, locate, parse_text, read_file
 from ...hosts.mask import masked_texts
 from ...hosts.table import HOSTS, Host, Location, find_host
 from ...hosts.write import change_file
@@ -43,6 +44,11 @@ class EntryPlace(NamedTuple):
     def raw(self, text: str, name: str) -> object:
         """Return an entry as a text has it; None if there is none."""
         return raw_entry(text, self.host, self.location, name, path=self.path, project=self.project)
+
+    def has(self, text: str, name: str) -> bool:
+        """Return True if a text has an entry, which may be null."""
+        document = parse_text(text, self.host.format, self.path)
+        return name in servers_of(document, self.location, file=self.path, project=self.project)
 
     def text(self) -> str:
         """Return the text of the file; "" if there is none."""

@@ -379,3 +379,9 @@ def test_an_address_that_is_not_complete_is_not_written(
     assert (shown.status, shown.out) == (2, "")
     assert shown.err.startswith(f"trunkline install: '{address}' ")
     assert config.read_text() == before
+
+
+def test_an_entry_that_is_null_is_removed(run: Any, config: Path) -> None:
+    config.write_text('{"mcpServers": {"a": null, "b": {"command": "x"}}}')
+    assert run("uninstall", "a", "--from", "cursor", "--yes").status == 0
+    assert config.read_text() == '{"mcpServers": {"b": {"command": "x"}}}'
