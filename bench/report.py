@@ -226,7 +226,7 @@ def _features_chart(result: dict[str, Any]) -> str:
                 kind = "ours" if OURS in case["name"] else "rival"
                 rows.append(Bar(case["name"], best / 1000, _time(best), kind))
     title = "CPU time of an HTTP server per call with a feature on, in µs"
-    subtitle = "64 connections, best of rounds. The token is the same in all requests: mcp checks its signature each time."
+    subtitle = "64 connections, best of rounds. mcp checks the signature of a token each time."
     return bars(title, subtitle, rows)
 
 
