@@ -8,7 +8,6 @@ for shell completion.
 
 from __future__ import annotations
 
-import os
 import sys
 from collections.abc import Iterable, Sequence
 
@@ -197,6 +196,8 @@ def _row(name: str, text: str, indent: int, width: int) -> Iterable[str]:
 
 def _width() -> int:
     """Return the columns to fill; as `output.terminal`, which is slow to load."""
+    import os  # here: `--version` needs no more than the interpreter
+
     told = os.environ.get("COLUMNS", "")
     columns = int(told) if told.isdecimal() else 0
     for descriptor in (1, 2, 0):

@@ -202,9 +202,9 @@ async def test_a_preset_has_its_timeouts_and_an_argument_wins(
         waits: dict[str, float] = {}
         send = session._peer.send_request
 
-        def kept(method: str, params: Any, *, deadline: float, waiter: Any) -> Any:
+        def kept(method: str, params: Any, *, deadline: float, waiter: Any, read: Any) -> Any:
             waits[method] = deadline - asyncio.get_running_loop().time()
-            return send(method, params, deadline=deadline, waiter=waiter)
+            return send(method, params, deadline=deadline, waiter=waiter, read=read)
 
         session._peer = Spy(session._peer, kept)  # type: ignore[assignment]
         await client.call_tool("one")
