@@ -121,7 +121,8 @@ class OfficialCaller:
         if self.revision < V2026_07_28:
             for uri in uris:
                 await self.client.subscribe_resource(uri)
-            yield lambda: self.changes
+            # Changes of lists are not asked for: those of earlier steps may still be on their way.
+            yield lambda: [each for each in self.changes if each in lists or "://" in each]
             for uri in uris:
                 await self.client.unsubscribe_resource(uri)
             return
