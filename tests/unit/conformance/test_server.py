@@ -12,9 +12,10 @@ from conformance.server import ServerFailed, free_port, running
 
 LISTEN = """
 import os, signal, socket, sys
+# Not an exception, which is lost if the handler runs inside a finalizer.
+signal.signal(signal.SIGTERM, lambda *_: os._exit(int(sys.argv[3])))
 listener = socket.create_server(("127.0.0.1", int(sys.argv[1])))
 print(sys.argv[2], flush=True)
-signal.signal(signal.SIGTERM, lambda *_: sys.exit(int(sys.argv[3])))
 listener.settimeout(0.2)  # a signal just before the wait does not interrupt it
 while True:
     try:
