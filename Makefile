@@ -76,9 +76,9 @@ test-all: EFFORT := --full
 test-all: test ## The same with every transport in every revision, and every example
 
 screens: $(READY) ## Write the expected screens of tests/terminal again; read the difference before committing
-	@UPDATE_SCREENS=1 $(PYTEST) -n $(JOBS) -k colour tests/terminal
+	@UPDATE_SCREENS=1 $(PYTEST) --full -n $(JOBS) -k colour tests/terminal
 
-check: lint ## Format, lint, types, tables and unit tests, in a minute
+check: lint ## Format, lint, types, tables and unit tests, in two minutes
 	@$(TOGETHER) "$(UNIT)" "$(BIN)/mypy" "$(BIN)/python -m tools.run_pyright"
 
 lint: $(READY)

@@ -118,7 +118,8 @@ def _revisions(ruled: Ruled, transport: str, *, full: bool) -> tuple[str, ...]:
 
     In memory that is each of them. Most of what carries the messages knows no revision, so over
     the other transports the oldest and the newest do, unless the run is full. Over HTTP, where a
-    session differs from a single request, so does the newest with a session.
+    session differs from a single request, so does the newest with a session. Sockets differ in
+    their addresses alone: over TCP the newest is enough.
     """
     found = tuple(filter(TRANSPORTS[transport].when.holds, ruled.revisions))
     if transport == UNWATCHED and not full:
@@ -128,6 +129,8 @@ def _revisions(ruled: Ruled, transport: str, *, full: bool) -> tuple[str, ...]:
         return found[-1:]
     if full or transport == "memory":
         return found
+    if transport == "tcp":
+        return found[-1:]
     chosen = {*found[:1], *found[-1:]}
     if transport == "http":
         chosen.update(tuple(filter(HANDSHAKE.holds, found))[-1:])

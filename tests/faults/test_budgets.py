@@ -271,7 +271,9 @@ def test_a_client_that_reads_late_gets_the_results_that_fit_and_an_error_for_eac
         assert found["closed_unread"] == 0
 
 
-@pytest.mark.parametrize("kind", ["unix", "tcp", "tls"])
+@pytest.mark.parametrize(
+    "kind", ["unix", *(pytest.param(each, marks=pytest.mark.full) for each in ("tcp", "tls"))]
+)
 def test_a_client_on_a_socket_that_does_not_read_is_closed_and_others_are_served(
     tmp_path: Path, kind: str
 ) -> None:

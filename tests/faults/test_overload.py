@@ -166,7 +166,10 @@ def lines(server: Piped, what: str, first: int, count: int) -> bytes:
     return b"".join(line.replace(b"PLACE", b"%d" % n, 1) for n in range(first, first + count))
 
 
-@pytest.mark.parametrize("what", ["lists", "echoes", "garbage"])
+@pytest.mark.parametrize(
+    "what",
+    ["echoes", *(pytest.param(each, marks=pytest.mark.full) for each in ("lists", "garbage"))],
+)
 def test_a_client_that_never_reads_its_answers_is_disconnected_in_bounded_memory(
     what: str,
 ) -> None:

@@ -32,7 +32,10 @@ def terminal() -> Iterator[Callable[..., Terminal]]:
         each.close()
 
 
-@pytest.fixture(params=WIDTHS)
+# The width of most terminals by default, and the others in a full run.
+@pytest.fixture(
+    params=[pytest.param(each, marks=() if each == 80 else pytest.mark.full) for each in WIDTHS]
+)
 def columns(request: pytest.FixtureRequest) -> int:
     """Return each width at which screens are compared."""
     return int(request.param)

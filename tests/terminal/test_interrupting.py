@@ -197,7 +197,10 @@ def test_who_is_not_to_be_hung_up_goes_on(silent: Any, pid_file: Path) -> None:
 
 
 @pytest.mark.skipif(sys.platform != "linux", reason="processes are looked up in /proc")
-@pytest.mark.parametrize(("number", "status"), [(signal.SIGINT, 130), *SIGNALS])
+@pytest.mark.parametrize(
+    ("number", "status"),
+    [(signal.SIGINT, 130), *(pytest.param(*each, marks=pytest.mark.full) for each in SIGNALS)],
+)
 def test_a_signal_at_any_moment_of_the_beginning_leaves_no_child(
     tmp_path: Path, number: int, status: int
 ) -> None:

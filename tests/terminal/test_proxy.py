@@ -197,7 +197,7 @@ def test_a_server_that_is_killed_ends_the_client_too(proxy: Callable[..., Proxy]
     assert run.run.wait(WAIT) == 128 + 9
 
 
-@pytest.mark.parametrize("pause", [0.0, 0.5])
+@pytest.mark.parametrize("pause", [0.0, pytest.param(0.5, marks=pytest.mark.full)])
 def test_a_server_ends_whose_client_is_gone_in_the_middle_of_a_call(
     proxy: Callable[..., Proxy], pause: float
 ) -> None:
