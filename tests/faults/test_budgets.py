@@ -230,6 +230,7 @@ def open_batches(server: Piped) -> None:
 # Answers that are not read
 
 
+@pytest.mark.full
 def test_results_for_a_client_that_does_not_read_are_bounded_and_its_connection_ends(
     tmp_path: Path,
 ) -> None:
@@ -293,6 +294,7 @@ def test_a_client_on_a_socket_that_does_not_read_is_closed_and_others_are_served
         assert found["held_bytes"] < 1000
 
 
+@pytest.mark.full
 def test_the_input_of_a_client_that_only_sends_is_not_read_any_more_and_goes_on_later() -> None:
     with piped("budget_server.py", limits(connection_bytes=MIB, unread_timeout=1000)) as server:
         server.handshake()

@@ -31,6 +31,7 @@ NOTIFICATIONS: dict[str, Any] = {
 }
 
 
+@pytest.mark.full
 @pytest.mark.parametrize("what", NOTIFICATIONS)
 def test_a_server_takes_100_000_notifications_in_bounded_memory(what: str) -> None:
     message = {"jsonrpc": "2.0", **NOTIFICATIONS[what]}
@@ -56,6 +57,7 @@ def test_a_server_takes_100_000_notifications_in_bounded_memory(what: str) -> No
         assert server.wait() == 0
 
 
+@pytest.mark.full
 def test_a_client_takes_100_000_notifications_in_bounded_memory() -> None:
     heard = {"log": 0, "other": 0, "changed": 0}
 
@@ -87,6 +89,7 @@ def test_a_client_takes_100_000_notifications_in_bounded_memory() -> None:
     run(script)
 
 
+@pytest.mark.full
 def test_a_client_whose_callback_cannot_follow_a_flood_drops_what_is_too_much(
     caplog: pytest.LogCaptureFixture,
 ) -> None:

@@ -350,6 +350,7 @@ def test_a_flood_of_progress_to_a_client_that_does_not_read_stays_bounded(
         assert server.serves()
 
 
+@pytest.mark.full
 def test_many_small_reports_from_a_thread_stay_bounded(tmp_path: Path) -> None:
     done = tmp_path / "done"
     with piped() as server:

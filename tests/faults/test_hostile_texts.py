@@ -192,6 +192,7 @@ RAISED: dict[str, Callable[[str], BaseException]] = {
 }
 
 
+@pytest.mark.full
 @for_each("where", RAISED)
 def test_an_exception_text_is_cut_before_it_is_logged(where: str, logged: list[str]) -> None:
     app = raising(RAISED[where])

@@ -123,6 +123,7 @@ def test_validate_prints_no_character_that_a_terminal_acts_on(
         assert key in json.dumps(json.loads(printed), ensure_ascii=False)
 
 
+@pytest.mark.full
 def test_validate_keeps_a_bounded_number_of_findings(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:

@@ -6,6 +6,8 @@ import os
 import subprocess
 import sys
 
+import pytest
+
 from tests.faults.scene import WAIT
 
 
@@ -22,6 +24,7 @@ def soaked(kind: str, faults: str, seconds: str = "3") -> subprocess.CompletedPr
     )
 
 
+@pytest.mark.full
 def test_a_soak_run_finds_what_a_server_leaks() -> None:
     done = soaked("unix", "memory,task,timer,descriptor,thread")
     assert done.returncode == 1, done.stderr
@@ -35,6 +38,7 @@ def test_a_soak_run_finds_what_a_server_leaks() -> None:
     assert "clients: left behind" not in done.stdout
 
 
+@pytest.mark.full
 def test_a_soak_run_over_http_finds_what_runs_twice_and_what_is_left() -> None:
     done = soaked("http", "twice,answers,session,memory,task", "2")
     assert done.returncode == 1, done.stderr

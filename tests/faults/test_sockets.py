@@ -284,6 +284,7 @@ def test_a_client_that_has_ended_its_output_on_a_socket_still_gets_every_answer(
 # Bad manners
 
 
+@pytest.mark.full
 def test_one_that_sends_and_never_reads_is_cut_off_and_costs_little(path: Path) -> None:
     limits = {"connection_bytes": 16 * MIB, "unread_timeout": 1}
     with listening(f"unix:{path}", limits) as (server, address):

@@ -1202,6 +1202,7 @@ def test_a_task_that_asks_without_end_is_left_and_ended() -> None:
     run(script, timers_too=True)
 
 
+@pytest.mark.full
 @pytest.mark.usefixtures("_quick")
 def test_a_server_that_goes_silent_about_a_task_is_left_in_time() -> None:
     async def script() -> None:
