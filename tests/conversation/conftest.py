@@ -119,8 +119,8 @@ def _revisions(ruled: Ruled, transport: str, *, full: bool) -> tuple[str, ...]:
     In memory that is each of them. Most of what carries the messages knows no revision, so over
     the other transports the oldest and the newest do, unless the run is full. Over HTTP, where a
     session differs from a single request, so does the newest with a session. TCP
-    differs from a Unix socket in its address, ASGI from HTTP in its server, and a WebSocket carries
-    frames as a socket does: over those the newest is enough.
+    differs from a Unix socket in its address, and ASGI from HTTP in its server: over those the
+    newest is enough.
     """
     found = tuple(filter(TRANSPORTS[transport].when.holds, ruled.revisions))
     if transport == UNWATCHED and not full:
@@ -130,7 +130,7 @@ def _revisions(ruled: Ruled, transport: str, *, full: bool) -> tuple[str, ...]:
         return found[-1:]
     if full or transport == "memory":
         return found
-    if transport in ("tcp", "asgi", "websocket"):
+    if transport in ("tcp", "asgi"):
         return found[-1:]
     chosen = {*found[:1], *found[-1:]}
     if transport == "http":
