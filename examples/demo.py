@@ -107,10 +107,9 @@ def main() -> None:
         print(f"  {line}")
 
     heading("2. Any MCP server, from the terminal")
-    serve = ["--", "trunkline", "serve", "examples/trips.py"]
-    show_command(["list", *serve])
-    show_command(["call", "book", "city=Oslo", "--answer", "value=3", *serve])
-    show_command(["call", "book", "cty=Oslo", *serve], status=2)
+    show_command(["list", "examples/trips.py"])
+    show_command(["call", "examples/trips.py", "book", "city=Oslo", "--answer", "value=3"])
+    show_command(["call", "examples/trips.py", "book", "cty=Oslo"], status=2)
 
     heading("3. The same tool in both eras of the protocol: a request, or a call sent again")
     for revision in REVISIONS:

@@ -161,7 +161,7 @@ async def unlock(ctx: Context) -> str:
 
 @app.tool
 async def pay(ctx: Context) -> str:
-    """Send somebody to a page."""
+    """Send the user to a page."""
     return (await ctx.elicit_url("Pay here", "https://pay.example/7?to=demo")).action
 
 

@@ -16,7 +16,7 @@ import re
 from collections.abc import Mapping, Sequence
 from typing import Any, Final, NamedTuple, NoReturn
 
-__all__ = ["JsoncError", "Member", "Node", "loads", "parse", "remove_member", "set_member"]
+__all__ = ["JsonMember", "JsonNode", "JsoncError", "loads", "parse", "remove_member", "set_member"]
 
 # Deeper than any configuration; each level costs two frames of Python's stack.
 _MAX_DEPTH: Final = 200
@@ -43,26 +43,26 @@ class JsoncError(ValueError):
         super().__init__(f"line {line}, column {column}: {problem}")
 
 
-class Member(NamedTuple):
+class JsonMember(NamedTuple):
     """A member of an object: where its name, its value and the comma after it are."""
 
     name: str
     start: int
-    node: Node
+    node: JsonNode
     # Offset of the comma after it, or -1.
     comma: int
 
 
-class Node(NamedTuple):
+class JsonNode(NamedTuple):
     """A value in a text. `members` is None if it is not an object; `items` are of an array."""
 
     start: int
     end: int
     value: Any
-    members: tuple[Member, ...] | None = None
-    items: tuple[Node, ...] = ()
+    members: tuple[JsonMember, ...] | None = None
+    items: tuple[JsonNode, ...] = ()
 
-    def member(self, name: str) -> Member | None:
+    def member(self, name: str) -> JsonMember | None:
         """Return the member with a name; the last one if there are several, as JSON readers do."""
         found = [each for each in self.members or () if each.name == name]
         return found[-1] if found else None
@@ -83,7 +83,7 @@ def loads(text: str) -> Any:
         return parse(text).value
 
 
-def parse(text: str) -> Node:
+def parse(text: str) -> JsonNode:
     """Return the value of a text, with the offsets of all members of objects.
 
     Raises:
@@ -103,7 +103,7 @@ class _Parser:
         self._text = text
         self._depth = 0
 
-    def parse(self) -> Node:
+    def parse(self) -> JsonNode:
         """Return the only value of the text."""
         node = self._value(self._skip(1 if self._text.startswith(_BOM) else 0))
         end = self._skip(node.end)
@@ -121,7 +121,7 @@ class _Parser:
             self._fail("the comment is not closed", end)
         return end
 
-    def _value(self, at: int) -> Node:
+    def _value(self, at: int) -> JsonNode:
         first = self._text[at : at + 1]
         if first == "{":
             return self._nested(self._object, at)
@@ -129,20 +129,20 @@ class _Parser:
             return self._nested(self._array, at)
         if first == '"':
             value, end = self._string(at)
-            return Node(at, end, value)
+            return JsonNode(at, end, value)
         found = _SCALAR.match(self._text, at)
         if found is None:
             self._fail("expected a value" if first else "unexpected end of the text", at)
         try:
-            return Node(at, found.end(), json.loads(found[0]))
+            return JsonNode(at, found.end(), json.loads(found[0]))
         except ValueError:  # more digits than Python converts
             self._fail("the number is too long", at)
 
-    def _nested(self, read: Any, at: int) -> Node:
+    def _nested(self, read: Any, at: int) -> JsonNode:
         self._depth += 1
         if self._depth > _MAX_DEPTH:
             self._fail("nested too deep", at)
-        node: Node = read(at)
+        node: JsonNode = read(at)
         self._depth -= 1
         return node
 
@@ -152,8 +152,8 @@ class _Parser:
             self._fail("the string is not closed, or has a character that must be escaped", at)
         return json.loads(found[0]), found.end()
 
-    def _object(self, start: int) -> Node:
-        members: list[Member] = []
+    def _object(self, start: int) -> JsonNode:
+        members: list[JsonMember] = []
         value: dict[str, Any] = {}
         at = self._skip(start + 1)
         while self._text[at : at + 1] != "}":
@@ -166,15 +166,15 @@ class _Parser:
             node = self._value(self._skip(colon + 1))
             after = self._skip(node.end)
             comma = after if self._text[after : after + 1] == "," else -1
-            members.append(Member(name, at, node, comma))
+            members.append(JsonMember(name, at, node, comma))
             value[name] = node.value
             at = self._skip(after + 1) if comma >= 0 else after
             if comma < 0 and self._text[at : at + 1] != "}":
                 self._fail("expected a comma, or }", at)
-        return Node(start, at + 1, value, tuple(members))
+        return JsonNode(start, at + 1, value, tuple(members))
 
-    def _array(self, start: int) -> Node:
-        items: list[Node] = []
+    def _array(self, start: int) -> JsonNode:
+        items: list[JsonNode] = []
         at = self._skip(start + 1)
         while self._text[at : at + 1] != "]":
             node = self._value(at)
@@ -184,7 +184,7 @@ class _Parser:
                 at = self._skip(at + 1)
             elif self._text[at : at + 1] != "]":
                 self._fail("expected a comma, or ]", at)
-        return Node(start, at + 1, [each.value for each in items], None, tuple(items))
+        return JsonNode(start, at + 1, [each.value for each in items], None, tuple(items))
 
 
 # Edits
@@ -243,7 +243,7 @@ def remove_member(text: str, path: Sequence[str], name: str) -> str:
     return text
 
 
-def _only(node: Node, name: str, text: str) -> Member | None:
+def _only(node: JsonNode, name: str, text: str) -> JsonMember | None:
     """Return the member with a name.
 
     Which of two members with one name a host reads is not defined: an edit must not guess.
@@ -323,7 +323,7 @@ def _encode(value: Any) -> str:
     return json.dumps(dict(value) if isinstance(value, Mapping) else value, ensure_ascii=False)
 
 
-def _insert(text: str, node: Node, name: str, value: Any, style: _Style) -> str:
+def _insert(text: str, node: JsonNode, name: str, value: Any, style: _Style) -> str:
     """Return a text with one more member at the end of an object."""
     if node.members is None:
         raise JsoncError("expected an object here", text, node.start)
@@ -357,7 +357,7 @@ def _flat(value: Any) -> str:
     return _encode(value)
 
 
-def _insert_first(text: str, node: Node, name: str, value: Any, style: _Style) -> str:
+def _insert_first(text: str, node: JsonNode, name: str, value: Any, style: _Style) -> str:
     indent = style.indent_at(node.start)
     head = f"{indent}{style.unit}{_encode(name)}: "
     new = style.newline + head + style.render(value, indent + style.unit, len(head))

@@ -93,9 +93,9 @@ def _is_secret(path: tuple[str | int, ...]) -> bool:
 
 
 def _json_values(text: str) -> Iterator[_Value]:
-    from .jsonc import Node, parse
+    from .jsonc import JsonNode, parse
 
-    waiting: list[tuple[tuple[str | int, ...], Node]] = [((), parse(text))]
+    waiting: list[tuple[tuple[str | int, ...], JsonNode]] = [((), parse(text))]
     while waiting:
         path, node = waiting.pop()
         if path and _is_secret(path):

@@ -93,7 +93,7 @@ def _replace(
             _unlink(backup)
             return False, None
         os.replace(new, real)
-    except BaseException:
+    except BaseException:  # Ctrl-C too: no backup of a file that was not replaced
         _unlink(backup)
         raise
     finally:

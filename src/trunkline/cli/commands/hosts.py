@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from ...errors import AuthorizationFailed, TrunklineError, visible
 from ...redaction import HIDDEN, conceal, redact
+from ..connect.options import parse_seconds
 from ..exit_codes import PROBLEMS_FOUND, SUCCESS
 from ..output.progress import is_interactive
 from ..output.terminal import bold, dim, paint, print_json, tell, writing
@@ -37,7 +38,7 @@ _MIN_SECRET: Final = 6
 _NOT_STARTED: Final = "not started: this folder names it; add --project to start it"
 
 
-class Outcome(NamedTuple):
+class CheckOutcome(NamedTuple):
     """What came of one entry: what the server calls itself, or why it cannot be used."""
 
     server: str = ""
@@ -46,7 +47,7 @@ class Outcome(NamedTuple):
     note: str = ""
 
     def __repr__(self) -> str:
-        return f"Outcome({redact(self.server)!r}, {redact(self.problem)!r}, {redact(self.note)!r})"
+        return f"CheckOutcome({redact(self.server)!r}, {redact(self.problem)!r}, {redact(self.note)!r})"
 
 
 def configure(parser: argparse.ArgumentParser) -> None:
@@ -67,7 +68,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
     )
     parser.add_argument(
         "--timeout",
-        type=_seconds,
+        type=parse_seconds,
         default=_CHECK_TIMEOUT_S,
         metavar="SECONDS",
         help=f"seconds that a server has to answer with --check; default: {_CHECK_TIMEOUT_S:g}",
@@ -79,16 +80,6 @@ def configure(parser: argparse.ArgumentParser) -> None:
         default="text",
         help="output format; default: text",
     )
-
-
-def _seconds(text: str) -> float:
-    try:
-        seconds = float(text)
-    except ValueError:
-        seconds = 0.0
-    if not 0 < seconds < float("inf"):
-        raise argparse.ArgumentTypeError(f"a number of seconds above 0, not {text!r}")
-    return seconds
 
 
 def run(options: argparse.Namespace) -> int:
@@ -131,30 +122,30 @@ def _is_here(host: Host, files: Iterable[HostFile]) -> bool:
 # Checks
 
 
-def _outcomes(entries: list[ServerEntry], options: argparse.Namespace) -> list[Outcome]:
+def _outcomes(entries: list[ServerEntry], options: argparse.Namespace) -> list[CheckOutcome]:
     """Return what came of each entry."""
     from ...hosts.errors import HostConfigError
     from ...hosts.expand import expand_entry
 
-    found: list[Outcome | ServerEntry] = []
+    found: list[CheckOutcome | ServerEntry] = []
     for entry in entries:
         if entry.disabled:
-            found.append(Outcome())
+            found.append(CheckOutcome())
             continue
         try:
             full = expand_entry(entry)
         except HostConfigError as error:
             key = f"{error.key}: " if error.key else ""
-            found.append(Outcome(problem=f"{key}{error.problem}"))
+            found.append(CheckOutcome(problem=f"{key}{error.problem}"))
             continue
         problem = _missing_program(full)
         if not problem and entry.scope == "project" and options.check and not options.project:
-            found.append(Outcome(note=_NOT_STARTED))
+            found.append(CheckOutcome(note=_NOT_STARTED))
         else:
-            found.append(Outcome(problem=problem) if problem else full)
+            found.append(CheckOutcome(problem=problem) if problem else full)
     if options.check:
         return _check_all(found, options.timeout)
-    return [each if isinstance(each, Outcome) else Outcome() for each in found]
+    return [each if isinstance(each, CheckOutcome) else CheckOutcome() for each in found]
 
 
 def _missing_program(entry: ServerEntry) -> str:
@@ -170,25 +161,25 @@ def _missing_program(entry: ServerEntry) -> str:
     return "" if which(program, path=path) else f"no such program: {entry.command}"
 
 
-def _check_all(found: list[Outcome | ServerEntry], timeout: float) -> list[Outcome]:
+def _check_all(found: list[CheckOutcome | ServerEntry], timeout: float) -> list[CheckOutcome]:
     # Imported here: a list without --check starts nothing.
     import asyncio
     import logging
 
     from ..signals import clean_termination
 
-    async def check_all() -> list[Outcome]:
+    async def check_all() -> list[CheckOutcome]:
         places = asyncio.Semaphore(_MAX_CHECKS)
 
-        async def check(each: Outcome | ServerEntry) -> Outcome:
-            if isinstance(each, Outcome):
+        async def check(each: CheckOutcome | ServerEntry) -> CheckOutcome:
+            if isinstance(each, CheckOutcome):
                 return each
             async with places:
                 return await _check(each, timeout)
 
         return list(await asyncio.gather(*map(check, found)))
 
-    count = sum(not isinstance(each, Outcome) for each in found)
+    count = sum(not isinstance(each, CheckOutcome) for each in found)
     if is_interactive() and count:
         tell(
             f"checking {count} {'server' if count == 1 else 'servers'}, {timeout:g} s each at most"
@@ -206,7 +197,7 @@ def _check_all(found: list[Outcome | ServerEntry], timeout: float) -> list[Outco
         logger.propagate = propagates
 
 
-async def _check(entry: ServerEntry, timeout: float) -> Outcome:
+async def _check(entry: ServerEntry, timeout: float) -> CheckOutcome:
     """Start or reach a server, ask for its name, and end it."""
     import asyncio
 
@@ -240,13 +231,13 @@ async def _check(entry: ServerEntry, timeout: float) -> Outcome:
                 info = client.server_info
                 # A server chooses its name, of any length.
                 name = "" if info is None else str(redact(f"{info.name} {info.version}".strip()))
-                return Outcome(server=f"{name}, MCP {client.revision}".removeprefix(", "))
+                return CheckOutcome(server=f"{name}, MCP {client.revision}".removeprefix(", "))
     except TimeoutError:
-        return Outcome(problem=f"no answer within {timeout:g} s")
+        return CheckOutcome(problem=f"no answer within {timeout:g} s")
     except AuthorizationFailed as error:
-        return Outcome(problem=_refusal(error, entry))
+        return CheckOutcome(problem=_refusal(error, entry))
     except (TrunklineError, ValueError, OSError) as error:
-        return Outcome(problem=_reason(error, entry))
+        return CheckOutcome(problem=_reason(error, entry))
 
 
 def _kept_login(address: Any) -> Any:
@@ -283,7 +274,7 @@ def _reason(error: Exception, entry: ServerEntry) -> str:
 
 
 def _host_document(
-    host: Host, files: list[HostFile], outcomes: dict[int, Outcome]
+    host: Host, files: list[HostFile], outcomes: dict[int, CheckOutcome]
 ) -> dict[str, Any]:
     return {
         "id": host.id,
@@ -314,7 +305,7 @@ def _hide(text: str) -> str:
     return hide_queries(str(conceal(text)))
 
 
-def _entry_document(entry: ServerEntry, outcome: Outcome) -> dict[str, Any]:
+def _entry_document(entry: ServerEntry, outcome: CheckOutcome) -> dict[str, Any]:
     document: dict[str, Any] = {"name": entry.name, "transport": entry.transport}
     if entry.command:
         document["command"] = _words(entry)
@@ -340,7 +331,7 @@ def _words(entry: ServerEntry) -> list[str]:
 def _print_hosts(
     hosts: list[Host],
     files: dict[str, list[HostFile]],
-    outcomes: dict[int, Outcome],
+    outcomes: dict[int, CheckOutcome],
     *,
     is_named: bool,
 ) -> None:
@@ -362,7 +353,7 @@ def _print_hosts(
         print(dim(f"not here: {', '.join(absent)}"))
 
 
-def _print_file(file: HostFile, outcomes: dict[int, Outcome]) -> None:
+def _print_file(file: HostFile, outcomes: dict[int, CheckOutcome]) -> None:
     state = "" if file.is_there else dim(" (missing)")
     print(f"  {file.location.scope}: {_tilde(visible(file.path, kept=''))}{state}")
     if file.error:

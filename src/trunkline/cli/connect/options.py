@@ -31,6 +31,7 @@ __all__ = [
     "check_options",
     "command_of",
     "is_http",
+    "parse_seconds",
     "stdio_of",
     "take_words",
     "tls_of",
@@ -129,7 +130,7 @@ def _add_connection(group: argparse._ArgumentGroup, takes_config: bool) -> None:
     )
     add(
         "--timeout",
-        type=_seconds,
+        type=parse_seconds,
         metavar="SECONDS",
         help="seconds to wait for each answer; default: 60, and 30 to connect",
     )
@@ -222,7 +223,8 @@ def add_headers(parser: argparse._ActionsContainer) -> None:
     )
 
 
-def _seconds(text: str) -> float:
+def parse_seconds(text: str) -> float:
+    """Return the seconds of an option, which are above 0."""
     try:
         seconds = float(text)
     except ValueError:

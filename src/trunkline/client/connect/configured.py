@@ -28,7 +28,7 @@ from ...hosts.expand import expand_entry
 from ...hosts.files import HostFile, decode_text, load_files, parse_text, read_file
 from ...hosts.table import ANY_FILE, HOSTS, find_host
 from ...redaction import show
-from .resolve import IN_SHELL, ResolvedTarget, TargetError, Wording, names_shown
+from .resolve import IN_SHELL, ResolvedTarget, TargetAdvice, TargetError, names_shown
 
 __all__ = [
     "config_entry",
@@ -55,7 +55,7 @@ def resolved_entry(entry: ServerEntry, text: str) -> ResolvedTarget:
 # One entry, by its name
 
 
-def host_entry(host: str, name: str, text: str, wording: Wording) -> ResolvedTarget:
+def host_entry(host: str, name: str, text: str, wording: TargetAdvice) -> ResolvedTarget:
     """Return the target of an entry of a host.
 
     Raises:
@@ -89,7 +89,7 @@ def host_entry(host: str, name: str, text: str, wording: Wording) -> ResolvedTar
 
 
 def _check_shadow(
-    entry: ServerEntry, files: Sequence[HostFile], read: str, wording: Wording
+    entry: ServerEntry, files: Sequence[HostFile], read: str, wording: TargetAdvice
 ) -> None:
     """Raise if a file of the current folder replaces an entry of the user.
 
@@ -119,7 +119,7 @@ def hosts_with(name: str) -> list[str]:
     ]
 
 
-def config_entry(path: str, name: str, wording: Wording) -> ResolvedTarget:
+def config_entry(path: str, name: str, wording: TargetAdvice) -> ResolvedTarget:
     """Return the target of an entry of a configuration file.
 
     Raises:

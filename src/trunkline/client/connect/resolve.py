@@ -36,8 +36,8 @@ __all__ = [
     "IN_CODE",
     "IN_SHELL",
     "ResolvedTarget",
+    "TargetAdvice",
     "TargetError",
-    "Wording",
     "is_address",
     "is_configuration",
     "is_target",
@@ -68,7 +68,7 @@ class TargetError(ValueError):
     """A text that names no server; it says how the text was read, and what to write instead."""
 
 
-class Wording(NamedTuple):
+class TargetAdvice(NamedTuple):
     """How an error advises to give a command: on the command line, or in Python."""
 
     command: str
@@ -86,13 +86,13 @@ class Wording(NamedTuple):
         return f"{self.before}{self.between.join(words)}{self.after}"
 
 
-IN_CODE: Final = Wording(
+IN_CODE: Final = TargetAdvice(
     'pass a command as a list, such as ["python", "server.py"]',
     'pass its command as a list: ["',
     '", "',
     '"]',
 )
-IN_SHELL: Final = Wording("put a command after --", "put its command after --: -- ", " ", "")
+IN_SHELL: Final = TargetAdvice("put a command after --", "put its command after --: -- ", " ", "")
 
 
 class ResolvedTarget(NamedTuple):
@@ -150,7 +150,7 @@ def serve_command(target: str) -> tuple[str, ...]:
     return (sys.executable, "-P", "-m", "trunkline", "serve", place)
 
 
-def resolve(text: str, wording: Wording = IN_CODE) -> ResolvedTarget:
+def resolve(text: str, wording: TargetAdvice = IN_CODE) -> ResolvedTarget:
     """Return the server that a text names.
 
     Raises:
@@ -226,7 +226,7 @@ def _is_path(place: str) -> bool:
     return is_drive or has_slash or place.endswith(endings)
 
 
-def _file(text: str, place: str, name: str | None, wording: Wording) -> ResolvedTarget:
+def _file(text: str, place: str, name: str | None, wording: TargetAdvice) -> ResolvedTarget:
     if os.path.isdir(place):
         raise TargetError(
             f"{show(text)} was read as a file, and {show(place)} is a folder; "
@@ -262,7 +262,7 @@ def _file(text: str, place: str, name: str | None, wording: Wording) -> Resolved
     return ResolvedTarget(text, command=serve_command(text))
 
 
-def _about_configuration(text: str, place: str, wording: Wording) -> str:
+def _about_configuration(text: str, place: str, wording: TargetAdvice) -> str:
     read = f"{show(text)} was read as a configuration file"
     if wording is IN_CODE:
         return f"{read}, which Client(...) takes without a name after it: {show(place)}"
@@ -287,7 +287,7 @@ def _near_file(place: str) -> str:
 # Modules
 
 
-def _object(text: str, place: str, name: str, wording: Wording) -> ResolvedTarget:
+def _object(text: str, place: str, name: str, wording: TargetAdvice) -> ResolvedTarget:
     if not _is_dotted(place) or not _is_dotted(name):
         raise _bare(text, wording)
     top = place.partition(".")[0]
@@ -332,7 +332,7 @@ def _near_host(text: str) -> str:
 # Bare words
 
 
-def _bare(text: str, wording: Wording) -> TargetError:
+def _bare(text: str, wording: TargetAdvice) -> TargetError:
     if len(text.split()) > 1 and not _known_as(text):
         return _command_line(text, wording)
     looks = re.fullmatch(r"[\w-]+(\.[\w-]+)+", text)
@@ -360,7 +360,7 @@ def _known_as(name: str) -> list[str]:
     return [*([f"{name}.py"] if os.path.isfile(f"{name}.py") else ()), *hosts_with(name)]
 
 
-def _command_line(text: str, wording: Wording) -> TargetError:
+def _command_line(text: str, wording: TargetAdvice) -> TargetError:
     advice = str(redact(wording.run(text.split())))
     return TargetError(
         f"{show(text)} was read as a command line, and a text is never run; {advice}"

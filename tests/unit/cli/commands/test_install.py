@@ -295,13 +295,13 @@ def test_an_entry_that_changed_meanwhile_is_not_written(
     real = host_change.change_file
 
     def change(path: str, *given: Any, **named: Any) -> Any:
-        config.write_text('{"mcpServers": {"weather": {"command": "of somebody else"}}}')
+        config.write_text('{"mcpServers": {"weather": {"command": "of another author"}}}')
         return real(path, *given, **named)
 
     monkeypatch.setattr(host_change, "change_file", change)
     shown = run("install", "server.py", "--to", "cursor", "--yes")
     assert (shown.status, "changed meanwhile: nothing was written" in shown.err) == (6, True)
-    assert servers(config)["weather"].command == "of somebody else"
+    assert servers(config)["weather"].command == "of another author"
 
 
 def test_an_entry_that_is_hostile_cannot_control_the_terminal(run: Any, config: Path) -> None:
