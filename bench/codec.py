@@ -30,7 +30,7 @@ from trunkline.jsonrpc import (
     Request,
     Success,
 )
-from trunkline.jsonrpc.codec import LARGE_BYTES
+from trunkline.jsonrpc.codec.codec import LARGE_BYTES
 
 OURS: Final = "trunkline"
 DISTRIBUTIONS: Final = (

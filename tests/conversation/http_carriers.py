@@ -21,7 +21,7 @@ from tests.http_client.old_sse import OldSseTransport
 from tests.http_client.streamable import StreamableHttpTransport
 from trunkline import HttpSettings, Server
 from trunkline.jsonrpc import Policy
-from trunkline.jsonrpc.sse import Event
+from trunkline.jsonrpc.framing.sse import Event
 from trunkline.judge import TraceEntry
 from trunkline.judge.trace import TraceHttp
 from trunkline.spec.revisions import V2026_07_28, Window

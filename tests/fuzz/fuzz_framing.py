@@ -9,7 +9,7 @@ from __future__ import annotations
 import sys
 from collections.abc import Iterator
 
-from trunkline.jsonrpc.framing import (
+from trunkline.jsonrpc.framing.framing import (
     MAX_HEAD_BYTES,
     MAX_HEADER_BYTES,
     BadHeader,

@@ -9,8 +9,8 @@ from __future__ import annotations
 import sys
 from collections.abc import Iterator
 
-from trunkline.jsonrpc.framing import MAX_HEAD_BYTES, Oversize
-from trunkline.jsonrpc.sse import Event, EventReader, encode_event
+from trunkline.jsonrpc.framing.framing import MAX_HEAD_BYTES, Oversize
+from trunkline.jsonrpc.framing.sse import Event, EventReader, encode_event
 
 LIMITS = (None, 0, 1, 7, 64, 1023, 1024, 1025, 5000)
 NAME_LIMIT = 4096

@@ -9,9 +9,9 @@ from tests.http_client.base import EVENTS, JSON, HttpTransport
 from tests.http_client.connection import Exchange, HttpFault, within_step
 from tests.http_client.messages import messages_of, parse
 from trunkline.errors import TransportError
-from trunkline.jsonrpc.framing import Oversize
+from trunkline.jsonrpc.framing.framing import Oversize
+from trunkline.jsonrpc.framing.sse import Event, EventReader
 from trunkline.jsonrpc.policy import Policy
-from trunkline.jsonrpc.sse import Event, EventReader
 
 
 class OldSseTransport(HttpTransport):

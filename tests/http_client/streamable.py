@@ -38,9 +38,9 @@ from tests.http_client.messages import (
     per_request_headers,
 )
 from trunkline.errors import TransportError
-from trunkline.jsonrpc.framing import Oversize
+from trunkline.jsonrpc.framing.framing import Oversize
+from trunkline.jsonrpc.framing.sse import EventReader
 from trunkline.jsonrpc.policy import Policy
-from trunkline.jsonrpc.sse import EventReader
 from trunkline.judge.trace import TraceEntry, TraceHttp
 from trunkline.spec.revisions import V2025_06_18, V2026_07_28, Window
 from trunkline.transports.base import Frame, ignore

@@ -33,10 +33,10 @@ from trunkline.jsonrpc import (
     Success,
     decode,
     encode,
-    tokenizer,
 )
+from trunkline.jsonrpc.codec import tokenizer
+from trunkline.jsonrpc.codec.tokenizer import nests_deeper
 from trunkline.jsonrpc.messages import SentRequest
-from trunkline.jsonrpc.tokenizer import nests_deeper
 from trunkline.spec.profiles import profile
 
 # Where CI is set hypothesis is deterministic by itself, and a slow machine is no failure.

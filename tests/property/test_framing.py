@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from trunkline.jsonrpc.framing import (
+from trunkline.jsonrpc.framing.framing import (
     BadHeader,
     ContentLengthFraming,
     DetectingFraming,
@@ -203,7 +203,7 @@ class MeteredPieces(Pieces):
 
 @pytest.fixture
 def metered(monkeypatch: pytest.MonkeyPatch) -> None:
-    module = import_module("trunkline.jsonrpc.framing")
+    module = import_module("trunkline.jsonrpc.framing.framing")
     monkeypatch.setattr(module, "bytes", MeteredBytes, raising=False)
     monkeypatch.setattr(module, "bytearray", MeteredArray, raising=False)
     monkeypatch.setattr(module, "Pieces", MeteredPieces)

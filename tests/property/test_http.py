@@ -37,7 +37,7 @@ from tests.fuzz.fuzz_http import (
     scene,
 )
 from tests.fuzz.strict_http import Malformed, Response, read_responses
-from trunkline.jsonrpc.sse import Event, EventReader
+from trunkline.jsonrpc.framing.sse import Event, EventReader
 from trunkline.spec.revisions import LATEST
 from trunkline.transports.http.exchange import event_of
 from trunkline.transports.http.server import HttpProtocol

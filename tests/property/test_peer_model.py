@@ -37,7 +37,7 @@ from trunkline.jsonrpc import (
     Request,
     RequestId,
 )
-from trunkline.jsonrpc.outgoing import MAX_CLOSED_IDS
+from trunkline.jsonrpc.peer.outgoing import MAX_CLOSED_IDS
 
 # What a side does with a request when it comes, what becomes of a frame on the wire, and of a
 # request that waits for its answer.

@@ -20,8 +20,8 @@ from trunkline.jsonrpc import (
     RequestId,
     UnmatchedReply,
 )
-from trunkline.jsonrpc import deadlines as deadlines_module
-from trunkline.jsonrpc import outgoing as outgoing_module
+from trunkline.jsonrpc.peer import deadlines as deadlines_module
+from trunkline.jsonrpc.peer import outgoing as outgoing_module
 
 # Few ids, so that they are used again; of both kinds, so that they could be confused.
 ids: st.SearchStrategy[RequestId] = st.sampled_from([0, 1, 2, "0", "1", "2"])

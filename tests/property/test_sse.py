@@ -10,8 +10,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from trunkline.jsonrpc.framing import Oversize, Pieces
-from trunkline.jsonrpc.sse import Event, EventReader, encode_comment, encode_event
+from trunkline.jsonrpc.framing.framing import Oversize, Pieces
+from trunkline.jsonrpc.framing.sse import Event, EventReader, encode_comment, encode_event
 
 pieces = st.sampled_from(
     [
@@ -227,7 +227,7 @@ class MeteredPieces(Pieces):
 @pytest.fixture
 def metered(monkeypatch: pytest.MonkeyPatch) -> None:
     for name in ("framing", "sse"):
-        module = import_module(f"trunkline.jsonrpc.{name}")
+        module = import_module(f"trunkline.jsonrpc.framing.{name}")
         monkeypatch.setattr(module, "bytes", MeteredBytes, raising=False)
         monkeypatch.setattr(module, "bytearray", MeteredArray, raising=False)
         monkeypatch.setattr(module, "Pieces", MeteredPieces)

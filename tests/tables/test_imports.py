@@ -115,6 +115,7 @@ SISTERS: dict[str, dict[str, set[str]]] = {
     "auth": {"server": set(), "client": set()},
     "judge": {"types": set(), "messages": {"types"}, "rules": {"types"}, "diff": set()},
     "spec": {"mcp": set(), "profiles": set()},
+    "jsonrpc": {"framing": set(), "codec": {"framing"}, "peer": {"framing", "codec"}},
     "compat": {"erlmcp": set()},
     "testing": {"authorization_server": set()},
 }
@@ -337,6 +338,8 @@ def test_modules_import_each_other_by_relative_names() -> None:
 
 
 def test_relative_imports_are_resolved() -> None:
-    assert "trunkline.jsonrpc.messages" in imports_of(SOURCE / "jsonrpc" / "codec.py")
-    assert "trunkline.errors" in imports_of(SOURCE / "jsonrpc" / "codec.py")
-    assert "trunkline.jsonrpc.encode_errors" in imports_of(SOURCE / "jsonrpc" / "codec.py")
+    assert "trunkline.jsonrpc.messages" in imports_of(SOURCE / "jsonrpc" / "codec" / "codec.py")
+    assert "trunkline.errors" in imports_of(SOURCE / "jsonrpc" / "codec" / "codec.py")
+    assert "trunkline.jsonrpc.codec.encode_errors" in imports_of(
+        SOURCE / "jsonrpc" / "codec" / "codec.py"
+    )

@@ -18,8 +18,8 @@ from collections.abc import AsyncIterator, Mapping
 from typing import Any, Final, NamedTuple
 
 from tools.soak.wire import ANSWER_TIMEOUT_S, Tally
-from trunkline.jsonrpc.framing import Oversize
-from trunkline.jsonrpc.sse import Event, EventReader
+from trunkline.jsonrpc.framing.framing import Oversize
+from trunkline.jsonrpc.framing.sse import Event, EventReader
 from trunkline.transports.addresses import Http
 
 __all__ = ["HttpWire", "Register", "Response"]

@@ -25,7 +25,7 @@ from msgspec import UNSET
 
 from .. import __version__
 from ..errors import PeerError, TrunklineError
-from ..jsonrpc.peer import Extras
+from ..jsonrpc.peer.peer import Extras
 from ..jsonrpc.policy import Policy
 from ..mcp.shaping import narrow
 from ..mcp.types import (

@@ -38,13 +38,13 @@ from ..errors import (
     TransportError,
     TrunklineError,
 )
-from ..jsonrpc.codec import Codec, Envelope
+from ..jsonrpc.codec.codec import Codec, Envelope
 from ..jsonrpc.error_codes import peer_error
-from ..jsonrpc.framing import Oversize
+from ..jsonrpc.framing.framing import Oversize
 from ..jsonrpc.limits import TransportName
 from ..jsonrpc.messages import Notification, Reply, Request, RequestId, shown_tuple
-from ..jsonrpc.outgoing import Pending, UnmatchedReply
-from ..jsonrpc.peer import Extras, Peer, ProtocolProblem, UnmatchedReplyEvent
+from ..jsonrpc.peer.outgoing import Pending, UnmatchedReply
+from ..jsonrpc.peer.peer import Extras, Peer, ProtocolProblem, UnmatchedReplyEvent
 from ..jsonrpc.policy import Policy
 from ..mcp.meta import LOG_LEVEL
 from ..mcp.names import official, spoken

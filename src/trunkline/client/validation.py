@@ -9,7 +9,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from ..errors import RemoteProtocolError
-from ..jsonrpc.decode_errors import UNREADABLE
+from ..jsonrpc.codec.decode_errors import UNREADABLE
 from ..jsonrpc.messages import RequestId
 from .diagnostics import RateLimitedLog
 from .requests.decode import decoder

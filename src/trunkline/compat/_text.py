@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from msgspec.json import encode
 
-from ..jsonrpc import encode_errors
+from ..jsonrpc.codec import encode_errors
 
 __all__ = ["text_of"]
 

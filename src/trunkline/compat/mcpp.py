@@ -33,10 +33,10 @@ from ..jsonrpc import (
     Request,
     RequestId,
     Success,
-    encode_errors,
 )
-from ..jsonrpc.deadlines import Deadlines
+from ..jsonrpc.codec import encode_errors
 from ..jsonrpc.messages import SentRequest, Shown
+from ..jsonrpc.peer.deadlines import Deadlines
 from ..mcp.types import (
     ClientCapabilities,
     Implementation,

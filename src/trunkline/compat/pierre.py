@@ -25,9 +25,9 @@ from ..jsonrpc import (
     Policy,
     RequestId,
     Success,
-    encode_errors,
     named_error,
 )
+from ..jsonrpc.codec import encode_errors
 from ..jsonrpc.messages import Shown, shown
 from ..mcp import types as mcp
 from ..redaction import first_and_last, redact, show

@@ -6,22 +6,22 @@ __all__, __getattr__, __dir__ = lazy_exports(
     __name__,
     {
         ".errors": "IdsExhausted InvalidMessage LocalProtocolError RemoteProtocolError",
-        "codec": "Codec decode encode",
+        "codec.codec": "Codec decode encode",
         "error_codes": "named_error",
-        "framing": (
+        "framing.framing": (
             "BadHeader ContentLengthFraming DetectingFraming Framing LengthPrefixFraming "
             "NewlineFraming Oversize Truncated framing_named"
         ),
         "ids": "IdSource",
-        "incoming": "IncomingRequest IncomingRequests",
+        "peer.incoming": "IncomingRequest IncomingRequests",
         "limits": "Limits",
         "messages": (
             "Batch Call EnvelopeExtras ErrorObject ExtendedCall ExtendedNotification "
             "ExtendedRequest Failure Message Notification Reply Request RequestId Success"
         ),
-        "outgoing": "OutgoingRequests Pending Replies UnmatchedReply",
-        "peer": "Peer ProtocolProblem UnmatchedReplyEvent",
+        "peer.outgoing": "OutgoingRequests Pending Replies UnmatchedReply",
+        "peer.peer": "Peer ProtocolProblem UnmatchedReplyEvent",
         "policy": "Policy",
-        "sse": "Event EventReader encode_comment encode_event",
+        "framing.sse": "Event EventReader encode_comment encode_event",
     },
 )

@@ -20,8 +20,8 @@ from msgspec import to_builtins
 from msgspec.structs import replace
 
 from ..errors import NOTHING
-from ..jsonrpc.decode_errors import UNREADABLE, read_json
-from ..jsonrpc.encode_errors import UNWRITABLE
+from ..jsonrpc.codec.decode_errors import UNREADABLE, read_json
+from ..jsonrpc.codec.encode_errors import UNWRITABLE
 from ..jsonrpc.limits import Limits
 from ..jsonrpc.messages import shown_tuple
 from ..jsonrpc.policy import Policy

@@ -19,7 +19,7 @@ from msgspec.json import Decoder
 from msgspec.structs import replace
 
 from ..errors import NOTHING
-from ..jsonrpc.decode_errors import UNREADABLE, mended
+from ..jsonrpc.codec.decode_errors import UNREADABLE, mended
 from ..jsonrpc.messages import Shown
 from ..redaction import hidden_places
 from ..spec.rows import Role

@@ -35,7 +35,7 @@ if TYPE_CHECKING:
     import asyncio
 
     from ..auth.principal import Principal
-    from ..jsonrpc.incoming import IncomingRequest
+    from ..jsonrpc.peer.incoming import IncomingRequest
     from ..mcp.meta import Caller
     from ..mcp.types import CreateMessageResult, Root
     from .app import Server

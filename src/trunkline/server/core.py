@@ -41,7 +41,7 @@ from .subscriptions.registry import SubscriptionRegistry
 if TYPE_CHECKING:
     from ..auth.principal import Principal
     from ..auth.scopes import ImpliedScopes
-    from ..jsonrpc.incoming import IncomingRequest
+    from ..jsonrpc.peer.incoming import IncomingRequest
     from ..store.base import Store
     from ..transports.base import Transport
     from ..transports.memory import MemoryTransport

@@ -42,7 +42,7 @@ from .handlers.arguments import Arguments, arguments_of
 from .handlers.json_encoding import OutputMismatch, encoded
 
 if TYPE_CHECKING:
-    from ..jsonrpc.incoming import IncomingRequest
+    from ..jsonrpc.peer.incoming import IncomingRequest
     from .app import Server
     from .context import Context
     from .core import ServerCore

@@ -20,7 +20,7 @@ from typing import Any, Final
 from unittest import SkipTest
 
 from ..errors import TransportError
-from ..jsonrpc.framing import Oversize
+from ..jsonrpc.framing.framing import Oversize
 from ..transports.base import HIGH_WATER, Frame, Transport
 
 __all__ = ["Observed", "TransportContract", "leftovers"]

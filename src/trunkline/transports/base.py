@@ -35,7 +35,7 @@ from collections.abc import Callable
 from typing import Any, Final, Protocol, TypeAlias, runtime_checkable
 
 from ..errors import TransportError
-from ..jsonrpc.framing import Fault
+from ..jsonrpc.framing.framing import Fault
 from ..jsonrpc.limits import TransportName
 from ..jsonrpc.policy import Policy
 

@@ -10,7 +10,7 @@ from __future__ import annotations
 import asyncio
 from typing import TYPE_CHECKING, Any, Final
 
-from ..jsonrpc.framing import framing_named
+from ..jsonrpc.framing.framing import framing_named
 from .base import ignore, log_raised
 from .io.fd import is_abandoned
 

@@ -24,7 +24,7 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, Final, Literal, NamedTuple, TypeAlias
 
 from ..errors import LocalProtocolError, TransportError
-from ..jsonrpc.framing import BadHeader, Oversize
+from ..jsonrpc.framing.framing import BadHeader, Oversize
 from .base import HIGH_WATER, ignore, log_raised
 
 if TYPE_CHECKING:

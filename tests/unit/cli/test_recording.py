@@ -12,7 +12,7 @@ import pytest
 
 from trunkline.cli.command import UsageError
 from trunkline.cli.recording import recorded, recording
-from trunkline.jsonrpc.framing import Oversize
+from trunkline.jsonrpc.framing.framing import Oversize
 from trunkline.judge import TraceEntry, read_trace
 from trunkline.judge.trace import UnreadFrame
 

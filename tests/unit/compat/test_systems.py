@@ -15,7 +15,7 @@ from trunkline import Client, Context, PeerError, RequestError, Server
 from trunkline.client.client import Client as AsyncClient
 from trunkline.compat import pierre
 from trunkline.jsonrpc import EnvelopeExtras, Policy
-from trunkline.jsonrpc.peer import Extras
+from trunkline.jsonrpc.peer.peer import Extras
 from trunkline.spec.profiles import profile
 from trunkline.spec.profiles.wording import WORDINGS
 

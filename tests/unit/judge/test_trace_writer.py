@@ -11,7 +11,7 @@ import pytest
 from tests.canaries import CANARY, SECRETS
 from tests.cases import for_each
 from trunkline.errors import NOTHING
-from trunkline.jsonrpc.framing import BadHeader, Oversize, Truncated
+from trunkline.jsonrpc.framing.framing import BadHeader, Oversize, Truncated
 from trunkline.judge import Conversation, TraceEntry, TraceFault, judge, read_trace
 from trunkline.judge.trace import TextFault, UnreadFrame
 from trunkline.judge.trace_writer import (

@@ -47,7 +47,8 @@ class CheckOutcome(NamedTuple):
     note: str = ""
 
     def __repr__(self) -> str:
-        return f"CheckOutcome({redact(self.server)!r}, {redact(self.problem)!r}, {redact(self.note)!r})"
+        shown = ", ".join(repr(redact(each)) for each in self)
+        return f"CheckOutcome({shown})"
 
 
 def configure(parser: argparse.ArgumentParser) -> None:

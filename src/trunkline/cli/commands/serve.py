@@ -67,7 +67,7 @@ _TLS_OPTIONS: Final = ("tls_cert", "tls_key", "tls_client_ca")
 def configure(parser: argparse.ArgumentParser) -> None:
     """Declare the arguments."""
     # Imported here: a server needs it in any case.
-    from ...jsonrpc.framing import FramingName
+    from ...jsonrpc.framing.framing import FramingName
 
     framings = get_args(FramingName)
     parser.set_defaults(prog=parser.prog)

@@ -22,7 +22,7 @@ from msgspec.json import Decoder
 from msgspec.structs import replace
 
 from ...errors import NOTHING
-from ...jsonrpc.decode_errors import UNREADABLE, mended, read_json
+from ...jsonrpc.codec.decode_errors import UNREADABLE, mended, read_json
 from ...jsonrpc.policy import Policy
 from ...judge.finding import Finding
 from ...judge.message import judge

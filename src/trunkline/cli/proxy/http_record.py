@@ -20,7 +20,7 @@ from msgspec.structs import replace
 from ...redaction import HIDDEN, conceal
 
 if TYPE_CHECKING:
-    from ...jsonrpc.sse import Event
+    from ...jsonrpc.framing.sse import Event
     from ...judge.trace import TraceEntry, TraceHttp
     from ...transports.base import Frame
     from ...transports.http.request import HttpRequest

@@ -34,8 +34,8 @@ from ...transports.http.client.message import UNREADABLE, SentMessage, read_mess
 from ...transports.http.client.stream import PlainRequest
 
 if TYPE_CHECKING:
+    from ...jsonrpc.framing.sse import Event
     from ...jsonrpc.limits import TransportName
-    from ...jsonrpc.sse import Event
     from ...transports.base import Frame
     from ...transports.http.client.transport import HttpTransport
     from .http_record import HttpRecorder

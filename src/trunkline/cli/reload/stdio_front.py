@@ -27,7 +27,7 @@ from msgspec import UNSET, Raw
 from msgspec.json import decode, encode
 
 from ...errors import TransportError
-from ...jsonrpc.framing import BadHeader, Oversize
+from ...jsonrpc.framing.framing import BadHeader, Oversize
 from ...jsonrpc.limits import Limits
 from ...jsonrpc.policy import Policy
 from ...transports.base import HIGH_WATER, ignore

@@ -23,7 +23,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from ...errors import ConnectionLost, RequestTimeout, TransportError, TrunklineError
 from ...jsonrpc.messages import shown_tuple
-from ...jsonrpc.peer import Extras
+from ...jsonrpc.peer.peer import Extras
 from ...jsonrpc.policy import Policy
 from ...mcp.types import DiscoverResult, LoggingLevel
 from ...spec.revisions import LATEST

@@ -29,7 +29,7 @@ from msgspec import Raw, ValidationError, convert, field
 
 from ...errors import PeerError, RemoteProtocolError
 from ...jsonrpc.messages import shown_tuple
-from ...jsonrpc.outgoing import Pending
+from ...jsonrpc.peer.outgoing import Pending
 from ...mcp.meta import SERVER_INFO, request_meta
 from ...mcp.shaping import narrow
 from ...mcp.types import (

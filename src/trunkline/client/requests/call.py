@@ -25,7 +25,7 @@ from .request import OnProgress, OutgoingRequest
 from .tool_result import ToolResult, tool_result
 
 if TYPE_CHECKING:
-    from ...jsonrpc.outgoing import Pending
+    from ...jsonrpc.peer.outgoing import Pending
     from ..session import Session
 
 __all__ = ["CompletingWaiter", "PendingCall", "SubmitMethods", "tool_call"]

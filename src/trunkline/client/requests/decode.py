@@ -27,7 +27,7 @@ from msgspec import Raw, Struct, field
 from msgspec.json import Decoder, encode
 
 from ...errors import RemoteProtocolError, ResultTypeMismatch, TooManyRoundTrips
-from ...jsonrpc.decode_errors import UNREADABLE
+from ...jsonrpc.codec.decode_errors import UNREADABLE
 from ...jsonrpc.messages import Shown
 from ...mcp.types import Wire
 from ...spec.revisions import V2026_07_28, Window

@@ -22,8 +22,8 @@ from math import inf
 
 from ...concurrency.pausable_clock import PausableClock
 from ...jsonrpc.messages import RequestId
-from ...jsonrpc.outgoing import Pending
-from ...jsonrpc.peer import Peer
+from ...jsonrpc.peer.outgoing import Pending
+from ...jsonrpc.peer.peer import Peer
 from ...mcp.types import PaginatedRequestParams
 from ..options import check_seconds
 from .request import OnProgress, OutgoingRequest

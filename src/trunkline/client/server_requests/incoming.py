@@ -24,11 +24,11 @@ from msgspec import UNSET
 
 from ...concurrency.thread_pool import NoThreadFree
 from ...errors import NOTHING, LocalProtocolError, RemoteProtocolError, RequestError
-from ...jsonrpc.decode_errors import UNREADABLE
+from ...jsonrpc.codec.decode_errors import UNREADABLE
 from ...jsonrpc.error_codes import named_error
-from ...jsonrpc.incoming import IncomingRequest
 from ...jsonrpc.messages import ErrorObject
-from ...jsonrpc.peer import Peer
+from ...jsonrpc.peer.incoming import IncomingRequest
+from ...jsonrpc.peer.peer import Peer
 from ...jsonrpc.policy import Policy
 from ...mcp.tables import params_type
 from ...mcp.types import CancelledNotificationParams

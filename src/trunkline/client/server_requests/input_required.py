@@ -28,9 +28,9 @@ from msgspec import UNSET, Raw, Struct, UnsetType, field
 from ...concurrency.backoff import backoff
 from ...concurrency.thread_pool import NoThreadFree
 from ...errors import InputRequestFailed, RemoteProtocolError, RequestError, TooManyRoundTrips
-from ...jsonrpc.decode_errors import UNREADABLE
+from ...jsonrpc.codec.decode_errors import UNREADABLE
+from ...jsonrpc.codec.tokenizer import pointer
 from ...jsonrpc.messages import Shown
-from ...jsonrpc.tokenizer import pointer
 from ...mcp.tables import result_types
 from ...mcp.types import InputRequiredResult
 from ...spec import lookup

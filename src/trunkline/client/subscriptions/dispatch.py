@@ -37,9 +37,9 @@ from ...errors import (
     RequestTimeout,
     TrunklineError,
 )
-from ...jsonrpc.decode_errors import UNREADABLE
+from ...jsonrpc.codec.decode_errors import UNREADABLE
 from ...jsonrpc.messages import RequestId, Shown
-from ...jsonrpc.outgoing import Pending
+from ...jsonrpc.peer.outgoing import Pending
 from ...mcp.meta import SUBSCRIPTION_ID
 from ...mcp.types import (
     CancelledNotificationParams,

@@ -17,7 +17,7 @@ from typing import Any, Final, NamedTuple, TypeAlias
 
 from msgspec import UNSET
 
-from ...jsonrpc.decode_errors import UNREADABLE
+from ...jsonrpc.codec.decode_errors import UNREADABLE
 from ...mcp.types import LoggingMessageNotificationParams, ResourceUpdatedNotificationParams
 from ...redaction import show
 from ..diagnostics import RateLimitedLog, current_task, wait_cancelled

@@ -16,7 +16,7 @@ from collections.abc import Callable, Iterable, Mapping
 from typing import TYPE_CHECKING, Any, TypedDict, TypeVar, Unpack, overload
 
 from ...errors import TrunklineError
-from ...jsonrpc.peer import Extras
+from ...jsonrpc.peer.peer import Extras
 from ...jsonrpc.policy import Policy
 from ...mcp.types import (
     CompleteResultCompletion,

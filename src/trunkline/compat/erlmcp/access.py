@@ -6,7 +6,8 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from ...errors import NOTHING, RemoteProtocolError
-from ...jsonrpc import Failure, Success, encode_errors
+from ...jsonrpc import Failure, Success
+from ...jsonrpc.codec import encode_errors
 from .._text import text_of
 from .codec import build_message_map
 from .constants import JSONRPC_FIELD_ERROR, JSONRPC_FIELD_RESULT

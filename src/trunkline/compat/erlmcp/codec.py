@@ -13,18 +13,10 @@ from typing import Any, TypeAlias, cast
 from msgspec import UNSET, to_builtins
 
 from ...errors import InvalidMessage
-from ...jsonrpc import (
-    Batch,
-    ErrorObject,
-    Failure,
-    Message,
-    Notification,
-    Request,
-    Success,
-    encode_errors,
-)
-from ...jsonrpc.codec import Readable
-from ...jsonrpc.decode_errors import Diagnosis, kind_of
+from ...jsonrpc import Batch, ErrorObject, Failure, Message, Notification, Request, Success
+from ...jsonrpc.codec import encode_errors
+from ...jsonrpc.codec.codec import Readable
+from ...jsonrpc.codec.decode_errors import Diagnosis, kind_of
 from ...jsonrpc.limits import TransportName
 from ...jsonrpc.messages import SentRequest
 from ._policy import POLICY, codec_for

@@ -13,7 +13,7 @@ from typing import Any, Final, NamedTuple
 
 from msgspec.structs import replace
 
-from ...jsonrpc.tokenizer import pointer
+from ...jsonrpc.codec.tokenizer import pointer
 from ...redaction import show
 from .change import Changes, Comparison
 from .normal_form import Budget

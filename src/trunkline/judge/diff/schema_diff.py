@@ -12,8 +12,8 @@ from collections.abc import Iterator
 from typing import Any, Final, Literal, NamedTuple, TypeAlias
 
 from ...errors import NOTHING
+from ...jsonrpc.codec.tokenizer import pointer
 from ...jsonrpc.messages import shown_tuple
-from ...jsonrpc.tokenizer import pointer
 from .change import Changes
 from .normal_form import Budget, Conjunction, Node
 from .rules import is_deprecated

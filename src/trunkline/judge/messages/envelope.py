@@ -14,13 +14,13 @@ from typing import Any, Final, TypeAlias
 from msgspec.json import Decoder, Encoder, format
 
 from ...errors import InvalidMessage, ProtocolError
-from ...jsonrpc import encode_errors
-from ...jsonrpc.codec import Codec
-from ...jsonrpc.decode_errors import UNREADABLE, kind_of, read_json
+from ...jsonrpc.codec import encode_errors
+from ...jsonrpc.codec.codec import Codec
+from ...jsonrpc.codec.decode_errors import UNREADABLE, kind_of, read_json
+from ...jsonrpc.codec.tokenizer import nests_deeper
 from ...jsonrpc.limits import MAX_DEPTH
 from ...jsonrpc.messages import Batch
 from ...jsonrpc.policy import Policy
-from ...jsonrpc.tokenizer import nests_deeper
 from ...spec.revisions import LATEST
 from ..finding import Finding, as_shown
 from ..types.collector import Path, Sink

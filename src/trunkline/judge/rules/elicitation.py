@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from typing import Any, Final
 from urllib.parse import unquote, urlsplit
 
-from ...jsonrpc.tokenizer import pointer
+from ...jsonrpc.codec.tokenizer import pointer
 from .checker import Checker
 from .state import Members, ObservedMessage, State, declares, object_at
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any, Final
 
-from ...jsonrpc.tokenizer import pointer
+from ...jsonrpc.codec.tokenizer import pointer
 from .checker import Checker
 from .elicitation import is_declared
 from .state import (

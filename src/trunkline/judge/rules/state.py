@@ -12,7 +12,7 @@ from typing import Any, Final, Generic, TypeAlias, TypeVar
 from msgspec import Struct, field
 from msgspec.json import encode
 
-from ...jsonrpc.encode_errors import UNWRITABLE
+from ...jsonrpc.codec.encode_errors import UNWRITABLE
 from ...jsonrpc.messages import Shown
 from ...mcp.param_headers import InvalidParamHeader, ParamPath, param_headers
 from ...spec.mcp.meta import CLIENT_CAPABILITIES, LOG_LEVEL, PROTOCOL_VERSION

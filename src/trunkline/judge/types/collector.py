@@ -11,7 +11,7 @@ from collections.abc import Iterator
 from typing import Any, Final, TypeAlias
 
 from ...errors import NOTHING
-from ...jsonrpc.tokenizer import pointer
+from ...jsonrpc.codec.tokenizer import pointer
 from ...spec.mcp.rules import RULES
 from ..finding import MAX_FINDINGS, Finding, as_shown, ordered
 

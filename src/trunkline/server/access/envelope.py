@@ -40,7 +40,7 @@ if TYPE_CHECKING:
 
     from ...auth.principal import Principal
     from ...auth.server.settings import AuthSettings
-    from ...jsonrpc.incoming import IncomingRequest
+    from ...jsonrpc.peer.incoming import IncomingRequest
     from ..core import ServerCore
     from ..dispatch.connection import Connection
 

@@ -24,7 +24,7 @@ from ...spec.error_kinds import ErrorKind
 if TYPE_CHECKING:
     from ...auth.principal import Principal
     from ...auth.server.tenants import TenantLimits, Tenants
-    from ...jsonrpc.incoming import IncomingRequest
+    from ...jsonrpc.peer.incoming import IncomingRequest
     from ..core import ServerCore
     from ..dispatch.budget import ByteBudget
     from ..dispatch.connection import Connection

@@ -20,7 +20,7 @@ from math import ceil, floor
 from typing import Any, Final, Literal, NamedTuple, TypeAlias
 
 from ...errors import LocalProtocolError
-from ...jsonrpc.tokenizer import pointer
+from ...jsonrpc.codec.tokenizer import pointer
 from ...mcp.tables import members
 from ...redaction import is_secret_name
 from ...spec.types import FieldView

@@ -23,8 +23,8 @@ from msgspec import Struct, ValidationError, convert
 from msgspec.json import decode
 
 from ...errors import LocalProtocolError
+from ...jsonrpc.codec.tokenizer import pointer
 from ...jsonrpc.messages import shown_tuple
-from ...jsonrpc.tokenizer import pointer
 from ...mcp.types import (
     AudioContent,
     CreateMessageRequestParams,

@@ -40,13 +40,13 @@ from ...errors import (
     TransportError,
     visible,
 )
-from ...jsonrpc.codec import LARGE_BYTES, Envelope
+from ...jsonrpc.codec.codec import LARGE_BYTES, Envelope
 from ...jsonrpc.error_codes import peer_error
-from ...jsonrpc.framing import Oversize
-from ...jsonrpc.incoming import IncomingRequest
+from ...jsonrpc.framing.framing import Oversize
 from ...jsonrpc.messages import Call, Reply, Shown
-from ...jsonrpc.outgoing import Pending, UnmatchedReply
-from ...jsonrpc.peer import Peer, ProtocolProblem
+from ...jsonrpc.peer.incoming import IncomingRequest
+from ...jsonrpc.peer.outgoing import Pending, UnmatchedReply
+from ...jsonrpc.peer.peer import Peer, ProtocolProblem
 from ...jsonrpc.policy import Policy
 from ...mcp.meta import (
     BadMeta,

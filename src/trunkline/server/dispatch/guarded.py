@@ -32,7 +32,7 @@ from .handler_run import handler_run_of
 if TYPE_CHECKING:
     from msgspec import Raw
 
-    from ...jsonrpc.incoming import IncomingRequest
+    from ...jsonrpc.peer.incoming import IncomingRequest
     from ...mcp.meta import Caller
     from ..registry.paged_list import PagedList
     from .connection import Connection

@@ -18,8 +18,8 @@ from msgspec import UNSET, ValidationError, convert
 from msgspec.json import Decoder
 from msgspec.structs import replace
 
-from ...jsonrpc.incoming import IncomingRequest
 from ...jsonrpc.messages import shown_tuple
+from ...jsonrpc.peer.incoming import IncomingRequest
 from ...mcp.types import InitializeRequestParams, InitializeResult, ServerCapabilities
 from ...redaction import show
 from ...spec.error_kinds import ErrorKind

@@ -17,8 +17,8 @@ from typing import TYPE_CHECKING, Annotated, Any, Final, Union, get_args, get_or
 
 from msgspec import UNSET, Raw
 
+from ...jsonrpc.codec.tokenizer import comma_before
 from ...jsonrpc.messages import Call
-from ...jsonrpc.tokenizer import comma_before
 from .params import UNREADABLE, ToolCall, members_of
 
 if TYPE_CHECKING:

@@ -16,8 +16,8 @@ from msgspec import UNSET, Raw, Struct, UnsetType, ValidationError, field
 from msgspec.json import Decoder, encode
 
 from ...errors import RequestError
-from ...jsonrpc.incoming import IncomingRequest
 from ...jsonrpc.messages import ErrorObject, Shown
+from ...jsonrpc.peer.incoming import IncomingRequest
 from ...mcp.meta import Caller
 from ...mcp.names import official
 from ...mcp.types import (

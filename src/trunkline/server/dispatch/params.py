@@ -7,8 +7,8 @@ from typing import Any, Final
 from msgspec import UNSET, DecodeError, Raw, Struct, UnsetType, ValidationError, field
 from msgspec.json import Decoder
 
-from ...jsonrpc.incoming import IncomingRequest
 from ...jsonrpc.messages import Shown
+from ...jsonrpc.peer.incoming import IncomingRequest
 
 __all__ = ["EMPTY", "PARAMS", "UNREADABLE", "ToolCall", "members_of", "params_of"]
 

@@ -45,7 +45,7 @@ from .methods import RENDERERS, OwnMethod
 from .params import EMPTY, UNREADABLE, ToolCall, members_of, params_of
 
 if TYPE_CHECKING:
-    from ...jsonrpc.incoming import IncomingRequest
+    from ...jsonrpc.peer.incoming import IncomingRequest
     from ...jsonrpc.policy import Policy
     from ...mcp.meta import Caller
     from .connection import Connection

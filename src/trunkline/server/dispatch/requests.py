@@ -40,8 +40,8 @@ from msgspec import UNSET, Raw
 from ...concurrency.thread_pool import NoThreadFree, ThreadShare
 from ...errors import LocalProtocolError, TransportError
 from ...jsonrpc.error_codes import named_error
-from ...jsonrpc.incoming import IncomingRequest
 from ...jsonrpc.messages import ErrorObject, Failure, RequestId, Success
+from ...jsonrpc.peer.incoming import IncomingRequest
 from ...jsonrpc.policy import Policy
 from ...redaction import show
 from ...spec.error_kinds import ErrorKind
@@ -54,7 +54,7 @@ from .middleware import invoke
 from .unread import WEIGHED_BYTES, UnreadAnswers
 
 if TYPE_CHECKING:
-    from ...jsonrpc.peer import Peer
+    from ...jsonrpc.peer.peer import Peer
     from ...transports.base import Transport
     from ..core import ServerCore
     from ..registry.entries import Entry

@@ -13,11 +13,11 @@ from msgspec import UNSET, Raw
 from msgspec.json import decode, encode
 from msgspec.structs import replace
 
-from ...jsonrpc.codec import Codec
+from ...jsonrpc.codec.codec import Codec
 from ...jsonrpc.error_codes import named_error
-from ...jsonrpc.incoming import IncomingRequest
 from ...jsonrpc.limits import TransportName
 from ...jsonrpc.messages import ErrorObject
+from ...jsonrpc.peer.incoming import IncomingRequest
 from ...jsonrpc.policy import Policy
 from ...mcp.extensions import declared_in, has_extensions
 from ...mcp.meta import SERVER_INFO, WRAPPED, Caller

@@ -22,7 +22,7 @@ from ...errors import TransportError
 from ...transports.base import HIGH_WATER
 
 if TYPE_CHECKING:
-    from ...jsonrpc.peer import Peer
+    from ...jsonrpc.peer.peer import Peer
     from ...transports.base import Transport
     from ..core import ServerCore
     from .budget import ByteBudget

@@ -27,10 +27,10 @@ from msgspec import UNSET, Raw, Struct, UnsetType, field
 from msgspec.json import Decoder
 
 from ...exception_text import one_line
-from ...jsonrpc.incoming import IncomingRequest
 from ...jsonrpc.messages import ErrorObject, Shown
-from ...jsonrpc.outgoing import Pending
-from ...jsonrpc.peer import Peer
+from ...jsonrpc.peer.incoming import IncomingRequest
+from ...jsonrpc.peer.outgoing import Pending
+from ...jsonrpc.peer.peer import Peer
 from ...mcp.meta import BadMeta, Caller
 from ...mcp.names import official
 from ...spec.profiles import profile
@@ -39,7 +39,7 @@ from ..dispatch.params import UNREADABLE, ToolCall
 
 if TYPE_CHECKING:
     from ...auth.principal import Principal
-    from ...jsonrpc.codec import Codec
+    from ...jsonrpc.codec.codec import Codec
     from ...jsonrpc.policy import Policy
     from ..core import ServerCore
     from ..dispatch.connection import Connection

@@ -26,9 +26,9 @@ from msgspec.json import Decoder
 
 from ...concurrency.thread_pool import ThreadShare
 from ...errors import TransportError
-from ...jsonrpc.incoming import IncomingRequest
-from ...jsonrpc.outgoing import UnmatchedReply
-from ...jsonrpc.peer import ProtocolProblem, UnmatchedReplyEvent
+from ...jsonrpc.peer.incoming import IncomingRequest
+from ...jsonrpc.peer.outgoing import UnmatchedReply
+from ...jsonrpc.peer.peer import ProtocolProblem, UnmatchedReplyEvent
 from ...mcp.meta import BadMeta, Caller
 from ...spec.error_kinds import ErrorKind
 from ...spec.lookup import http_status

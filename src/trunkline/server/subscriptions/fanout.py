@@ -40,8 +40,8 @@ from ..errors import as_redacted
 
 if TYPE_CHECKING:
     from ...auth.principal import Principal
-    from ...jsonrpc.codec import Codec
-    from ...jsonrpc.incoming import IncomingRequest
+    from ...jsonrpc.codec.codec import Codec
+    from ...jsonrpc.peer.incoming import IncomingRequest
     from ..dispatch.connection import Connection
     from ..dispatch.revision import ServerRevision
 

@@ -22,7 +22,7 @@ from msgspec import UNSET, UnsetType
 from msgspec.json import Decoder
 
 from ...errors import RequestError
-from ...jsonrpc.incoming import IncomingRequest
+from ...jsonrpc.peer.incoming import IncomingRequest
 from ...mcp.meta import SUBSCRIPTION_ID, Caller
 from ...mcp.types import (
     SubscriptionFilter,

@@ -19,7 +19,7 @@ from ..context import Context
 from ..dispatch.requests import RETRY_AFTER_MS
 
 if TYPE_CHECKING:
-    from ...jsonrpc.incoming import IncomingRequest
+    from ...jsonrpc.peer.incoming import IncomingRequest
     from ...mcp.meta import Caller
     from ..dispatch.connection import Connection
     from ..dispatch.revision import ServerRevision

@@ -48,7 +48,7 @@ if TYPE_CHECKING:
     import asyncio
 
     from ...auth.principal import Principal
-    from ...jsonrpc.incoming import IncomingRequest
+    from ...jsonrpc.peer.incoming import IncomingRequest
     from ..core import ServerCore
     from ..dispatch.revision import ServerRevision
 

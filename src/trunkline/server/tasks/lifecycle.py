@@ -30,7 +30,7 @@ from msgspec.structs import replace
 
 from ...concurrency.backoff import backoff
 from ...errors import RequestAborted, RequestError
-from ...jsonrpc.incoming import IncomingRequest
+from ...jsonrpc.peer.incoming import IncomingRequest
 from ...mcp.meta import Caller
 from ...spec.error_kinds import ErrorKind
 from ...spec.mcp.tasks_extension import EXTENSION

@@ -31,8 +31,8 @@ from msgspec.json import Decoder
 
 from ...errors import RemoteProtocolError, RequestError
 from ...jsonrpc.error_codes import named_error
-from ...jsonrpc.incoming import IncomingRequest
 from ...jsonrpc.messages import Shown
+from ...jsonrpc.peer.incoming import IncomingRequest
 from ...mcp.meta import Caller
 from ...mcp.types import GetTaskRequestParams, PaginatedRequestParams
 from ...redaction import redact

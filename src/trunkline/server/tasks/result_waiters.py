@@ -26,7 +26,7 @@ from . import wire
 from .records import TaskRecord
 
 if TYPE_CHECKING:
-    from ...jsonrpc.incoming import IncomingRequest
+    from ...jsonrpc.peer.incoming import IncomingRequest
     from ..dispatch.connection import Connection
     from ..dispatch.revision import ServerRevision
 

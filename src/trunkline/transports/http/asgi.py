@@ -22,7 +22,7 @@ from collections.abc import Awaitable, Callable, MutableMapping
 from typing import TYPE_CHECKING, Any, Final, TypeAlias
 
 from ...exception_text import as_redacted
-from ...jsonrpc.framing import Oversize, head_size
+from ...jsonrpc.framing.framing import Oversize, head_size
 from ...redaction import show
 from .endpoint import HEALTH_PATH, READY_PATH
 from .gate.admission import Refusal

@@ -40,7 +40,7 @@ from .sessions import SessionTable
 
 if TYPE_CHECKING:
     from ...errors import InvalidMessage
-    from ...jsonrpc.framing import Oversize
+    from ...jsonrpc.framing.framing import Oversize
     from ...jsonrpc.messages import ErrorObject
     from .event_log import EventLog
     from .exchange import Headers, Responder

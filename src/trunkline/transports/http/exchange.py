@@ -29,7 +29,7 @@ import time
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, Final, Protocol, TypeAlias
 
-from ...jsonrpc.sse import encode_event
+from ...jsonrpc.framing.sse import encode_event
 
 if TYPE_CHECKING:
     from ...errors import InvalidMessage

@@ -31,7 +31,7 @@ from .gate.authentication import key_of
 
 if TYPE_CHECKING:
     from ...errors import TransportError
-    from ...jsonrpc.framing import Oversize
+    from ...jsonrpc.framing.framing import Oversize
     from ...jsonrpc.limits import TransportName
     from ...jsonrpc.messages import ErrorObject
     from ..base import Frame

@@ -34,7 +34,7 @@ from typing import TYPE_CHECKING, Any, Final, Protocol
 import httptools
 
 from ...exception_text import as_redacted
-from ...jsonrpc.framing import Oversize, head_size
+from ...jsonrpc.framing.framing import Oversize, head_size
 from ...redaction import show
 from .endpoint import HEALTH_PATH, READY_PATH
 from .exchange import JSON_HEADERS, Exchange

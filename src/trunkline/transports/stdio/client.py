@@ -26,7 +26,7 @@ from types import MappingProxyType
 from typing import TYPE_CHECKING, Final
 
 from ...errors import TransportError, visible
-from ...jsonrpc.framing import NewlineFraming, Oversize
+from ...jsonrpc.framing.framing import NewlineFraming, Oversize
 from ...redaction import HIDDEN, is_secret_name, redact, show
 from ..base import ignore, log_raised
 from ..framed import FramedTransport

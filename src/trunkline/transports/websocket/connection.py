@@ -32,7 +32,7 @@ from websockets.protocol import SERVER, Protocol, State
 
 from ...errors import LocalProtocolError, TransportError
 from ...exception_text import as_redacted
-from ...jsonrpc.framing import Oversize, head_size
+from ...jsonrpc.framing.framing import Oversize, head_size
 from ...redaction import show
 from ...spec.jsonrpc import LOCAL_RULES
 from ..base import HIGH_WATER, LOW_WATER, ignore, log_raised

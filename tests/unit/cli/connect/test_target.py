@@ -19,7 +19,7 @@ import pytest
 from trunkline.cli.command import UsageError
 from trunkline.cli.connect.options import ADDRESSES, FRAMINGS
 from trunkline.cli.connect.target import parse_server_address, parse_target
-from trunkline.jsonrpc.framing import FramingName
+from trunkline.jsonrpc.framing.framing import FramingName
 from trunkline.transports import Stdio
 from trunkline.transports.addresses import (
     HTTP_SCHEMES,

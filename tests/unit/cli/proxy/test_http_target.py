@@ -14,8 +14,8 @@ from trunkline.cli.proxy.http_record import HttpRecorder
 from trunkline.cli.proxy.http_target import HttpTarget, one_line
 from trunkline.cli.proxy.observer import ProxyObserver
 from trunkline.errors import TransportError
-from trunkline.jsonrpc.framing import Oversize
-from trunkline.jsonrpc.sse import Event
+from trunkline.jsonrpc.framing.framing import Oversize
+from trunkline.jsonrpc.framing.sse import Event
 from trunkline.transports.base import ignore
 
 WAIT = 30

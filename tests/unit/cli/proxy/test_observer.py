@@ -13,7 +13,7 @@ import pytest
 from trunkline.cli.proxy.job_thread import MAX_BACKLOG_BYTES
 from trunkline.cli.proxy.observer import ConnectionObserver, ProxyObserver
 from trunkline.errors import NOTHING
-from trunkline.jsonrpc.framing import Oversize
+from trunkline.jsonrpc.framing.framing import Oversize
 from trunkline.judge.conversation import Conversation
 from trunkline.judge.trace import TraceEntry, UnreadFrame
 

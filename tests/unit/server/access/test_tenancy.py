@@ -14,7 +14,7 @@ from tests.unit.server.wire import PER_REQUEST, WAIT, connected
 from trunkline import Context, Server, ServerLimits, TaskSettings, memory_pair
 from trunkline.auth import AuthSettings, Fixed, Principal
 from trunkline.auth.server.tenants import TenantLimits, Tenants
-from trunkline.jsonrpc.incoming import IncomingRequest
+from trunkline.jsonrpc.peer.incoming import IncomingRequest
 from trunkline.server.access import tenancy as tenancy_module
 from trunkline.server.access.tenancy import Tenancy
 from trunkline.server.observability.json_log import JsonFormatter

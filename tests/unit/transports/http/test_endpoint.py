@@ -22,7 +22,7 @@ from tests.unit.transports.http.plain import (
 )
 from trunkline import Context, HttpLimits, HttpSettings, Server
 from trunkline.auth import AuthSettings
-from trunkline.jsonrpc.framing import Oversize
+from trunkline.jsonrpc.framing.framing import Oversize
 from trunkline.store.errors import StoreFull
 from trunkline.store.memory import MemoryStore
 from trunkline.transports.http.request import HttpRequest

@@ -18,7 +18,7 @@ from tests.unit.transports.http.asgi_call import WAIT, AsgiCall, in_session, ini
 from trunkline import Client, Context, HttpLimits, HttpSettings, Server
 from trunkline.auth import Principal
 from trunkline.jsonrpc import Limits, Policy
-from trunkline.jsonrpc.sse import Event, EventReader
+from trunkline.jsonrpc.framing.sse import Event, EventReader
 from trunkline.spec.revisions import REVISIONS, V2026_07_28
 from trunkline.transports.http import asgi as adapter
 

@@ -12,7 +12,7 @@ import pytest
 from tests.fuzz.fuzz_http import Wire
 from tests.unit.transports.http.plain import request
 from trunkline import HttpLimits, HttpSettings
-from trunkline.jsonrpc.framing import Oversize
+from trunkline.jsonrpc.framing.framing import Oversize
 from trunkline.transports.http import server as module
 from trunkline.transports.http.exchange import JSON_HEADERS, Exchange
 from trunkline.transports.http.gate.admission import Admission, Refusal

@@ -18,8 +18,8 @@ import asyncio
 from typing import TYPE_CHECKING, Final
 
 from ....errors import AuthorizationFailed, TransportError
-from ....jsonrpc.framing import Oversize
-from ....jsonrpc.sse import EventReader
+from ....jsonrpc.framing.framing import Oversize
+from ....jsonrpc.framing.sse import EventReader
 from .message import UNREADABLE, read_messages
 from .post import RequestLost
 from .stream import GetStream, PlainRequest

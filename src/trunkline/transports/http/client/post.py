@@ -27,8 +27,8 @@ from msgspec import UNSET
 from msgspec.json import encode
 
 from ....errors import AuthorizationFailed, RemoteProtocolError, TransportError
-from ....jsonrpc.framing import Oversize, head_size
-from ....jsonrpc.sse import Event, EventReader
+from ....jsonrpc.framing.framing import Oversize, head_size
+from ....jsonrpc.framing.sse import Event, EventReader
 from ....mcp.header_values import encode_header_value, header_text
 from ....spec.mcp import repeatable
 from ....spec.mcp.headers import NAME_MEMBERS

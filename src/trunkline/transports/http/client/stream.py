@@ -18,8 +18,8 @@ from typing import TYPE_CHECKING, Any, Final
 
 from ....concurrency.backoff import backoff
 from ....errors import AuthorizationFailed, TransportError
-from ....jsonrpc.framing import Oversize
-from ....jsonrpc.sse import EventReader
+from ....jsonrpc.framing.framing import Oversize
+from ....jsonrpc.framing.sse import EventReader
 from ...base import ignore
 
 if TYPE_CHECKING:

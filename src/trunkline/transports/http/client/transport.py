@@ -35,10 +35,10 @@ from .stream import PlainRequest, SessionStream
 if TYPE_CHECKING:
     import ssl
 
+    from ....jsonrpc.framing.sse import Event
     from ....jsonrpc.limits import TransportName
     from ....jsonrpc.messages import RequestId
     from ....jsonrpc.policy import Policy
-    from ....jsonrpc.sse import Event
     from ....mcp.param_headers import ParamPath
     from ...addresses import Http
     from ...base import Frame

@@ -25,17 +25,17 @@ from typing import TYPE_CHECKING, Any, Final
 from msgspec import UNSET, DecodeError, Raw, Struct, UnsetType, ValidationError, convert, defstruct
 from msgspec.json import Decoder, encode
 
-from ..errors import NOTHING, InvalidMessage
-from ..spec.error_kinds import ErrorKind
-from ..spec.jsonrpc import RULES
-from ..spec.profiles import profile
+from ...errors import NOTHING, InvalidMessage
+from ...spec.error_kinds import ErrorKind
+from ...spec.jsonrpc import RULES
+from ...spec.profiles import profile
+from ..error_codes import named_error
+from ..framing.framing import MAX_HEAD_BYTES
+from ..messages import RequestId
 from . import tokenizer
-from .error_codes import named_error
-from .framing import MAX_HEAD_BYTES
-from .messages import RequestId
 
 if TYPE_CHECKING:
-    from .policy import Policy
+    from ..policy import Policy
 
 __all__ = ["UNREADABLE", "Diagnosis", "elements_of", "kind_of", "mended", "read_json"]
 

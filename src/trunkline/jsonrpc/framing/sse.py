@@ -16,9 +16,9 @@ from __future__ import annotations
 import sys
 from typing import Final, NamedTuple
 
-from ..errors import LocalProtocolError
-from ..redaction import show
-from ..spec.jsonrpc import LOCAL_RULES
+from ...errors import LocalProtocolError
+from ...redaction import show
+from ...spec.jsonrpc import LOCAL_RULES
 from .framing import Buffer, Oversize, Pieces, head_size
 
 __all__ = ["Event", "EventReader", "encode_comment", "encode_event"]

@@ -10,7 +10,7 @@ import pytest
 
 from trunkline.errors import LocalProtocolError
 from trunkline.jsonrpc import OutgoingRequests, Pending, Replies, RequestId, UnmatchedReply
-from trunkline.jsonrpc.outgoing import MAX_CLOSED_IDS
+from trunkline.jsonrpc.peer.outgoing import MAX_CLOSED_IDS
 
 
 def opened(

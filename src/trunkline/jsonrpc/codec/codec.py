@@ -19,8 +19,21 @@ from typing import Any, Final, TypeAlias
 from msgspec import UNSET, ValidationError
 from msgspec.json import Encoder
 
-from ..errors import NOTHING, InvalidMessage, LocalProtocolError
-from ..redaction import first_and_last
+from ...errors import NOTHING, InvalidMessage, LocalProtocolError
+from ...redaction import first_and_last
+from ..limits import MAX_INTEGER_DIGITS, TransportName
+from ..messages import (
+    Batch,
+    Call,
+    Message,
+    Notification,
+    Reply,
+    Request,
+    RequestId,
+    SentRequest,
+    shown,
+)
+from ..policy import DEFAULT_POLICY, Policy
 from . import encode_errors
 from .decode_errors import UNREADABLE, Diagnosis, elements_of, kind_of, mended
 from .decoders import (
@@ -33,19 +46,6 @@ from .decoders import (
     reads_as_is,
     whole_reader,
 )
-from .limits import MAX_INTEGER_DIGITS, TransportName
-from .messages import (
-    Batch,
-    Call,
-    Message,
-    Notification,
-    Reply,
-    Request,
-    RequestId,
-    SentRequest,
-    shown,
-)
-from .policy import DEFAULT_POLICY, Policy
 from .tokenizer import (
     FOUND_FASTER_BYTES,
     LargeMember,

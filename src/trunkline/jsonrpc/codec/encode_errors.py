@@ -15,11 +15,11 @@ from typing import TYPE_CHECKING, Any, Final, NoReturn
 from msgspec import UNSET, EncodeError, Raw, Struct
 from msgspec.json import encode
 
-from ..errors import NOTHING, LocalProtocolError
-from ..spec.error_kinds import ErrorKind
-from ..spec.jsonrpc import LOCAL_RULES
-from ..spec.profiles import profile
-from .messages import (
+from ...errors import NOTHING, LocalProtocolError
+from ...spec.error_kinds import ErrorKind
+from ...spec.jsonrpc import LOCAL_RULES
+from ...spec.profiles import profile
+from ..messages import (
     Batch,
     ErrorObject,
     Failure,
@@ -31,7 +31,7 @@ from .messages import (
 from .tokenizer import pointer
 
 if TYPE_CHECKING:
-    from .policy import Policy
+    from ..policy import Policy
 
 __all__ = ["UNWRITABLE", "check_finite", "check_large", "checked", "explain", "refuse"]
 

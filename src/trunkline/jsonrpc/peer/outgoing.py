@@ -22,11 +22,11 @@ from typing import Any, Final
 
 from msgspec import Struct
 
-from ..errors import LocalProtocolError
-from ..redaction import show
-from ..spec.jsonrpc import LOCAL_RULES
+from ...errors import LocalProtocolError
+from ...redaction import show
+from ...spec.jsonrpc import LOCAL_RULES
+from ..messages import RequestId
 from .deadlines import Deadlines
-from .messages import RequestId
 
 __all__ = ["OutgoingRequests", "Pending", "Replies", "UnmatchedReply"]
 

@@ -35,7 +35,7 @@ from trunkline.jsonrpc import (
     encode,
     encode_event,
 )
-from trunkline.jsonrpc.encode_errors import UNWRITABLE, check_finite, explain
+from trunkline.jsonrpc.codec.encode_errors import UNWRITABLE, check_finite, explain
 from trunkline.jsonrpc.messages import SentRequest
 from trunkline.spec.jsonrpc import LOCAL_RULES
 

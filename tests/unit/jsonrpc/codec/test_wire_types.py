@@ -11,7 +11,7 @@ from msgspec import UNSET, Raw, Struct, ValidationError
 from msgspec.json import Decoder
 
 from trunkline.jsonrpc import Call, Limits, Policy, Reply
-from trunkline.jsonrpc.wire_types import (
+from trunkline.jsonrpc.codec.wire_types import (
     Loose,
     call_shape,
     loose_shape,

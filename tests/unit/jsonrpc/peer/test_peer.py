@@ -32,8 +32,8 @@ from trunkline.jsonrpc import (
     UnmatchedReply,
     UnmatchedReplyEvent,
 )
-from trunkline.jsonrpc.outgoing import MAX_CLOSED_IDS
-from trunkline.jsonrpc.peer import Extras
+from trunkline.jsonrpc.peer.outgoing import MAX_CLOSED_IDS
+from trunkline.jsonrpc.peer.peer import Extras
 from trunkline.spec.revisions import REVISIONS
 
 # Ids last a session in the first and only while open in the second; both take batches.

@@ -17,9 +17,9 @@ from typing import Any
 
 from msgspec import UNSET, Struct
 
-from ..redaction import show
+from ...redaction import show
+from ..messages import RequestId
 from .deadlines import Deadlines
-from .messages import RequestId
 
 __all__ = ["IncomingRequest", "IncomingRequests"]
 

@@ -23,10 +23,10 @@ from __future__ import annotations
 import sys
 from typing import TYPE_CHECKING, Final, Literal, NamedTuple, Protocol, TypeAlias
 
-from ..errors import LocalProtocolError
-from ..redaction import show
-from ..spec.jsonrpc import LOCAL_RULES
-from .messages import shown_tuple
+from ...errors import LocalProtocolError
+from ...redaction import show
+from ...spec.jsonrpc import LOCAL_RULES
+from ..messages import shown_tuple
 
 if TYPE_CHECKING:
     from collections.abc import Callable

@@ -34,7 +34,7 @@ from trunkline.jsonrpc import (
     decode,
     encode,
 )
-from trunkline.jsonrpc.decoders import Expect
+from trunkline.jsonrpc.codec.decoders import Expect
 
 MIB = 1024 * 1024
 OPEN = Policy(batch="accept")

@@ -12,10 +12,10 @@ from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Final, Literal, Type
 
 from msgspec import UNSET, Meta, Raw, Struct, UnsetType, defstruct
 
-from .messages import Call, ErrorObject, Reply, Shown, shown
+from ..messages import Call, ErrorObject, Reply, Shown, shown
 
 if TYPE_CHECKING:
-    from .policy import Policy
+    from ..policy import Policy
 
 __all__ = [
     "Loose",

@@ -11,7 +11,7 @@ import pytest
 from tests.cases import for_each
 from trunkline.errors import NOTHING, InvalidMessage
 from trunkline.jsonrpc import Batch, Codec, Limits, Policy
-from trunkline.jsonrpc.decode_errors import Diagnosis, elements_of, kind_of
+from trunkline.jsonrpc.codec.decode_errors import Diagnosis, elements_of, kind_of
 from trunkline.spec.error_kinds import ErrorKind
 from trunkline.spec.jsonrpc import RULES
 from trunkline.spec.profiles import PROFILE_NAMES, profile

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from trunkline.errors import LocalProtocolError
-from trunkline.jsonrpc.framing import (
+from trunkline.jsonrpc.framing.framing import (
     MAX_HEAD_BYTES,
     MAX_HEADER_BYTES,
     BadHeader,

@@ -7,8 +7,8 @@ from collections.abc import Callable
 import pytest
 
 from trunkline.errors import LocalProtocolError
-from trunkline.jsonrpc.framing import Oversize
-from trunkline.jsonrpc.sse import Event, EventReader, encode_comment, encode_event
+from trunkline.jsonrpc.framing.framing import Oversize
+from trunkline.jsonrpc.framing.sse import Event, EventReader, encode_comment, encode_event
 
 
 def read(*chunks: bytes, limit: int | None = None, empty: bool = False) -> list[Event | Oversize]:

@@ -16,7 +16,7 @@ from typing import Annotated, Any, Final, Literal, NamedTuple, TypeAlias
 from msgspec import UNSET, Meta, Raw, ValidationError
 from msgspec.json import Decoder
 
-from .messages import (
+from ..messages import (
     Call,
     ExtendedCall,
     ExtendedNotification,
@@ -28,7 +28,7 @@ from .messages import (
     Request,
     Success,
 )
-from .policy import Policy
+from ..policy import Policy
 from .wire_types import (
     Loose,
     call_shape,

@@ -12,7 +12,7 @@ import pytest
 
 from trunkline.errors import InvalidMessage
 from trunkline.jsonrpc import Codec, Policy
-from trunkline.jsonrpc.surrogates import find_in_identifier, mark, replace
+from trunkline.jsonrpc.codec.surrogates import find_in_identifier, mark, replace
 
 MIB = 1024 * 1024
 CODEC = Codec(Policy.mcp("2025-11-25"), expect="calls")

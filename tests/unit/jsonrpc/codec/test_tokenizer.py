@@ -10,9 +10,10 @@ from typing import Any
 import pytest
 
 from tests.cases import for_each
-from trunkline.jsonrpc import Codec, Limits, Policy, tokenizer
-from trunkline.jsonrpc.codec import LARGE_BYTES
-from trunkline.jsonrpc.tokenizer import (
+from trunkline.jsonrpc import Codec, Limits, Policy
+from trunkline.jsonrpc.codec import tokenizer
+from trunkline.jsonrpc.codec.codec import LARGE_BYTES
+from trunkline.jsonrpc.codec.tokenizer import (
     MAX_END_BYTES,
     LargeMember,
     TokenFault,

@@ -23,7 +23,7 @@ from typing import Any, Final, NamedTuple, TypeAlias
 from msgspec import UNSET, DecodeError, Raw, UnsetType, defstruct
 from msgspec.json import Decoder, encode
 
-from ..spec.mcp.identifiers import IDENTIFIERS
+from ...spec.mcp.identifiers import IDENTIFIERS
 
 __all__ = ["Found", "find_in_identifier", "mark", "replace"]
 

@@ -6,7 +6,7 @@ from math import inf, nan
 
 import pytest
 
-from trunkline.jsonrpc.deadlines import _MAX_STALE_ENTRIES, Deadlines
+from trunkline.jsonrpc.peer.deadlines import _MAX_STALE_ENTRIES, Deadlines
 
 
 def test_nothing_is_due_where_nothing_was_set() -> None:

@@ -21,7 +21,7 @@ from typing import Final, NamedTuple
 from msgspec import DecodeError, Raw
 from msgspec.json import Decoder, decode
 
-from .messages import RequestId, shown_tuple
+from ..messages import RequestId, shown_tuple
 
 __all__ = [
     "FOUND_FASTER_BYTES",

@@ -32,14 +32,13 @@ from typing import Any, Final, NamedTuple, TypeAlias
 from msgspec import UNSET
 from msgspec.structs import replace
 
-from ..errors import InvalidMessage, LocalProtocolError
-from . import encode_errors
-from .codec import LARGE_BYTES, Codec, Envelope, Readable
-from .decode_errors import UNREADABLE
-from .framing import Oversize
-from .ids import IdSource, UuidSource
-from .incoming import IncomingRequest, IncomingRequests
-from .messages import (
+from ...errors import InvalidMessage, LocalProtocolError
+from ..codec import encode_errors
+from ..codec.codec import LARGE_BYTES, Codec, Envelope, Readable
+from ..codec.decode_errors import UNREADABLE
+from ..framing.framing import Oversize
+from ..ids import IdSource, UuidSource
+from ..messages import (
     Batch,
     Call,
     EnvelopeExtras,
@@ -56,8 +55,9 @@ from .messages import (
     Success,
     shown_tuple,
 )
+from ..policy import Policy
+from .incoming import IncomingRequest, IncomingRequests
 from .outgoing import OutgoingRequests, Pending, Replies, UnmatchedReply
-from .policy import Policy
 
 __all__ = ["Extras", "Peer", "ProtocolProblem", "UnmatchedReplyEvent"]
 

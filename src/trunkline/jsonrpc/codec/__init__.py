@@ -1,0 +1,1 @@
+"""The codec: messages from bytes and to bytes, and what is wrong with those that fail."""

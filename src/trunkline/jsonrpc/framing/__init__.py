@@ -1,0 +1,1 @@
+"""Framings: where a message begins and ends in a stream of bytes."""

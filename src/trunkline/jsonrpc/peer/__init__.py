@@ -1,0 +1,1 @@
+"""One side of a connection: requests, replies, and those that are open."""
