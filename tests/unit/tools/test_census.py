@@ -1,4 +1,4 @@
-"""`tools/census.py`: the counts of a made-up package."""
+"""`tools/census/`: the counts of a made-up package."""
 
 from __future__ import annotations
 
@@ -6,7 +6,9 @@ from pathlib import Path
 
 import pytest
 
-from tools.census import MAX_ENTRIES, Census, census_of, details, main, table
+from tools.census.__main__ import details, main, table
+from tools.census.code import Code, code_of
+from tools.census.layout import MAX_ENTRIES, Census, census_of
 
 
 @pytest.fixture
@@ -48,6 +50,14 @@ def test_folders_modules_lines_and_names_are_counted(source: Path) -> None:
             "Till": ["made.py", "till.py"],
         },
         public_names={"Till": ["Drawer", "coins", "open", "owner", "total"]},
+        code=Code(
+            code_lines=13,
+            long_functions=[],
+            wide_modules={},
+            private_accesses=[],
+            mutual_imports=[],
+            literal_refusals=[],
+        ),
     )
 
 
@@ -78,3 +88,43 @@ def test_the_present_tree_is_counted(capsys: pytest.CaptureFixture[str]) -> None
     counts = {line.rsplit(maxsplit=1)[0]: line.split()[-1] for line in printed if line.strip()}
     assert all(int(counts[f"public names of {name}"]) for name in ("Server", "Client", "Context"))
     assert int(counts["lines, generated"])
+
+
+def test_code_lines_leave_out_blanks_comments_and_docstrings() -> None:
+    text = '"""A module."""\n\nimport os  # here\n# alone\ndef run():\n    """Run."""\n    os\n'
+    assert code_of({"a.py": text}).code_lines == 3
+    assert code_of({"a.py": text}, frozenset(("a.py",))).code_lines == 0
+
+
+def test_long_functions_and_wide_modules_are_found() -> None:
+    body = "".join(f"    x{number} = 0\n" for number in range(60))
+    imports = "".join(f"from .m{number} import x\n" for number in range(26))
+    found = code_of({"a.py": f"def short():\n    0\ndef long():\n{body}", "b.py": imports})
+    assert found.long_functions == ["a.py:3 long 61"]
+    assert found.wide_modules == {"b.py": 26}
+
+
+def test_private_attributes_of_other_objects_are_found() -> None:
+    text = (
+        "class Own:\n    _kept: int\n    def __init__(self): self._made = 0\n"
+        "def run(own, other, row):\n"
+        "    own._kept, own._made, row._replace(a=1), other.__dict__\n"
+        "    return other._hidden\n"
+    )
+    assert code_of({"a.py": text}).private_accesses == ["a.py:6 other._hidden"]
+
+
+def test_a_package_that_imports_its_parent_and_is_imported_by_it_is_found() -> None:
+    texts = {
+        "server/__init__.py": "from .app import Server\n",
+        "server/app.py": "from .tasks.run import go\nfrom .log.lines import write\n",
+        "server/errors.py": "",
+        "server/tasks/run.py": "from ..errors import Wrong\n",
+        "server/log/lines.py": "def write():\n    from ..errors import Wrong\n",
+    }
+    assert code_of(texts).mutual_imports == ["server.tasks"]
+
+
+def test_statuses_in_refusals_are_found() -> None:
+    text = 'x = 1\nrefuse(\n    404, "no such path")\nrefuse("path-unknown")\nRefusal(400, "bad")\n'
+    assert code_of({"a.py": text}).literal_refusals == ["a.py:2", "a.py:5"]

@@ -1,7 +1,4 @@
-"""Count what shows how a source tree is laid out: folders, modules, lines, names.
-
-    python -m tools.census                   print the counts and what is over a limit
-    python -m tools.census --against REF     print a column for a commit beside this tree
+"""Counts of folders, modules, lines, class names and public names.
 
 Public names of a class are those without an underscore that `dir()` lists, that its `__slots__`
 and annotations declare, and that its methods assign to `self`, inherited ones included. Stubs
@@ -10,21 +7,18 @@ and annotations declare, and that its methods assign to `self`, inherited ones i
 
 from __future__ import annotations
 
-import argparse
 import ast
-import io
 import json
 import subprocess
 import sys
-import tarfile
-import tempfile
 from collections import defaultdict
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 
-from tools.source_files import ROOT, is_generated, python_files
+from tools.census.code import Code, code_of
+from tools.source_files import is_generated, python_files
 
 PACKAGE: Final = "trunkline"
 CLASSES: Final = ("Server", "Client", "Context")
@@ -80,6 +74,7 @@ class Census:
     generated_lines: int
     repeated_classes: dict[str, list[str]]
     public_names: dict[str, list[str]]
+    code: Code
 
     @property
     def crowded(self) -> dict[str, int]:
@@ -98,6 +93,7 @@ class Census:
         yield "class names with more than one module", len(self.repeated_classes)
         for name, names in self.public_names.items():
             yield f"public names of {name}", len(names)
+        yield from self.code.rows()
 
 
 def census_of(source: Path, package: str = PACKAGE, classes: tuple[str, ...] = CLASSES) -> Census:
@@ -119,6 +115,10 @@ def census_of(source: Path, package: str = PACKAGE, classes: tuple[str, ...] = C
             }
         ),
         public_names=public_names(source, package, classes) if classes else {},
+        code=code_of(
+            {path.relative_to(folder).as_posix(): text for path, text in texts.items()},
+            frozenset(path.relative_to(folder).as_posix() for path in generated),
+        ),
     )
 
 
@@ -155,52 +155,3 @@ def public_names(source: Path, package: str, classes: tuple[str, ...]) -> dict[s
     )
     names: dict[str, list[str]] = json.loads(done.stdout)
     return names
-
-
-def census_at(ref: str) -> Census:
-    """Count the tree of a commit."""
-    command = ["git", "-C", str(ROOT), "archive", "--format=tar", ref, "src"]
-    archive = subprocess.run(command, capture_output=True, check=True).stdout
-    with tempfile.TemporaryDirectory() as folder:
-        with tarfile.open(fileobj=io.BytesIO(archive)) as files:
-            files.extractall(folder, filter="data")
-        return census_of(Path(folder) / "src")
-
-
-def table(columns: dict[str, Census]) -> Iterator[str]:
-    """Yield the lines of the table, with one column for each tree."""
-    names = {name for census in columns.values() for name, _ in census.rows()}
-    width = max(map(len, names))
-    heads = "".join(f"  {head[:12]:>12}" for head in columns)
-    yield f"{'':<{width}}{heads}"
-    for rows in zip(*(census.rows() for census in columns.values()), strict=True):
-        cells = "".join(f"  {count:>12}" for _, count in rows)
-        yield f"{rows[0][0]:<{width}}{cells}"
-
-
-def details(census: Census) -> Iterator[str]:
-    """Yield a line for each crowded folder and each class name with more than one module."""
-    if census.crowded:
-        yield f"folders with more than {MAX_ENTRIES} entries:"
-        for folder, count in census.crowded.items():
-            yield f"  {count:>3}  {folder}"
-    if census.repeated_classes:
-        yield "class names with more than one module:"
-        for name, paths in census.repeated_classes.items():
-            yield f"  {name}: {', '.join(paths)}"
-
-
-def main(arguments: list[str] | None = None) -> int:
-    """Print the table and the details of this tree."""
-    parser = argparse.ArgumentParser(description=(__doc__ or "").split("\n")[0])
-    parser.add_argument("--against", metavar="REF", help="a commit to compare this tree with")
-    options = parser.parse_args(arguments)
-    here = census_of(ROOT / "src")
-    columns = {options.against: census_at(options.against)} if options.against else {}
-    print(*table({**columns, "this tree": here}), sep="\n")
-    print("", *details(here), sep="\n")
-    return 0
-
-
-if __name__ == "__main__":
-    sys.exit(main())
