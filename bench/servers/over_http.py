@@ -26,7 +26,7 @@ _CONNECTIONS: Final = 10_000
 async def _own(tools: list[str], form: str, key: Any) -> None:
     from bench.servers import ours
     from trunkline import HttpLimits, HttpSettings
-    from trunkline.transports.http import exchange
+    from trunkline.transports.http.endpoint import exchange
 
     if form == "sse":
         # Clients accept both forms, and a single answer would be JSON.

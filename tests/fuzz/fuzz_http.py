@@ -33,10 +33,10 @@ from trunkline.jsonrpc import Limits, Policy
 from trunkline.server.dispatch.log_limit import LogLimit
 from trunkline.server.runtime.http_service import HttpService
 from trunkline.spec.revisions import LATEST
-from trunkline.transports.http.endpoint import Endpoint
+from trunkline.transports.http.endpoint.endpoint import Endpoint
 from trunkline.transports.http.gate.admission import Admission
-from trunkline.transports.http.known_heads import KnownHeads
-from trunkline.transports.http.server import HttpProtocol, HttpServer
+from trunkline.transports.http.server.known_heads import KnownHeads
+from trunkline.transports.http.server.server import HttpProtocol, HttpServer
 
 MESSAGE_BYTES: Final = 4096
 LIMITS: Final = HttpLimits(

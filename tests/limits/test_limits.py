@@ -13,7 +13,7 @@ from bench.limits import Limit, calls, http_system_calls, limits, modules, ticks
 from bench.servers import ours
 from bench.servers.driver import Driver
 from bench.servers.http_load import Connection, is_complete
-from trunkline.transports.http.server import HttpProtocol
+from trunkline.transports.http.server.server import HttpProtocol
 
 
 @pytest.mark.parametrize("limit", limits(), ids=lambda limit: limit.name)

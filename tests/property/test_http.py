@@ -39,9 +39,9 @@ from tests.fuzz.fuzz_http import (
 from tests.fuzz.strict_http import Malformed, Response, read_responses
 from trunkline.jsonrpc.framing.sse import Event, EventReader
 from trunkline.spec.revisions import LATEST
-from trunkline.transports.http.exchange import event_of
-from trunkline.transports.http.server import HttpProtocol
-from trunkline.transports.http.sessions import HttpSession
+from trunkline.transports.http.endpoint.exchange import event_of
+from trunkline.transports.http.endpoint.sessions import HttpSession
+from trunkline.transports.http.server.server import HttpProtocol
 
 CORPUS = Path(__file__).resolve().parents[1] / "fuzz" / "corpus" / "http"
 SEEDS = sorted(CORPUS.iterdir())

@@ -201,7 +201,7 @@ TYPED: Final = {
     "transports.http.client.pool.ConnectionPool": "counts",
     "transports.http.client.settings.HttpOptions": "numbers, and how many headers there are",
     "transports.http.client.transport.HttpTransport": "its address and counts",
-    "transports.http.exchange.Exchange": "its request, redacted, and a constant",
+    "transports.http.endpoint.exchange.Exchange": "its request, redacted, and a constant",
     "transports.tap.Tapped": "an address, redacted",
     "transports.websocket.client.DialledWebSocket": "its address and a constant",
     "transports.websocket.server.AcceptedWebSocket": "the address of the client and a constant",

@@ -137,7 +137,10 @@ def test_an_asgi_application_logs_the_same(
 
 def test_http_without_its_extra_names_it(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "httptools", None)
-    for name in ("trunkline.server.runtime.http_listener", "trunkline.transports.http.server"):
+    for name in (
+        "trunkline.server.runtime.http_listener",
+        "trunkline.transports.http.server.server",
+    ):
         monkeypatch.delitem(sys.modules, name, raising=False)
     with pytest.raises(ImportError, match=r"pip install trunkline\[http\]"):
         Server("a").listen("http://127.0.0.1:0/mcp")

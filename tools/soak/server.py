@@ -280,7 +280,7 @@ def _name(task: asyncio.Task[Any]) -> str:
 def send_events_twice() -> None:
     """Replace how a session makes events: the client sees each of them twice."""
     # Imported here: only this fault needs it.
-    from trunkline.transports.http.sessions import HttpSession
+    from trunkline.transports.http.endpoint.sessions import HttpSession
 
     event = HttpSession.event
     HttpSession.event = lambda *given: event(*given) * 2  # type: ignore[method-assign]  # a fault

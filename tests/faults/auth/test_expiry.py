@@ -22,7 +22,7 @@ from tests.faults.http.serving import (
 )
 from tests.faults.http.test_websocket import CLOSE, got, opened, text, tool
 from trunkline import HttpSettings
-from trunkline.transports.http import exchange
+from trunkline.transports.http.endpoint import exchange
 from trunkline.transports.websocket import server as websocket
 
 TICK = 0.05

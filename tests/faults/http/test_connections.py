@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-import trunkline.transports.http.server as http_server
+import trunkline.transports.http.server.server as http_server
 from tests.faults.http.serving import (
     WAIT,
     Closed,

@@ -45,7 +45,7 @@ from .settings import AuthSettings, is_peer_rule, settings_of
 from .tenants import TenantRefused
 
 if TYPE_CHECKING:
-    from ...transports.http.exchange import Headers
+    from ...transports.http.endpoint.exchange import Headers
     from ...transports.http.gate.authentication import Owner
     from ...transports.http.request import HttpRequest
     from .credential import Verifier

@@ -35,9 +35,9 @@ from ...spec.mcp.transports import POLLED, RESUMED_STREAMS
 from ...spec.profiles import profile
 from ...spec.revisions import REVISIONS
 from ...transports.base import ignore
-from ...transports.http.event_log import EventLog
-from ...transports.http.request_headers import header_mismatch, name_member
-from ...transports.http.single_request import SingleRequest
+from ...transports.http.endpoint.event_log import EventLog
+from ...transports.http.endpoint.request_headers import header_mismatch, name_member
+from ...transports.http.endpoint.single_request import SingleRequest
 from .http_target import PARSE_ERROR, error_frame, one_line
 
 if TYPE_CHECKING:
@@ -45,11 +45,11 @@ if TYPE_CHECKING:
     from ...jsonrpc.limits import TransportName
     from ...store.base import Store
     from ...transports.base import Frame
-    from ...transports.http.exchange import Exchange
+    from ...transports.http.endpoint.exchange import Exchange
+    from ...transports.http.endpoint.old_sse import OldSseSession
+    from ...transports.http.endpoint.sessions import HttpSession
     from ...transports.http.gate.authentication import Owner
-    from ...transports.http.old_sse import OldSseSession
     from ...transports.http.request import HttpRequest
-    from ...transports.http.sessions import HttpSession
     from ...transports.http.settings import HttpLimits
     from ...transports.websocket.server import AcceptedWebSocket
 

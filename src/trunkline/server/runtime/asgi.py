@@ -27,7 +27,7 @@ from msgspec.structs import replace
 from ...redaction import show
 from ...transports.addresses import Http
 from ...transports.http.asgi import AsgiServer
-from ...transports.http.endpoint import Endpoint
+from ...transports.http.endpoint.endpoint import Endpoint
 from ...transports.http.gate.admission import Admission
 from ...transports.http.settings import HttpLimits, HttpSettings
 from ..dispatch.log_limit import LogLimit

@@ -36,9 +36,9 @@ from ...spec.mcp.http_status import HTTP_STATUSES
 from ...spec.mcp.transports import POLLED, RESUMED_STREAMS
 from ...spec.profiles import profile
 from ...store.errors import StoreError
-from ...transports.http.event_log import EventLog
-from ...transports.http.request_headers import header_mismatch, name_member, param_mismatch
-from ...transports.http.single_request import SingleRequest
+from ...transports.http.endpoint.event_log import EventLog
+from ...transports.http.endpoint.request_headers import header_mismatch, name_member, param_mismatch
+from ...transports.http.endpoint.single_request import SingleRequest
 from ..dispatch.budget import ByteBudget, connection_bytes
 from ..dispatch.connection import Connection, HandshakeSession, brief, only_meta
 from ..dispatch.log_limit import LogLimit
@@ -53,9 +53,9 @@ if TYPE_CHECKING:
     from ...jsonrpc.messages import ErrorObject
     from ...store.base import Store
     from ...transports.base import Transport
+    from ...transports.http.endpoint.old_sse import OldSseSession
+    from ...transports.http.endpoint.sessions import HttpSession
     from ...transports.http.gate.authentication import Owner
-    from ...transports.http.old_sse import OldSseSession
-    from ...transports.http.sessions import HttpSession
     from ...transports.http.settings import HttpLimits
     from ...transports.websocket.server import AcceptedWebSocket
     from ..core import ServerCore

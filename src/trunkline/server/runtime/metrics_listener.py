@@ -19,13 +19,13 @@ from msgspec import json
 
 from ...transports.addresses import Http, Tcp, is_exposed, parse_host_and_port
 from ...transports.http.gate.admission import Admission, Refusal
-from ...transports.http.server import HttpServer
+from ...transports.http.server.server import HttpServer
 from ...transports.http.settings import HttpLimits, HttpSettings
 from ...transports.sockets.listener import Listener
 from ..observability.prometheus import CONTENT_TYPE, enable_metrics, metrics_page
 
 if TYPE_CHECKING:
-    from ...transports.http.exchange import Responder
+    from ...transports.http.endpoint.exchange import Responder
     from ...transports.http.request import HttpRequest
     from ..core import ServerCore
 

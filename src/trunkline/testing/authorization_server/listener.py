@@ -14,11 +14,11 @@ from ...exception_text import as_redacted
 from ...redaction import show
 from ...transports.http.client.fetch import is_loopback_host
 from ...transports.http.gate.admission import Admission, Refusal
-from ...transports.http.server import HttpProtocol, HttpServer
+from ...transports.http.server.server import HttpProtocol, HttpServer
 from ...transports.http.settings import HttpLimits, HttpSettings
 
 if TYPE_CHECKING:
-    from ...transports.http.exchange import Responder
+    from ...transports.http.endpoint.exchange import Responder
     from ...transports.http.request import HttpRequest
     from .messages import EndpointResponse
 

@@ -19,7 +19,7 @@ from msgspec import DecodeError, Struct, json
 from ...redaction import show
 
 if TYPE_CHECKING:
-    from ...transports.http.exchange import Headers
+    from ...transports.http.endpoint.exchange import Headers
     from ...transports.http.request import HttpRequest
 
 __all__ = ["EndpointResponse", "OAuthError", "RecordedRequest", "error_response", "json_response"]

@@ -24,13 +24,13 @@ from typing import TYPE_CHECKING, Any, Final, TypeAlias
 from ...exception_text import as_redacted
 from ...jsonrpc.framing.framing import Oversize, head_size
 from ...redaction import show
-from .endpoint import HEALTH_PATH, READY_PATH
+from .endpoint.endpoint import HEALTH_PATH, READY_PATH
 from .gate.admission import Refusal
 from .request import HttpRequest, read_headers
 
 if TYPE_CHECKING:
-    from .endpoint import Endpoint
-    from .exchange import Exchange, Headers
+    from .endpoint.endpoint import Endpoint
+    from .endpoint.exchange import Exchange, Headers
     from .settings import HttpLimits
 
 __all__ = ["AsgiRequest", "AsgiResponder", "AsgiServer", "Receive", "Scope", "Send"]

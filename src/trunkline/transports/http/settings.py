@@ -14,7 +14,7 @@ from msgspec.structs import force_setattr
 
 from ...redaction import show
 from ..addresses import parse_host_and_port
-from .gate.authority import parse_authority, parse_origin
+from .authority import parse_authority, parse_origin
 
 __all__ = ["UNIX_PEER", "HttpLimits", "HttpSettings", "is_public_url"]
 

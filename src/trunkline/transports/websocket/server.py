@@ -39,11 +39,11 @@ from .connection import SILENT, SUBPROTOCOL, WebSocketFrames, WebSocketTransport
 
 if TYPE_CHECKING:
     from ..base import Frame
-    from ..http.endpoint import Endpoint
-    from ..http.exchange import Exchange
+    from ..http.endpoint.endpoint import Endpoint
+    from ..http.endpoint.exchange import Exchange
     from ..http.gate.authentication import Owner
     from ..http.request import HttpRequest
-    from ..http.server import HttpServer
+    from ..http.server.server import HttpServer
 
 __all__ = ["AcceptedWebSocket", "WebSocketRoute"]
 

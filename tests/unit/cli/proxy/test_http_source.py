@@ -9,9 +9,9 @@ from typing import Any
 import pytest
 
 from trunkline.cli.proxy.http_source import HttpSource, SessionSource, SharedSource
-from trunkline.transports.http.exchange import Exchange
+from trunkline.transports.http.endpoint.exchange import Exchange
+from trunkline.transports.http.endpoint.sessions import HttpSession
 from trunkline.transports.http.request import HttpRequest
-from trunkline.transports.http.sessions import HttpSession
 from trunkline.transports.http.settings import HttpLimits
 
 VERSION = "io.modelcontextprotocol/protocolVersion"

@@ -16,8 +16,8 @@ from trunkline import HttpLimits, HttpSettings, Server
 from trunkline.auth.server.resource_server import resource_server_of
 from trunkline.server.dispatch.log_limit import LogLimit
 from trunkline.server.runtime.http_service import HttpService
-from trunkline.transports.http.endpoint import Endpoint
-from trunkline.transports.http.exchange import Exchange, Headers
+from trunkline.transports.http.endpoint.endpoint import Endpoint
+from trunkline.transports.http.endpoint.exchange import Exchange, Headers
 from trunkline.transports.http.gate.admission import Admission, Refusal
 from trunkline.transports.http.request import HttpRequest
 

@@ -32,8 +32,8 @@ from collections.abc import Iterable, Iterator, Sequence
 from typing import TYPE_CHECKING, Final, NamedTuple, TypeAlias
 
 from ....redaction import show
+from ..authority import DEFAULT_PORTS, Authority, Origin, parse_authority, parse_origin
 from ..settings import HttpSettings
-from .authority import DEFAULT_PORTS, Authority, Origin, parse_authority, parse_origin
 
 if TYPE_CHECKING:
     from ..request import HttpRequest

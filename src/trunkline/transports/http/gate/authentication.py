@@ -10,7 +10,7 @@ from collections.abc import Awaitable
 from typing import TYPE_CHECKING, Protocol
 
 if TYPE_CHECKING:
-    from ..exchange import Headers
+    from ..endpoint.exchange import Headers
     from ..request import HttpRequest
     from .admission import Refusal
 

@@ -9,7 +9,7 @@ import pytest
 
 from tests.fuzz.fuzz_http import INFO, LIMITS, REVISION, Scene, Wire, body_of, opened, plain, scene
 from trunkline import HttpLimits
-from trunkline.transports.http.sessions import HttpSession, SessionTable
+from trunkline.transports.http.endpoint.sessions import HttpSession, SessionTable
 
 
 def run(act: Callable[[Scene], Awaitable[None]]) -> None:

@@ -13,10 +13,10 @@ from trunkline import HttpLimits
 from trunkline.auth import Principal
 from trunkline.jsonrpc.messages import ErrorObject
 from trunkline.store.memory import MemoryStore
-from trunkline.transports.http import sessions as module
-from trunkline.transports.http.event_log import EventLog
-from trunkline.transports.http.exchange import Exchange
-from trunkline.transports.http.sessions import HttpSession, SessionTable
+from trunkline.transports.http.endpoint import sessions as module
+from trunkline.transports.http.endpoint.event_log import EventLog
+from trunkline.transports.http.endpoint.exchange import Exchange
+from trunkline.transports.http.endpoint.sessions import HttpSession, SessionTable
 
 
 class Made:

@@ -27,9 +27,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any, Final, Protocol
 
-from ...mcp.header_values import decode_header_value, header_text, literal_value, same_value
-from ...mcp.param_headers import ParamPath
-from ...spec.mcp.headers import NAME_MEMBERS
+from ....mcp.header_values import decode_header_value, header_text, literal_value, same_value
+from ....mcp.param_headers import ParamPath
+from ....spec.mcp.headers import NAME_MEMBERS
 
 __all__ = ["RequestHeaders", "header_mismatch", "name_member", "param_mismatch"]
 

@@ -29,27 +29,27 @@ from typing import TYPE_CHECKING, Any, Final, Protocol, TypeAlias
 from msgspec import UNSET, DecodeError, Struct, UnsetType, ValidationError, field
 from msgspec.json import Decoder, encode
 
-from ...exception_text import as_redacted
-from ...jsonrpc.messages import Shown
-from ...spec.mcp.meta import CLIENT_CAPABILITIES, CLIENT_INFO, LOG_LEVEL, PROTOCOL_VERSION
-from ...store.errors import StoreError
+from ....exception_text import as_redacted
+from ....jsonrpc.messages import Shown
+from ....spec.mcp.meta import CLIENT_CAPABILITIES, CLIENT_INFO, LOG_LEVEL, PROTOCOL_VERSION
+from ....store.errors import StoreError
+from ..gate.admission import Refusal
 from .event_log import parse_event_id
 from .exchange import JSON_HEADERS, STREAM_HEADERS, Exchange, accepted_types, event_of
-from .gate.admission import Refusal
 from .sessions import SessionTable
 
 if TYPE_CHECKING:
-    from ...errors import InvalidMessage
-    from ...jsonrpc.framing.framing import Oversize
-    from ...jsonrpc.messages import ErrorObject
+    from ....errors import InvalidMessage
+    from ....jsonrpc.framing.framing import Oversize
+    from ....jsonrpc.messages import ErrorObject
+    from ..gate.admission import Admission
+    from ..gate.authentication import Authenticator, Owner
+    from ..request import HttpRequest
+    from ..settings import HttpLimits, HttpSettings
     from .event_log import EventLog
     from .exchange import Headers, Responder
-    from .gate.admission import Admission
-    from .gate.authentication import Authenticator, Owner
     from .old_sse import OldSse, OldSseSession
-    from .request import HttpRequest
     from .sessions import HttpSession
-    from .settings import HttpLimits, HttpSettings
     from .single_request import SingleRequest
 
 __all__ = ["Endpoint", "Service", "UpgradeRoute", "error_body"]

@@ -5,8 +5,8 @@ from __future__ import annotations
 import asyncio
 
 from tests.unit.transports.http.plain import PlainResponder, request
-from trunkline.transports.http.exchange import Exchange
-from trunkline.transports.http.single_request import SingleRequest
+from trunkline.transports.http.endpoint.exchange import Exchange
+from trunkline.transports.http.endpoint.single_request import SingleRequest
 
 
 class Made:

@@ -18,15 +18,15 @@ import asyncio
 from collections import deque
 from typing import TYPE_CHECKING, Final
 
-from ...store.errors import StoreError
-from ...store.values import Key, Retention
+from ....store.errors import StoreError
+from ....store.values import Key, Retention
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Coroutine
     from typing import Any
 
-    from ...store.base import Store
-    from .settings import HttpLimits
+    from ....store.base import Store
+    from ..settings import HttpLimits
 
 __all__ = ["EventLog", "parse_event_id"]
 

@@ -25,7 +25,7 @@ import re
 from typing import TYPE_CHECKING, Final, NamedTuple
 
 if TYPE_CHECKING:
-    from .request import HttpRequest
+    from ..request import HttpRequest
 
 __all__ = ["MAX_HEAD_BYTES", "MAX_KNOWN_BYTES", "MAX_VALUE_BYTES", "KnownHeads"]
 

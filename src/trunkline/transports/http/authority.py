@@ -16,7 +16,7 @@ from __future__ import annotations
 import re
 from typing import Final, NamedTuple
 
-from ....redaction import redact
+from ...redaction import redact
 
 __all__ = ["DEFAULT_PORTS", "Authority", "Origin", "parse_authority", "parse_origin"]
 

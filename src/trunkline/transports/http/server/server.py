@@ -33,19 +33,19 @@ from typing import TYPE_CHECKING, Any, Final, Protocol
 
 import httptools
 
-from ...exception_text import as_redacted
-from ...jsonrpc.framing.framing import Oversize, head_size
-from ...redaction import show
-from .endpoint import HEALTH_PATH, READY_PATH
-from .exchange import JSON_HEADERS, Exchange
-from .gate.admission import Refusal
+from ....exception_text import as_redacted
+from ....jsonrpc.framing.framing import Oversize, head_size
+from ....redaction import show
+from ..endpoint.endpoint import HEALTH_PATH, READY_PATH
+from ..endpoint.exchange import JSON_HEADERS, Exchange
+from ..gate.admission import Refusal
+from ..request import HttpRequest, read_headers
 from .known_heads import MAX_HEAD_BYTES, MAX_KNOWN_BYTES, MAX_VALUE_BYTES, KnownHeads
-from .request import HttpRequest, read_headers
 
 if TYPE_CHECKING:
-    from .exchange import Headers, Responder
-    from .gate.admission import Admission
-    from .settings import HttpLimits
+    from ..endpoint.exchange import Headers, Responder
+    from ..gate.admission import Admission
+    from ..settings import HttpLimits
 
 __all__ = ["ConnectionCounters", "HttpServer", "Routes", "ServedConnection"]
 

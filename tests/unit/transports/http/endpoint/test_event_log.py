@@ -12,7 +12,7 @@ from trunkline import HttpLimits
 from trunkline.store.errors import StoreError, StoreFull, StoreUnavailable
 from trunkline.store.memory import MemoryStore
 from trunkline.store.values import Cursor, Key, Retention
-from trunkline.transports.http.event_log import EventLog, parse_event_id
+from trunkline.transports.http.endpoint.event_log import EventLog, parse_event_id
 
 
 class SlowStore(MemoryStore):

@@ -29,13 +29,13 @@ import time
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, Final, Protocol, TypeAlias
 
-from ...jsonrpc.framing.sse import encode_event
+from ....jsonrpc.framing.sse import encode_event
 
 if TYPE_CHECKING:
-    from ...errors import InvalidMessage
-    from ...jsonrpc.messages import ErrorObject
-    from .gate.authentication import Authenticator, Owner
-    from .request import HttpRequest
+    from ....errors import InvalidMessage
+    from ....jsonrpc.messages import ErrorObject
+    from ..gate.authentication import Authenticator, Owner
+    from ..request import HttpRequest
 
 __all__ = ["EVENT_STREAM", "JSON", "Carrier", "Exchange", "Headers", "Responder", "accepted_types"]
 

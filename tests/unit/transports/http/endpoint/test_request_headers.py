@@ -8,7 +8,11 @@ from typing import Any
 import pytest
 
 from trunkline.mcp.param_headers import param_headers
-from trunkline.transports.http.request_headers import header_mismatch, name_member, param_mismatch
+from trunkline.transports.http.endpoint.request_headers import (
+    header_mismatch,
+    name_member,
+    param_mismatch,
+)
 
 VERSION = "2026-07-28"
 

@@ -21,7 +21,7 @@ from tests.fuzz.fuzz_http import (
 )
 from trunkline import HttpLimits
 from trunkline.spec.revisions import LATEST
-from trunkline.transports.http.server import HttpProtocol, HttpServer
+from trunkline.transports.http.server.server import HttpProtocol, HttpServer
 
 HEALTH = b"GET /healthz HTTP/1.1\r\nHost: localhost\r\n\r\n"
 META = {

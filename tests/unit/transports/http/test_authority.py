@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from tests.cases import for_each
 from tests.cpu_time import calibration_s, cpu_s
-from trunkline.transports.http.gate.authority import (
+from trunkline.transports.http.authority import (
     Authority,
     Origin,
     parse_authority,

@@ -8,7 +8,7 @@ import pytest
 
 from tests.unit.transports.http.plain import PlainResponder, request
 from trunkline.jsonrpc.messages import ErrorObject
-from trunkline.transports.http.exchange import Exchange, accepted_types, event_of
+from trunkline.transports.http.endpoint.exchange import Exchange, accepted_types, event_of
 
 JSON = "application/json"
 EVENTS = "text/event-stream"

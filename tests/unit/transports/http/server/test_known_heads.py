@@ -24,11 +24,11 @@ from tests.fuzz.fuzz_http import (
 from trunkline import HttpSettings
 from trunkline.auth.server.resource_server import resource_server_of
 from trunkline.spec.revisions import LATEST
-from trunkline.transports.http.endpoint import Endpoint
+from trunkline.transports.http.endpoint.endpoint import Endpoint
 from trunkline.transports.http.gate.admission import Admission
-from trunkline.transports.http.known_heads import KnownHeads
 from trunkline.transports.http.request import HttpRequest
-from trunkline.transports.http.server import HttpServer
+from trunkline.transports.http.server.known_heads import KnownHeads
+from trunkline.transports.http.server.server import HttpServer
 
 LINES = (
     f"MCP-Protocol-Version: {LATEST}\r\nMcp-Method: tools/call\r\nMcp-Name: inline\r\n"

@@ -22,18 +22,18 @@ from collections.abc import Callable
 from itertools import islice
 from typing import TYPE_CHECKING, Any, Final
 
-from ..base import LOW_WATER, ignore
+from ...base import LOW_WATER, ignore
 from .exchange import event_of
 
 if TYPE_CHECKING:
-    from ...errors import InvalidMessage, TransportError
-    from ...jsonrpc.limits import TransportName
-    from ...jsonrpc.messages import ErrorObject
-    from ..base import Frame
+    from ....errors import InvalidMessage, TransportError
+    from ....jsonrpc.limits import TransportName
+    from ....jsonrpc.messages import ErrorObject
+    from ...base import Frame
+    from ..gate.authentication import Owner
+    from ..settings import HttpLimits
     from .event_log import EventLog
     from .exchange import Exchange
-    from .gate.authentication import Owner
-    from .settings import HttpLimits
 
 __all__ = ["HttpSession", "SessionTable"]
 

@@ -13,11 +13,11 @@ from tests.fuzz.fuzz_http import Wire
 from tests.unit.transports.http.plain import request
 from trunkline import HttpLimits, HttpSettings
 from trunkline.jsonrpc.framing.framing import Oversize
-from trunkline.transports.http import server as module
-from trunkline.transports.http.exchange import JSON_HEADERS, Exchange
+from trunkline.transports.http.endpoint.exchange import JSON_HEADERS, Exchange
 from trunkline.transports.http.gate.admission import Admission, Refusal
 from trunkline.transports.http.request import HttpRequest
-from trunkline.transports.http.server import HttpProtocol, HttpServer
+from trunkline.transports.http.server import server as module
+from trunkline.transports.http.server.server import HttpProtocol, HttpServer
 
 GET = b"GET /a HTTP/1.1\r\nHost: localhost\r\n\r\n"
 LIMIT = 1000

@@ -15,14 +15,14 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
-from ..base import ignore
+from ...base import ignore
 from .exchange import event_of
 
 if TYPE_CHECKING:
-    from ...errors import InvalidMessage, TransportError
-    from ...jsonrpc.limits import TransportName
-    from ...jsonrpc.messages import ErrorObject
-    from ..base import Frame
+    from ....errors import InvalidMessage, TransportError
+    from ....jsonrpc.limits import TransportName
+    from ....jsonrpc.messages import ErrorObject
+    from ...base import Frame
     from .exchange import Exchange
 
 __all__ = ["SingleRequest"]

@@ -23,22 +23,22 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, Final
 from urllib.parse import parse_qsl, quote, urlsplit
 
-from ...errors import InvalidMessage
-from ..base import ignore
+from ....errors import InvalidMessage
+from ...base import ignore
+from ..gate.admission import Refusal
+from ..gate.authentication import key_of
 from .exchange import JSON_HEADERS, Exchange, accepted_types, event_of
-from .gate.admission import Refusal
-from .gate.authentication import key_of
 
 if TYPE_CHECKING:
-    from ...errors import TransportError
-    from ...jsonrpc.framing.framing import Oversize
-    from ...jsonrpc.limits import TransportName
-    from ...jsonrpc.messages import ErrorObject
-    from ..base import Frame
+    from ....errors import TransportError
+    from ....jsonrpc.framing.framing import Oversize
+    from ....jsonrpc.limits import TransportName
+    from ....jsonrpc.messages import ErrorObject
+    from ...base import Frame
+    from ..gate.authentication import Owner
+    from ..request import HttpRequest
     from .endpoint import Endpoint
     from .exchange import Headers, Responder
-    from .gate.authentication import Owner
-    from .request import HttpRequest
 
 __all__ = ["OldSse", "OldSseSession"]
 

@@ -1,0 +1,1 @@
+"""The endpoint of MCP over HTTP: routes, exchanges, sessions and single requests."""
