@@ -13,7 +13,7 @@ import pytest
 
 from tests.auth_scene import Scene, hosted
 from trunkline.auth import FileTokens
-from trunkline.auth.client.token_store import StoredLogin
+from trunkline.auth.client.storage.token_store import StoredLogin
 
 if TYPE_CHECKING:
     from .conftest import Terminal

@@ -21,9 +21,9 @@ from tests.http_client.stub_server import PER_REQUEST, SESSION, Asked, StubServe
 from tests.unit.auth.client.login.protected_stub import Browser, ProtectedStub, echo
 from trunkline import Client
 from trunkline.auth import Bearer, ClientCredentials, OAuth
-from trunkline.auth.client import renewal_limit
-from trunkline.auth.client.revocation import revoke
-from trunkline.auth.client.token_store import MemoryTokens, StoredLogin
+from trunkline.auth.client.login.revocation import revoke
+from trunkline.auth.client.session import renewal_limit
+from trunkline.auth.client.storage.token_store import MemoryTokens, StoredLogin
 from trunkline.errors import AuthorizationFailed
 from trunkline.testing import AuthorizationServer
 

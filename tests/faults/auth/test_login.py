@@ -27,7 +27,7 @@ from tests.unit.cli.proxy.test_http_target import Kept
 from trunkline import Client, Http, HttpOptions
 from trunkline.auth import FileTokens, OAuth
 from trunkline.auth.challenge import Challenge
-from trunkline.auth.client.discovery import MetadataDiscovery
+from trunkline.auth.client.flow.discovery import MetadataDiscovery
 from trunkline.auth.client.login.redirect import (
     ExpectedResponse,
     LoopbackListener,
@@ -503,7 +503,7 @@ def test_metadata_that_does_not_come_ends_the_login(monkeypatch: pytest.MonkeyPa
         return await original(url, **{**options, "timeout": 0.1})
 
     async def work(stub: ProtectedStub, login: AuthorizationServer, browser: Browser) -> None:
-        monkeypatch.setattr("trunkline.auth.client.discovery.fetch", impatient)
+        monkeypatch.setattr("trunkline.auth.client.flow.discovery.fetch", impatient)
         login.fail("metadata", delay=WAIT)
         await refuses(client_of(stub, browser), "within")
 

@@ -17,7 +17,10 @@ GATE, TWO, LOGIN = f"{HERE}/test_gate.py", f"{HERE}/test_two_principals.py", f"{
 CHALLENGES, SCOPES = f"{HERE}/test_challenges.py", f"{HERE}/test_scope_challenges.py"
 BYPASSES, PROOFS = f"{HERE}/test_bypasses.py", f"{HERE}/test_dpop_urls.py"
 CANARIES, GUARDS = f"{HERE}/test_canaries.py", "tests/unit/server/access/test_guards.py"
-JWT, JWKS = "tests/unit/auth/server/test_jwt_bearer.py", "tests/unit/auth/server/test_jwks.py"
+JWT, JWKS = (
+    "tests/unit/auth/server/verifiers/test_jwt_bearer.py",
+    "tests/unit/auth/server/verifiers/test_jwks.py",
+)
 
 STATEMENTS: dict[str, list[tuple[str, str]]] = {
     "SEC-04": [(GATE, "test_a_stranger_gets_the_same_answer_on_every_route")],
@@ -147,7 +150,7 @@ ADVISORIES: dict[str, list[tuple[str, str]]] = {
         (PROOFS, "test_without_a_proxy_the_url_is_that_of_the_host_header"),
     ],
     "timing of API keys": [
-        ("tests/unit/auth/server/test_api_keys.py", "test_only_the_hash_of_a_key_is_kept")
+        ("tests/unit/auth/server/verifiers/test_api_keys.py", "test_only_the_hash_of_a_key_is_kept")
     ],
     "header injection": [(CHALLENGES, "test_scopes_that_a_handler_passes_on_cannot_break")],
 }

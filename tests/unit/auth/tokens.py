@@ -11,7 +11,7 @@ from functools import cache, wraps
 from typing import Any, ParamSpec
 
 from trunkline.auth.jose import SigningKey
-from trunkline.auth.server.credential import Credential
+from trunkline.auth.server.verifiers.credential import Credential
 
 ISSUER = "https://login.example.org"
 AUDIENCE = "https://mcp.example.org/mcp"

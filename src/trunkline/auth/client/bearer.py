@@ -19,8 +19,8 @@ from typing import Final
 from ...errors import AuthorizationFailed
 from ...redaction import show
 from ..challenge import challenges_in
-from .secret_source import SecretFunction, SecretSource
-from .server_url import check_secure
+from .flow.secret_source import SecretFunction, SecretSource
+from .flow.server_url import check_secure
 
 __all__ = ["Bearer"]
 

@@ -24,19 +24,19 @@ from typing import TYPE_CHECKING, Final
 
 from ...errors import AuthorizationFailed
 from ...redaction import show
-from .client_authentication import ClientIdentity
-from .dpop import ClientProofs, signing_key_of
-from .renewal_limit import RenewalLimit
-from .secret_source import SecretFunction, SecretSource
-from .server_url import check_secure
+from .flow.client_authentication import ClientIdentity
+from .flow.dpop import ClientProofs, signing_key_of
+from .flow.secret_source import SecretFunction, SecretSource
+from .flow.server_url import check_secure
+from .session.renewal_limit import RenewalLimit
 
 if TYPE_CHECKING:
     from ..jose import SigningKey
-    from .discovery import MetadataDiscovery
-    from .grant_session import GrantSession
-    from .protected_server import ProtectedServer
-    from .token_endpoint import IssuedToken
-    from .token_store import TokenStorage
+    from .flow.discovery import MetadataDiscovery
+    from .flow.protected_server import ProtectedServer
+    from .flow.token_endpoint import IssuedToken
+    from .session.grant_session import GrantSession
+    from .storage.token_store import TokenStorage
 
 __all__ = ["ClientCredentials", "TokenExchange", "WorkloadIdentity"]
 
@@ -84,8 +84,8 @@ class _MachineGrant(ABC):
             ValueError: the connection to it is neither encrypted nor to this machine.
         """
         # Imported here: a configuration is made before anything is requested.
-        from .discovery import MetadataDiscovery
-        from .grant_session import GrantSession
+        from .flow.discovery import MetadataDiscovery
+        from .session.grant_session import GrantSession
 
         check_secure(url, allow_http=self._allow_http)
         proofs = None if self._key is None else ClientProofs(self._key)
@@ -232,7 +232,7 @@ class TokenExchange(_MachineGrant):
             "subject_token_type": ID_TOKEN,
         }
         # Imported here: a configuration is made before anything is requested.
-        from .protected_server import token_endpoint
+        from .flow.protected_server import token_endpoint
 
         issuer = self._idp_issuer or self._idp_endpoint or ""
         idp = await token_endpoint(discovery, issuer, self._idp_endpoint)

@@ -18,15 +18,15 @@ from urllib.parse import urlsplit
 
 from ...redaction import show
 from ...transports.http.client.fetch import is_loopback_host
-from .client_authentication import ClientIdentity
-from .discovery import MetadataDiscovery
+from .flow.client_authentication import ClientIdentity
+from .flow.discovery import MetadataDiscovery
+from .flow.registration import is_metadata_url
+from .flow.secret_source import SecretFunction
+from .flow.server_url import check_secure
 from .login.authorization_code import OnAuthorize, RedirectReceiver
 from .login.oauth_session import LoginSettings, OAuthSession
 from .login.redirect import is_redirect_uri
-from .login.registration import is_metadata_url
-from .secret_source import SecretFunction
-from .server_url import check_secure
-from .token_store import KeyLocks, MemoryTokens, TokenStorage
+from .storage.token_store import KeyLocks, MemoryTokens, TokenStorage
 
 if TYPE_CHECKING:
     from ...transports.addresses import Tls

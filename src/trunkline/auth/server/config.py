@@ -287,7 +287,7 @@ class _Reader:
         return [] if make is None else [self._made(name, make, dict(value))]
 
     def _jwt(self, given: dict[str, Any]) -> Any:
-        from .jwt_bearer import JwtBearer
+        from .verifiers.jwt_bearer import JwtBearer
 
         self._need("jwt", given, "issuer", "audience")
         if "keys_file" in given:
@@ -295,7 +295,7 @@ class _Reader:
         return JwtBearer(**given)
 
     def _introspection(self, given: dict[str, Any]) -> Any:
-        from .introspection import Introspection
+        from .verifiers.introspection import Introspection
 
         self._need("introspection", given, "client_id")
         secret = self._secret("introspection", given, "client_secret")
@@ -315,7 +315,7 @@ class _Reader:
         return Introspection(client_secret=secret, **given)
 
     def _api_keys(self, given: dict[str, Any]) -> Any:
-        from .api_keys import ApiKey, ApiKeys
+        from .verifiers.api_keys import ApiKey, ApiKeys
 
         self._need("api_keys", given, "keys")
         keys = []
@@ -333,7 +333,7 @@ class _Reader:
 
     def _with_dpop(self, value: dict[str, Any], verifier: Any) -> Any:
         """Return a verifier of tokens with proofs."""
-        from .dpop import Dpop
+        from .verifiers.dpop import Dpop
 
         given = dict(value)
         secret = self._secret("dpop", given, "nonce_secret")

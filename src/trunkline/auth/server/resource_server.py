@@ -40,15 +40,15 @@ from ..challenge import format_challenge, split_scopes
 from ..metadata import RESOURCE_PATH, ProtectedResourceMetadata, resource_urls
 from ..principal import Principal
 from .audit import RefusalAudit
-from .credential import Credential, InvalidCredential, VerifierUnavailable
 from .settings import AuthSettings, is_peer_rule, settings_of
 from .tenants import TenantRefused
+from .verifiers.credential import Credential, InvalidCredential, VerifierUnavailable
 
 if TYPE_CHECKING:
     from ...transports.http.endpoint.exchange import Headers
     from ...transports.http.gate.authentication import Owner
     from ...transports.http.request import HttpRequest
-    from .credential import Verifier
+    from .verifiers.credential import Verifier
 
 __all__ = ["ResourceServer", "resource_server_of"]
 

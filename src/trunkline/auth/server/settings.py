@@ -30,8 +30,8 @@ if TYPE_CHECKING:
     from ...transports.http.request import HttpRequest
     from ..principal import Principal
     from .audit import AuditEvent
-    from .credential import Verifier
     from .tenants import Tenants
+    from .verifiers.credential import Verifier
 
 __all__ = ["Auth", "AuthFunction", "AuthSettings", "PeerRule", "settings_of"]
 

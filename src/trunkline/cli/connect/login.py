@@ -13,7 +13,7 @@ import time
 from typing import TYPE_CHECKING, Any, Final
 
 from ...auth.client.storage.file_tokens import FileTokens
-from ...auth.client.token_store import StoredLogin, server_key
+from ...auth.client.storage.token_store import StoredLogin, server_key
 from ...errors import visible
 from ..command import UsageError
 from ..output.terminal import columns

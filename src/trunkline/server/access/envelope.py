@@ -26,9 +26,9 @@ from inspect import isawaitable
 from typing import TYPE_CHECKING, Any, Final
 
 from ...auth.server.audit import RefusalAudit
-from ...auth.server.credential import Credential, InvalidCredential, VerifierUnavailable
 from ...auth.server.settings import is_peer_rule
 from ...auth.server.tenants import TenantRefused
+from ...auth.server.verifiers.credential import Credential, InvalidCredential, VerifierUnavailable
 from ...errors import RequestError
 from ...spec.error_kinds import ErrorKind
 from ...spec.mcp.aliases import ALIASES

@@ -22,8 +22,8 @@ from trunkline.auth import (
     TokenExchange,
     WorkloadIdentity,
 )
-from trunkline.auth.client.grant_session import renewal
-from trunkline.auth.client.token_store import EARLY_S, StoredLogin
+from trunkline.auth.client.session.grant_session import renewal
+from trunkline.auth.client.storage.token_store import EARLY_S, StoredLogin
 from trunkline.auth.jose import parse_token
 from trunkline.errors import AuthorizationFailed
 

@@ -9,9 +9,9 @@ import pytest
 
 from tests.cases import for_each
 from trunkline.auth import OAuth
-from trunkline.auth.client.discovery import MetadataDiscovery
+from trunkline.auth.client.flow.discovery import MetadataDiscovery
+from trunkline.auth.client.flow.registration import RegisteredClient, is_metadata_url
 from trunkline.auth.client.login.redirect import is_redirect_uri
-from trunkline.auth.client.login.registration import RegisteredClient, is_metadata_url
 
 SECRET = "CANARY-2b6e"
 

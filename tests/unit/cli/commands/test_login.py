@@ -17,7 +17,7 @@ import pytest
 
 from tests.auth_scene import Scene, hosted
 from trunkline.auth import FileTokens
-from trunkline.auth.client.token_store import StoredLogin
+from trunkline.auth.client.storage.token_store import StoredLogin
 from trunkline.cli.connect import target
 from trunkline.cli.connect.login import kept_login
 from trunkline.testing import Approval

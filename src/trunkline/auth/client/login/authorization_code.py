@@ -32,9 +32,9 @@ from .redirect import (
 )
 
 if TYPE_CHECKING:
-    from ..client_authentication import ClientIdentity
-    from ..dpop import ClientProofs
-    from ..token_endpoint import IssuedToken, TokenEndpoint
+    from ..flow.client_authentication import ClientIdentity
+    from ..flow.dpop import ClientProofs
+    from ..flow.token_endpoint import IssuedToken, TokenEndpoint
 
 __all__ = ["AuthorizationRequest", "OnAuthorize", "RedirectReceiver", "check_code_flow"]
 

@@ -35,18 +35,18 @@ from msgspec.structs import replace
 from ....errors import AuthorizationFailed
 from ....redaction import show
 from ...challenge import Challenge, challenges_in
-from ..client_authentication import ClientIdentity
-from ..renewal_limit import RenewalLimit
-from ..token_endpoint import TokenEndpoint
-from ..token_store import KeyLocks, StoredLogin, TokenStorage, server_key
+from ..flow.client_authentication import ClientIdentity
+from ..flow.registration import RegisteredClient, register
+from ..flow.token_endpoint import TokenEndpoint
+from ..session.renewal_limit import RenewalLimit
+from ..storage.token_store import KeyLocks, StoredLogin, TokenStorage, server_key
 from .authorization_code import AuthorizationRequest, RedirectReceiver, check_code_flow
-from .registration import RegisteredClient, register
 
 if TYPE_CHECKING:
     from ...jose import SigningKey
     from ...metadata import AuthorizationServerMetadata
-    from ..discovery import DiscoveredServer, MetadataDiscovery
-    from ..dpop import ClientProofs
+    from ..flow.discovery import DiscoveredServer, MetadataDiscovery
+    from ..flow.dpop import ClientProofs
 
 __all__ = ["LoginSettings", "OAuthSession"]
 
@@ -556,7 +556,7 @@ class OAuthSession:
             return None
         # Imported here: it needs the extra `auth`.
         from ...jose import SigningKey
-        from ..dpop import ClientProofs
+        from ..flow.dpop import ClientProofs
 
         if isinstance(given, SigningKey):
             return ClientProofs(given)
@@ -600,7 +600,7 @@ def _is_newer(stored: StoredLogin, before: StoredLogin | None) -> bool:
 
 def _proofs_of(pem: str) -> ClientProofs:
     from ...jose import SigningKey
-    from ..dpop import ClientProofs
+    from ..flow.dpop import ClientProofs
 
     return ClientProofs(SigningKey.from_pem(pem))
 

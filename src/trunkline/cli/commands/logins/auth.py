@@ -36,7 +36,7 @@ def run(options: argparse.Namespace) -> int:
     """Show the logins and return the exit status: 1 without any, or if a file is refused."""
     # Imported here: help needs none of it.
     from ....auth.client.storage.file_tokens import FileTokens
-    from ....auth.client.token_store import StoredLogin, server_key
+    from ....auth.client.storage.token_store import StoredLogin, server_key
     from ...connect.login import login_facts, login_text
 
     tokens = FileTokens()

@@ -19,7 +19,7 @@ from ...output.reports import emit
 from ...output.terminal import is_terminal, tell
 
 if TYPE_CHECKING:
-    from ....auth.client.token_store import StoredLogin
+    from ....auth.client.storage.token_store import StoredLogin
     from ....transports.addresses import Http, Ws
 
 __all__ = ["EXAMPLES", "configure", "run"]
@@ -133,7 +133,7 @@ async def _log_in(
     address: Http | Ws, options: argparse.Namespace, secret: str | None
 ) -> StoredLogin:
     from ....auth.client.storage.file_tokens import FileTokens
-    from ....auth.client.token_store import MemoryTokens, StoredLogin, server_key
+    from ....auth.client.storage.token_store import MemoryTokens, StoredLogin, server_key
     from ...connect.login import server_url
 
     url = server_url(address)
@@ -184,8 +184,8 @@ async def _authorize(address: Http | Ws, url: str, auth: Any, memory: Any, key: 
     """Connect, which logs in if the server asks for it; otherwise ask for a login."""
     from dataclasses import replace
 
-    from ....auth.client.server_url import has_public_address
-    from ....auth.client.token_store import StoredLogin
+    from ....auth.client.flow.server_url import has_public_address
+    from ....auth.client.storage.token_store import StoredLogin
     from ....client.client import Client
     from ....transports.http.client.settings import HttpOptions
 

@@ -41,7 +41,7 @@ def run(options: argparse.Namespace) -> int:
     import asyncio
 
     from ....auth.client.storage.file_tokens import FileTokens
-    from ....auth.client.token_store import StoredLogin, server_key
+    from ....auth.client.storage.token_store import StoredLogin, server_key
     from ...connect.login import check_auth, server_url
     from ...connect.target import parse_http_address
 
@@ -82,8 +82,8 @@ def run(options: argparse.Namespace) -> int:
 
 
 async def _revoked(login: object, ca: str | None) -> bool:
-    from ....auth.client.revocation import revoke
-    from ....auth.client.token_store import StoredLogin
+    from ....auth.client.login.revocation import revoke
+    from ....auth.client.storage.token_store import StoredLogin
 
     assert isinstance(login, StoredLogin)
     context = None

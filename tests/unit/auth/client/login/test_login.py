@@ -20,7 +20,7 @@ from tests.unit.auth.client.login.protected_stub import WELL_KNOWN, Browser, Pro
 from trunkline import Client
 from trunkline.auth import FileTokens, MemoryTokens, OAuth, SigningKey
 from trunkline.auth.client.login import oauth_session as module
-from trunkline.auth.client.token_store import StoredLogin, server_key
+from trunkline.auth.client.storage.token_store import StoredLogin, server_key
 from trunkline.auth.jose import parse_token
 from trunkline.errors import AuthorizationFailed
 from trunkline.testing import Approval, AuthorizationServer

@@ -29,7 +29,7 @@ from trunkline.auth import (
     Principal,
     VerifierUnavailable,
 )
-from trunkline.auth.server import introspection as module
+from trunkline.auth.server.verifiers import introspection as module
 
 INACTIVE = "The token is not active"
 

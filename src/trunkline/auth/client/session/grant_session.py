@@ -25,18 +25,18 @@ from collections.abc import Callable, Collection
 from math import inf
 from typing import TYPE_CHECKING, Final, Protocol
 
-from ...errors import AuthorizationFailed
-from ...redaction import show
-from ..challenge import Challenge, challenges_in
-from .protected_server import ProtectedServer, find_server
+from ....errors import AuthorizationFailed
+from ....redaction import show
+from ...challenge import Challenge, challenges_in
+from ..flow.protected_server import ProtectedServer, find_server
+from ..flow.token_endpoint import IssuedToken
+from ..storage.token_store import EARLY_S, StoredLogin, server_key
 from .renewal_limit import RenewalLimit
-from .token_endpoint import IssuedToken
-from .token_store import EARLY_S, StoredLogin, server_key
 
 if TYPE_CHECKING:
-    from .discovery import MetadataDiscovery
-    from .dpop import ClientProofs
-    from .token_store import TokenStorage
+    from ..flow.discovery import MetadataDiscovery
+    from ..flow.dpop import ClientProofs
+    from ..storage.token_store import TokenStorage
 
 __all__ = ["GrantSession", "TokenSource"]
 
@@ -265,7 +265,7 @@ class GrantSession:
         if (record.dpop_key is None) != (self._proofs is None):
             return False
         if self._proofs is not None and record.dpop_key is not None:
-            from ..jose import SigningKey
+            from ...jose import SigningKey
 
             stored = SigningKey.from_pem(record.dpop_key)
             if stored.thumbprint != self._proofs.key.thumbprint:

@@ -28,15 +28,15 @@ from typing import TYPE_CHECKING, Final
 
 from msgspec.structs import replace
 
-from ...store.errors import StoreError
-from ...store.values import Key
-from ..dpop import InvalidProof, Proof, parse_proof, proof_target, token_hash
-from ..jose import ALGORITHMS
-from ..principal import Principal
+from ....store.errors import StoreError
+from ....store.values import Key
+from ...dpop import InvalidProof, Proof, parse_proof, proof_target, token_hash
+from ...jose import ALGORITHMS
+from ...principal import Principal
 from .credential import InvalidCredential, VerifierUnavailable
 
 if TYPE_CHECKING:
-    from ...store.base import Store
+    from ....store.base import Store
     from .credential import Credential, Verifier
 
 __all__ = ["Dpop"]
@@ -167,7 +167,7 @@ class Dpop:
 
     async def _take(self, proof: Proof) -> None:
         if self._store is None:
-            from ...store.memory import MemoryStore
+            from ....store.memory import MemoryStore
 
             self._store = MemoryStore()
         name = sha256(f"{proof.key_thumbprint} {proof.id}".encode("utf-8", "surrogatepass"))

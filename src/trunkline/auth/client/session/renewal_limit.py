@@ -14,7 +14,7 @@ import time
 from collections import deque
 from typing import Final
 
-from ...errors import AuthorizationFailed
+from ....errors import AuthorizationFailed
 
 __all__ = ["RenewalLimit"]
 

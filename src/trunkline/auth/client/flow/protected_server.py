@@ -12,9 +12,9 @@ from __future__ import annotations
 
 from msgspec import Struct
 
-from ...errors import AuthorizationFailed
-from ...redaction import show
-from ..challenge import Challenge
+from ....errors import AuthorizationFailed
+from ....redaction import show
+from ...challenge import Challenge
 from .discovery import MetadataDiscovery
 from .token_endpoint import TokenEndpoint
 

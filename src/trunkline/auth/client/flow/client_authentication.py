@@ -19,11 +19,11 @@ from collections.abc import Collection
 from typing import TYPE_CHECKING, Final
 from urllib.parse import quote_plus
 
-from ...errors import AuthorizationFailed
+from ....errors import AuthorizationFailed
 from .secret_source import SecretFunction, SecretSource
 
 if TYPE_CHECKING:
-    from ..jose import SigningKey
+    from ...jose import SigningKey
 
 __all__ = ["ClientIdentity"]
 
@@ -132,7 +132,7 @@ class ClientIdentity:
 
 
 def _key_of(given: str | bytes | SigningKey, algorithm: str | None) -> SigningKey:
-    from ..jose import SigningKey
+    from ...jose import SigningKey
 
     if isinstance(given, SigningKey):
         return given

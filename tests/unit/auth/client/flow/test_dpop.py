@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from tests.cases import for_each
-from trunkline.auth.client.dpop import ClientProofs, signing_key_of
+from trunkline.auth.client.flow.dpop import ClientProofs, signing_key_of
 from trunkline.auth.jose import SigningKey, parse_token
 
 URL = "https://files.example.org/mcp"

@@ -14,11 +14,11 @@ import ssl
 from typing import Final
 from urllib.parse import urlencode
 
-from ...errors import AuthorizationFailed, TransportError
-from ...transports.http.client.fetch import fetch
-from .discovery import MetadataDiscovery
-from .server_url import has_public_address
-from .token_store import StoredLogin
+from ....errors import AuthorizationFailed, TransportError
+from ....transports.http.client.fetch import fetch
+from ..flow.discovery import MetadataDiscovery
+from ..flow.server_url import has_public_address
+from ..storage.token_store import StoredLogin
 
 __all__ = ["revoke"]
 

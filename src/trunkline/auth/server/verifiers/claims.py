@@ -16,8 +16,8 @@ from collections.abc import Collection, Iterable, Mapping
 from types import MappingProxyType
 from typing import Any, Final
 
-from ..challenge import split_scopes
-from ..principal import Principal
+from ...challenge import split_scopes
+from ...principal import Principal
 from .credential import InvalidCredential
 
 __all__ = [

@@ -21,12 +21,12 @@ from typing import TYPE_CHECKING, Final, Protocol
 
 from msgspec import Struct
 
-from ...errors import TrunklineError
-from ...redaction import HIDDEN, show
+from ....errors import TrunklineError
+from ....redaction import HIDDEN, show
 
 if TYPE_CHECKING:
-    from ...transports.http.request import HttpRequest
-    from ..principal import Principal
+    from ....transports.http.request import HttpRequest
+    from ...principal import Principal
 
 __all__ = ["Credential", "InvalidCredential", "Verifier", "VerifierUnavailable"]
 

@@ -33,10 +33,10 @@ from hashlib import sha256
 from typing import TYPE_CHECKING, Any, Final, Literal, TypeVar
 from urllib.parse import quote_plus, urlencode
 
-from ...concurrency.backoff import backoff
-from ...errors import TransportError
-from ...redaction import HIDDEN
-from ..jose import parse_object
+from ....concurrency.backoff import backoff
+from ....errors import TransportError
+from ....redaction import HIDDEN
+from ...jose import parse_object
 from .claims import (
     CLIENT_CLAIMS,
     LEEWAY_S,
@@ -50,7 +50,7 @@ from .credential import InvalidCredential, VerifierUnavailable
 if TYPE_CHECKING:
     import ssl
 
-    from ..principal import Principal
+    from ...principal import Principal
     from .credential import Credential
 
 __all__ = ["Introspection"]
@@ -224,7 +224,7 @@ class Introspection:
         )
 
     async def _request(self, token: str) -> dict[str, Any]:
-        from ...transports.http.client.fetch import fetch
+        from ....transports.http.client.fetch import fetch
 
         response = await fetch(
             await self._find_endpoint(),
@@ -300,7 +300,7 @@ def _client_authentication(
 def _check_settings(
     issuer: str | None, endpoint: str | None, client_id: str, client_secret: str, method: str
 ) -> None:
-    from ...transports.http.client.fetch import FetchRefused, check_url
+    from ....transports.http.client.fetch import FetchRefused, check_url
 
     if not issuer and not endpoint:
         raise ValueError("Introspection needs an issuer or an endpoint")

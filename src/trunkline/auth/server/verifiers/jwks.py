@@ -21,9 +21,9 @@ import time
 from collections.abc import Awaitable, Callable, Iterable, Mapping
 from typing import TYPE_CHECKING, Any, Final, Protocol
 
-from ...concurrency.backoff import backoff
-from ...errors import TransportError
-from ..jose import ALGORITHMS, InvalidKey, PublicKey, parse_object
+from ....concurrency.backoff import backoff
+from ....errors import TransportError
+from ...jose import ALGORITHMS, InvalidKey, PublicKey, parse_object
 from .credential import VerifierUnavailable
 
 if TYPE_CHECKING:

@@ -11,8 +11,8 @@ from msgspec.structs import replace
 
 from tests.cases import for_each
 from trunkline.auth import MemoryTokens
-from trunkline.auth.client.token_endpoint import IssuedToken
-from trunkline.auth.client.token_store import KeyLocks, StoredLogin, server_key
+from trunkline.auth.client.flow.token_endpoint import IssuedToken
+from trunkline.auth.client.storage.token_store import KeyLocks, StoredLogin, server_key
 
 LOGIN = StoredLogin(
     server="https://mcp.example.org/mcp",

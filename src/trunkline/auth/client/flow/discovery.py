@@ -32,11 +32,11 @@ from urllib.parse import SplitResult, urlsplit
 from msgspec import DecodeError, Struct, ValidationError
 from msgspec.json import decode
 
-from ...errors import AuthorizationFailed, TransportError
-from ...redaction import show
-from ...transports.http.client.fetch import check_url, fetch, is_private_host
-from ..challenge import Challenge
-from ..metadata import (
+from ....errors import AuthorizationFailed, TransportError
+from ....redaction import show
+from ....transports.http.client.fetch import check_url, fetch, is_private_host
+from ...challenge import Challenge
+from ...metadata import (
     AuthorizationServerMetadata,
     ProtectedResourceMetadata,
     covers,

@@ -27,12 +27,12 @@ from msgspec import DecodeError, Struct
 from msgspec.json import Decoder, encode
 from msgspec.structs import replace
 
-from ...concurrency.backoff import backoff
-from ...redaction import HIDDEN, show
-from .client_authentication import ClientIdentity
+from ....concurrency.backoff import backoff
+from ....redaction import HIDDEN, show
+from ..flow.client_authentication import ClientIdentity
 
 if TYPE_CHECKING:
-    from .token_endpoint import IssuedToken
+    from ..flow.token_endpoint import IssuedToken
 
 __all__ = ["KeyLocks", "MemoryTokens", "StoredLogin", "TokenStorage", "server_key"]
 

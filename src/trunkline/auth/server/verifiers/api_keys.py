@@ -23,8 +23,8 @@ from typing import TYPE_CHECKING, Final
 
 from msgspec import Struct
 
-from ...redaction import HIDDEN, show
-from ..principal import Principal
+from ....redaction import HIDDEN, show
+from ...principal import Principal
 from .credential import InvalidCredential
 
 if TYPE_CHECKING:

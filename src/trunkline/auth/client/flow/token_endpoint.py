@@ -24,11 +24,11 @@ from urllib.parse import unquote_plus, urlencode
 from msgspec import DecodeError, Struct, ValidationError
 from msgspec.json import Decoder
 
-from ...errors import AuthorizationFailed, TransportError
-from ...jsonrpc.messages import Shown
-from ...redaction import HIDDEN, show
-from ...transports.http.client.fetch import FetchedResponse, fetch
-from ..challenge import split_scopes
+from ....errors import AuthorizationFailed, TransportError
+from ....jsonrpc.messages import Shown
+from ....redaction import HIDDEN, show
+from ....transports.http.client.fetch import FetchedResponse, fetch
+from ...challenge import split_scopes
 from .client_authentication import ClientIdentity
 
 if TYPE_CHECKING:

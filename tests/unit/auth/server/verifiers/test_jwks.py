@@ -24,8 +24,8 @@ from tests.unit.auth.tokens import (
 )
 from trunkline.auth import InvalidCredential, JwtBearer, Principal, VerifierUnavailable
 from trunkline.auth.jose import SigningKey
-from trunkline.auth.server import jwks as module
-from trunkline.auth.server.jwks import InvalidKeySet, KeySet, RemoteKeys
+from trunkline.auth.server.verifiers import jwks as module
+from trunkline.auth.server.verifiers.jwks import InvalidKeySet, KeySet, RemoteKeys
 
 WELL_KNOWN = "/.well-known/oauth-authorization-server"
 OPENID = "/.well-known/openid-configuration"

@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections.abc import Awaitable, Iterable
 from typing import TYPE_CHECKING
 
-from ..principal import Principal
+from ...principal import Principal
 
 if TYPE_CHECKING:
     from .credential import Credential, Verifier

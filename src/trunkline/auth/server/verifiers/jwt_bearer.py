@@ -22,7 +22,7 @@ from collections.abc import Awaitable, Callable, Iterable, Mapping
 from hashlib import sha256
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
-from ..jose import ALGORITHMS, InvalidSignature, PublicKey, SignedToken, parse_token
+from ...jose import ALGORITHMS, InvalidSignature, PublicKey, SignedToken, parse_token
 from .claims import (
     CLIENT_CLAIMS,
     LEEWAY_S,
@@ -37,7 +37,7 @@ from .jwks import MAX_AGE_S, KeySet, KeySource, RemoteKeys, StaticKeys
 if TYPE_CHECKING:
     import ssl
 
-    from ..principal import Principal
+    from ...principal import Principal
     from .credential import Credential
 
 __all__ = ["JwtBearer"]
@@ -241,7 +241,7 @@ def _digest(token: str) -> bytes | None:
 
 
 def _check_urls(issuer: str, jwks_uri: str | None) -> None:
-    from ...transports.http.client.fetch import FetchRefused, check_url
+    from ....transports.http.client.fetch import FetchRefused, check_url
 
     for url in (issuer, jwks_uri):
         try:

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Final
 from urllib.parse import urlsplit
 
 if TYPE_CHECKING:
-    from ..jose import SigningKey
+    from ...jose import SigningKey
 
 __all__ = ["ClientProofs", "signing_key_of"]
 
@@ -41,7 +41,7 @@ class ClientProofs:
     def proof(self, method: str, url: str, token: str | None = None) -> str:
         """Return a new proof for one request; `token` is the access token it goes with."""
         # Imported here: it needs the extra `auth`.
-        from ..dpop import make_proof
+        from ...dpop import make_proof
 
         # A WebSocket begins as a request of HTTP.
         target = f"http{url[2:]}" if url.startswith(("ws:", "wss:")) else url
@@ -63,7 +63,7 @@ class ClientProofs:
 
     def is_outdated(self, url: str, sent: bytes) -> bool:
         """Return True if the proof in sent header lines has not the nonce that counts now."""
-        from ..jose import InvalidSignature, parse_token
+        from ...jose import InvalidSignature, parse_token
 
         nonce = self._nonces.get(_origin(url))
         proof = next(
@@ -83,7 +83,7 @@ def signing_key_of(dpop: bool | SigningKey) -> SigningKey | None:
     """
     if dpop is False:
         return None
-    from ..jose import SigningKey
+    from ...jose import SigningKey
 
     if dpop is True:
         return SigningKey.generate("ES256")

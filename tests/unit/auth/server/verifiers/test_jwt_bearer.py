@@ -27,8 +27,8 @@ from tests.unit.auth.tokens import (
 )
 from trunkline.auth import Credential, InvalidCredential, JwtBearer, Principal
 from trunkline.auth.jose import InvalidKey, PublicKey, SignedToken
-from trunkline.auth.server import jwt_bearer
-from trunkline.auth.server.jwks import KeySet
+from trunkline.auth.server.verifiers import jwt_bearer
+from trunkline.auth.server.verifiers.jwks import KeySet
 from trunkline.testing import AuthorizationServer
 
 SIGNATURE = "The signature of the token is not valid"

@@ -14,8 +14,8 @@ import os
 from collections.abc import Awaitable, Callable
 from typing import Any, Final, TypeAlias
 
-from ...errors import AuthorizationFailed
-from ...redaction import show
+from ....errors import AuthorizationFailed
+from ....redaction import show
 
 __all__ = ["SecretFunction", "SecretSource"]
 

@@ -11,7 +11,7 @@ from __future__ import annotations
 import asyncio
 from urllib.parse import urlsplit
 
-from ...transports.http.client.fetch import is_loopback_host, is_public_address
+from ....transports.http.client.fetch import is_loopback_host, is_public_address
 
 __all__ = ["check_secure", "has_public_address"]
 

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from tests.cases import for_each
-from trunkline.auth.client.secret_source import MAX_SECRET_BYTES, SecretSource
+from trunkline.auth.client.flow.secret_source import MAX_SECRET_BYTES, SecretSource
 from trunkline.errors import AuthorizationFailed
 
 CANARY = "CANARY-5e1f"

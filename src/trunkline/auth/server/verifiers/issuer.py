@@ -13,10 +13,10 @@ from typing import TYPE_CHECKING, Final
 
 from msgspec import ValidationError, convert
 
-from ...errors import TransportError
-from ...transports.http.client.fetch import MAX_BODY_BYTES, fetch
-from ..jose import parse_object
-from ..metadata import AuthorizationServerMetadata, issuer_urls
+from ....errors import TransportError
+from ....transports.http.client.fetch import MAX_BODY_BYTES, fetch
+from ...jose import parse_object
+from ...metadata import AuthorizationServerMetadata, issuer_urls
 
 if TYPE_CHECKING:
     import ssl

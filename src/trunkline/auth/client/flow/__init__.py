@@ -1,0 +1,1 @@
+"""The steps of OAuth that every grant uses: discovery, registration, token requests."""

@@ -1,0 +1,1 @@
+"""Verifiers of credentials: signed tokens, introspection, API keys, proofs of possession."""
