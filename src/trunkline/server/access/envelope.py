@@ -31,8 +31,7 @@ from ...auth.server.settings import is_peer_rule
 from ...auth.server.tenants import TenantRefused
 from ...errors import RequestError
 from ...spec.error_kinds import ErrorKind
-from ...spec.mcp.aliases import ALIASES
-from ...spec.mcp.methods import METHODS
+from ...spec.mcp.methods import ALIASES, METHODS
 from ..errors import as_redacted, refusal
 
 if TYPE_CHECKING:
