@@ -11,7 +11,7 @@ import pytest
 from tests.conversation.rules import rule
 from tests.conversation.talking import PREFIX, Raw, Talk
 from trunkline.errors import RequestTimeout
-from trunkline.spec.mcp.levels import LOG_LEVELS
+from trunkline.spec.mcp.meta import LOG_LEVELS
 from trunkline.spec.revisions import V2025_03_26, V2026_07_28
 
 LEVEL = f"{PREFIX}logLevel"

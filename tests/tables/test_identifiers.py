@@ -5,8 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from itertools import product
 
-from trunkline.spec.mcp.identifiers import IDENTIFIERS
-from trunkline.spec.mcp.methods import METHODS
+from trunkline.spec.mcp.methods import IDENTIFIERS, METHODS
 from trunkline.spec.revisions import REVISIONS
 from trunkline.spec.types import Expr, FieldView, parse, type_
 

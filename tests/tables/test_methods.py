@@ -14,7 +14,12 @@ from typing import Any, Final
 import pytest
 
 from trunkline.spec.lookup import method, methods
-from trunkline.spec.mcp.methods import METHODS
+from trunkline.spec.mcp.methods import (
+    EXTENSION_METHODS,
+    METHODS,
+    REPEATABLE_NOTIFICATIONS,
+    REPEATABLE_REQUESTS,
+)
 from trunkline.spec.revisions import (
     REVISIONS,
     V2024_11_05,
@@ -239,3 +244,16 @@ def test_tasks_are_experimental_in_the_core_alone() -> None:
     assert {row.when for row in METHODS if row.status == "experimental"} == {
         (V2025_11_25, V2026_07_28)
     }
+
+
+@pytest.mark.parametrize(
+    ("names", "kind"),
+    [(REPEATABLE_REQUESTS, "request"), (REPEATABLE_NOTIFICATIONS, "notification")],
+)
+def test_every_repeatable_method_is_sent_by_clients(names: frozenset[str], kind: str) -> None:
+    for name in names:
+        rows = [row for row in METHODS if row.name == name]
+        assert all(row.kind == kind for row in rows), name
+        # In some revision; in others the server alone may send it.
+        is_sent = any("client" in row.senders for row in rows)
+        assert is_sent or name in EXTENSION_METHODS, name

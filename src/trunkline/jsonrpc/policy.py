@@ -13,7 +13,7 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from ..redaction import show
-from ..spec.mcp import jsonrpc
+from ..spec.mcp import behaviour
 from ..spec.profiles import PROFILE_NAMES
 from ..spec.revisions import LATEST, REVISIONS
 from .limits import Limits
@@ -114,28 +114,28 @@ class Policy(Struct, frozen=True, kw_only=True):
     def accepts_batches(self) -> bool:
         """Whether batches are accepted."""
         if self.batch == "by-revision":
-            return jsonrpc.BATCHES_RECEIVED.holds(self.revision)
+            return behaviour.BATCHES_RECEIVED.holds(self.revision)
         return self.batch == "accept"
 
     @property
     def sends_batches(self) -> bool:
         """Whether batches may be sent."""
         if self.batch == "by-revision":
-            return jsonrpc.BATCHES_SENT.holds(self.revision)
+            return behaviour.BATCHES_SENT.holds(self.revision)
         return self.batch == "accept"
 
     @property
     def omits_unreadable_id(self) -> bool:
         """Whether the answer to a message without a readable id omits the id."""
         if self.unreadable_id == "by-revision":
-            return jsonrpc.UNREADABLE_ID_OMITTED.holds(self.revision)
+            return behaviour.UNREADABLE_ID_OMITTED.holds(self.revision)
         return self.unreadable_id == "omit"
 
     @property
     def ids_last_a_session(self) -> bool:
         """Whether an id, once used, cannot be used again on the connection."""
         if self.id_reuse == "by-revision":
-            return jsonrpc.ID_NAMES_ONE_REQUEST_PER_SESSION.holds(self.revision)
+            return behaviour.ID_NAMES_ONE_REQUEST_PER_SESSION.holds(self.revision)
         return self.id_reuse == "session"
 
     def replace(self, **changes: Any) -> Policy:

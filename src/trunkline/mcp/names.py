@@ -14,8 +14,7 @@ from functools import cache
 
 from ..jsonrpc.policy import Policy
 from ..spec.lookup import methods
-from ..spec.mcp.aliases import ALIASES, NOTIFICATION
-from ..spec.mcp.methods import METHODS
+from ..spec.mcp.methods import ALIASES, METHODS, NOTIFICATION
 
 __all__ = ["official", "spoken"]
 

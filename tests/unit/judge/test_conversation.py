@@ -18,7 +18,7 @@ from trunkline.judge.trace import TraceEntry, TraceFault, read_trace
 from trunkline.judge.trace_writer import write_entry
 from trunkline.skills import resources as skills
 from trunkline.skills.entries import EXTENSION as SKILLS
-from trunkline.spec.mcp.extension_methods import EXTENSION_METHODS
+from trunkline.spec.mcp.methods import EXTENSION_METHODS
 from trunkline.spec.profiles import UnknownRevision
 from trunkline.spec.requirements import requirements
 from trunkline.spec.rows import Role

@@ -7,8 +7,7 @@ import pytest
 from trunkline.jsonrpc import Policy
 from trunkline.mcp.names import official, spoken
 from trunkline.spec.lookup import method, methods
-from trunkline.spec.mcp.aliases import ALIASES, Alias
-from trunkline.spec.mcp.methods import METHODS
+from trunkline.spec.mcp.methods import ALIASES, METHODS, Alias
 from trunkline.spec.revisions import REVISIONS, V2025_11_25, V2026_07_28
 from trunkline.spec.types import UnknownRevision
 

@@ -13,7 +13,7 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING, Final
 
 from ...redaction import show
-from ...spec.mcp.levels import LOG_LEVELS
+from ...spec.mcp.meta import LOG_LEVELS
 from ...spec.revisions import REVISIONS
 from ..command import UsageError, check_text
 

@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Final
 
 from ...errors import visible
 from ...redaction import conceal
-from ...spec.mcp.levels import LOG_LEVELS
+from ...spec.mcp.meta import LOG_LEVELS
 from .terminal import cells, cut, error_text, is_terminal, wants_colour
 
 if TYPE_CHECKING:

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from ...errors import visible
 from ...redaction import show
-from ...spec.mcp.levels import LOG_LEVELS
+from ...spec.mcp.meta import LOG_LEVELS
 from ...spec.revisions import REVISIONS
 from ..command import UsageError, check_text
 from ..connect.errors import unknown_name

@@ -18,7 +18,7 @@ from collections.abc import Awaitable, Callable, Iterable, Iterator, Mapping, Se
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from ...errors import visible
-from ...spec.mcp.levels import LOG_LEVELS
+from ...spec.mcp.meta import LOG_LEVELS
 from ...spec.revisions import REVISIONS
 from ..connect.tool_arguments import argument_schemas, type_summary, value_choices
 from .words import PartialLine, partial_line, quoted

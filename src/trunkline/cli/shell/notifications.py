@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from ...errors import visible
 from ...redaction import conceal
-from ...spec.mcp.levels import LOG_LEVELS
+from ...spec.mcp.meta import LOG_LEVELS
 from ..output.progress import Console
 from ..output.terminal import wants_colour
 

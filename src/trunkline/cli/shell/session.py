@@ -21,7 +21,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from ...errors import LocalProtocolError, TrunklineError, visible
 from ...redaction import redact, show
-from ...spec.mcp.levels import LOG_LEVELS
+from ...spec.mcp.meta import LOG_LEVELS
 from ..command import UnreadableInput, UsageError
 from ..connect.errors import explain, explain_failure, sentence, status
 from ..exit_codes import INTERRUPTED, PROBLEMS_FOUND, SUCCESS, USAGE_ERROR

@@ -7,7 +7,7 @@ in the text otherwise. `replace` makes U+FFFD of the marks.
 The rules that live here, and only here:
 
 * The replacement is for texts alone. Two identifiers that differ must not become one, so a mark
-  in an identifier (`spec/mcp/identifiers.py`) or in a member name is found, and not replaced.
+  in an identifier (`spec/mcp/methods.py`) or in a member name is found, and not replaced.
 
 A peer can send megabytes of these. Every search runs in C in linear time; a message over 1 MiB
 whose identifiers could only be told apart by their place is treated as having a mark in one.
@@ -23,7 +23,7 @@ from typing import Any, Final, NamedTuple, TypeAlias
 from msgspec import UNSET, DecodeError, Raw, UnsetType, defstruct
 from msgspec.json import Decoder, encode
 
-from ...spec.mcp.identifiers import IDENTIFIERS
+from ...spec.mcp.methods import IDENTIFIERS
 
 __all__ = ["Found", "find_in_identifier", "mark", "replace"]
 

@@ -8,10 +8,8 @@ from typing import Final
 
 from ...mcp.names import official
 from ...spec import lookup
-from ...spec.mcp.aliases import NOTIFICATION
-from ...spec.mcp.extension_methods import EXTENSION_METHODS
 from ...spec.mcp.meta import PROTOCOL_VERSION
-from ...spec.mcp.methods import METHODS
+from ...spec.mcp.methods import EXTENSION_METHODS, METHODS, NOTIFICATION
 from ...spec.revisions import REVISIONS
 from ...spec.rows import MetaKey, Method, Place
 from ..types.collector import Path, Sink

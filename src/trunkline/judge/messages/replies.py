@@ -6,7 +6,7 @@ from functools import cache
 from typing import Any, Final
 
 from ...spec import lookup
-from ...spec.mcp.extension_methods import EXTENSION_METHODS
+from ...spec.mcp.methods import EXTENSION_METHODS
 from ...spec.mcp.rules import RULES
 from ...spec.mcp.tasks_extension import EXTENSION
 from ...spec.rows import Method

@@ -5,13 +5,13 @@ from __future__ import annotations
 from typing import Any, Final
 
 from ...errors import NOTHING
-from ...spec.mcp.extension_methods import EXTENSION_METHODS
 from ...spec.mcp.meta import (
     CLIENT_CAPABILITIES,
     CLIENT_INFO,
     PROTOCOL_VERSION,
     SERVER_INFO,
 )
+from ...spec.mcp.methods import EXTENSION_METHODS
 from ...spec.mcp.tasks_extension import EXTENSION
 from .checker import Checker
 from .state import Members, ObservedMessage, State, declares, fingerprint, object_at

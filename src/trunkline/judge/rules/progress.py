@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from ...spec.mcp.levels import LOG_LEVELS
-from ...spec.mcp.meta import LOG_LEVEL
+from ...spec.mcp.meta import LOG_LEVEL, LOG_LEVELS
 from .checker import Checker
 from .messages import other
 from .state import LISTEN, Key, ObservedCall, ObservedMessage, ObservedProgress, State, key_of

@@ -31,8 +31,7 @@ from ...auth.server.tenants import TenantRefused
 from ...auth.server.verifiers.credential import Credential, InvalidCredential, VerifierUnavailable
 from ...errors import RequestError
 from ...spec.error_kinds import ErrorKind
-from ...spec.mcp.aliases import ALIASES
-from ...spec.mcp.methods import METHODS
+from ...spec.mcp.methods import ALIASES, METHODS
 from ..errors import as_redacted, refusal
 
 if TYPE_CHECKING:

@@ -41,7 +41,7 @@ from ...mcp.types import (
 from ...spec.error_kinds import ErrorKind
 from ...spec.lookup import capability, methods
 from ...spec.mcp.behaviour import BAD_ARGUMENTS_ARE_RESULTS
-from ...spec.mcp.levels import LOG_LEVELS
+from ...spec.mcp.meta import LOG_LEVELS
 from ...spec.mcp.tasks_extension import EXTENSION as TASKS
 from ...spec.types import type_
 from ..handlers.output import Output

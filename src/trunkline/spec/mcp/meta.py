@@ -1,4 +1,4 @@
-"""The `_meta` keys that MCP revisions define, and the grammar of other keys.
+"""The `_meta` keys that MCP revisions define, the grammar of other keys, and the log levels.
 
 `trunkline.spec.meta_key_check` applies the grammar.
 """
@@ -15,6 +15,7 @@ __all__ = [
     "CLIENT_INFO",
     "GRAMMARS",
     "LOG_LEVEL",
+    "LOG_LEVELS",
     "META_KEYS",
     "PROGRESS_TOKEN",
     "PROTOCOL_VERSION",
@@ -65,3 +66,15 @@ GRAMMARS: Final[tuple[MetaGrammar, ...]] = (
     MetaGrammar(Window(V2025_11_25), formed=True, reserved="second", labels=LABELS, anchor="2026-07-28 · basic#meta"),
 )
 # fmt: on
+
+# The severities of RFC 5424, from the least to the most.  [MCP 2025-11-25, server/utilities/logging]
+LOG_LEVELS: Final = (
+    "debug",
+    "info",
+    "notice",
+    "warning",
+    "error",
+    "critical",
+    "alert",
+    "emergency",
+)

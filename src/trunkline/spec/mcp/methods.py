@@ -8,17 +8,29 @@ would ask for travels inside its result (`form`), and every request has params, 
 `_meta` is in them.
 
 Names of types are those of `types.py` and `tasks_extension.py`.
+
+Below the rows are further facts about methods by name: those of extensions without types, those
+that may be sent twice, other spellings, and where messages hold identifiers.
 """
 
 from __future__ import annotations
 
-from typing import Final
+from typing import Final, NamedTuple
 
 from ..revisions import V2025_03_26, V2025_06_18, V2025_11_25, V2026_07_28, Window
 from ..rows import Method
 from .tasks_extension import EXTENSION
 
-__all__ = ["METHODS"]
+__all__ = [
+    "ALIASES",
+    "EXTENSION_METHODS",
+    "IDENTIFIERS",
+    "METHODS",
+    "NOTIFICATION",
+    "REPEATABLE_NOTIFICATIONS",
+    "REPEATABLE_REQUESTS",
+    "Alias",
+]
 
 HANDSHAKE: Final = Window(until=V2026_07_28)
 PER_REQUEST: Final = Window(V2026_07_28)
@@ -116,3 +128,103 @@ METHODS: Final[tuple[Method, ...]] = (
     Method("notifications/elicitation/complete", "notification", "server", "ElicitationCompleteNotificationParams", None, ONE_REVISION, params_required=True, capability="elicitation.url", doc="Says that the user has finished an elicitation by URL.", anchor="2025-11-25 · client/elicitation#completion-notifications-for-url-mode-elicitation", adopt="A server may send it once the user has finished.", instead="Send nothing: the client finds out when it retries its request."),
 )
 # fmt: on
+
+# Methods of official extensions whose types are not among the rows, with the extension.
+_SKILLS: Final = "io.modelcontextprotocol/skills"
+EXTENSION_METHODS: Final[dict[str, str]] = {
+    "skills/list": _SKILLS,
+    "skills/get": _SKILLS,
+    "resources/directory/read": _SKILLS,
+}
+
+# Methods that may be sent twice, because the second time changes nothing. A client that lost its
+# connection before the answer does not know whether a request was served, and sends these again;
+# a tool declares for itself that it is idempotent.
+REPEATABLE_REQUESTS: Final = frozenset(
+    (
+        *("server/discover", "tools/list", "resources/list", "resources/templates/list"),
+        *("prompts/list", "resources/read", "prompts/get", "completion/complete", "ping"),
+        *("tasks/get", "tasks/list", "tasks/result", "skills/list", "skills/get"),
+    )
+)
+REPEATABLE_NOTIFICATIONS: Final = frozenset(
+    (
+        *("notifications/initialized", "notifications/cancelled", "notifications/progress"),
+        *("notifications/roots/list_changed",),
+    )
+)
+
+# The prefix of the names of notifications.
+NOTIFICATION: Final = "notifications/"
+
+
+class Alias(NamedTuple):
+    """Another spelling of a method."""
+
+    spelling: str
+    official: str
+    # The entry in the list of contradictions.
+    ref: str
+
+
+# Spellings that other systems send; the policy of a connection decides whether they are accepted.
+# A notification without its prefix is not listed: that is a rule, not a name.
+# fmt: off
+ALIASES: Final[tuple[Alias, ...]] = (
+    Alias("tool/execute", "tools/call", "K-21"),
+    Alias("sampling/create_message", "sampling/createMessage", "K-21"),
+    Alias("logging/set_level", "logging/setLevel", "K-21"),
+    Alias("logging/logMessage", "notifications/message", "K-53"),
+    Alias("notifications/roots/listChanged", "notifications/roots/list_changed", "K-55"),
+    Alias("roots/listChanged", "notifications/roots/list_changed", "K-55"),
+)
+# fmt: on
+
+# Where messages hold identifiers: texts that are compared, looked up or sent back unchanged. A
+# text may be cleaned for display; an identifier may not, because two that differ could become one.
+# The rows are paths from the message, in any revision: `a|b` is one of several names, `*` any
+# element of an array or member of an object.
+#
+# Names count where they select something: those of tools, prompts and their arguments, not those
+# of resources, roots or programs. URIs count but for icons and websites, which are displayed. What
+# an application defines, such as the arguments of a tool or the answer to a form, has none.
+
+# Blocks in the results of tools that are quoted in a sampling message.
+_BLOCKS: Final = ("content/*/uri", "content/*/resource/uri")
+_SAMPLED: Final = tuple(f"{at}/{block}" for at in ("content", "content/*") for block in _BLOCKS)
+# Requests for elicitation and sampling.
+_CLIENT_REQUEST: Final = (
+    "url",
+    "tools/*/name",
+    *(f"messages/*/{block}" for block in _SAMPLED),
+)
+
+IDENTIFIERS: Final = (
+    "id",
+    "method",
+    # Requests and notifications
+    "params/name|uri|cursor|requestState|requestId|taskId|progressToken|elicitationId",
+    "params/_meta/progressToken",
+    "params/ref/name|uri",
+    "params/argument/name",
+    "params/notifications/resourceSubscriptions/*",
+    *(f"params/{place}" for place in _CLIENT_REQUEST),
+    # Results
+    "result/nextCursor|requestState|taskId",
+    "result/task/taskId",
+    "result/tasks/*/taskId",
+    "result/tools|prompts/*/name",
+    "result/prompts/*/arguments/*/name",
+    "result/resources/*/uri",
+    "result/resourceTemplates/*/uriTemplate",
+    "result/contents/*/uri",
+    "result/roots/*/uri",
+    *(f"result/{block}" for block in _BLOCKS),
+    "result/messages/*/content/uri",
+    "result/messages/*/content/resource/uri",
+    *(f"result/{block}" for block in _SAMPLED),
+    # Requests inside results, and their answers
+    *(f"params|result/inputRequests/*/params/{place}" for place in _CLIENT_REQUEST),
+    "params/inputResponses/*/roots/*/uri",
+    *(f"params/inputResponses/*/{block}" for block in _SAMPLED),
+)

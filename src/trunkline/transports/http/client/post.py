@@ -30,8 +30,8 @@ from ....errors import AuthorizationFailed, RemoteProtocolError, TransportError
 from ....jsonrpc.framing.framing import Oversize, head_size
 from ....jsonrpc.framing.sse import Event, EventReader
 from ....mcp.header_values import encode_header_value, header_text
-from ....spec.mcp import repeatable
 from ....spec.mcp.headers import NAME_MEMBERS
+from ....spec.mcp.methods import REPEATABLE_NOTIFICATIONS, REPEATABLE_REQUESTS
 from .message import (
     UNREADABLE,
     SentMessage,
@@ -431,8 +431,8 @@ class Post:
     def _is_repeatable(self) -> bool:
         message = self._first
         if not self.ids:
-            return message.method is UNSET or message.method in repeatable.NOTIFICATIONS
-        if message.method in repeatable.REQUESTS:
+            return message.method is UNSET or message.method in REPEATABLE_NOTIFICATIONS
+        if message.method in REPEATABLE_REQUESTS:
             return len(self.ids) == 1
         if message.method == "tools/call" and message.params is not UNSET:
             return self._transport.is_idempotent(str(message.params.name))
