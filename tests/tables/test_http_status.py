@@ -1,11 +1,17 @@
-"""The rows of HTTP statuses agree with each other, with the error codes, and with both eras."""
+"""The rows of HTTP statuses agree with each other, with the error codes, and with both eras.
+
+Every refusal in the source names a row: no literal status is sent.
+"""
 
 from __future__ import annotations
 
+import ast
 import re
 from collections import Counter
+from collections.abc import Iterator
 from http import HTTPStatus
 from itertools import pairwise
+from pathlib import Path
 from typing import Final
 
 import pytest
@@ -13,7 +19,9 @@ import pytest
 from tests.cases import for_each
 from trunkline.spec import lookup
 from trunkline.spec.error_kinds import ErrorKind
-from trunkline.spec.mcp.http_status import HTTP_STATUSES
+from trunkline.spec.http_conditions import HTTP, HTTP_STATUSES
+from trunkline.spec.mcp.http_status import HTTP_STATUSES as MCP_STATUSES
+from trunkline.spec.mcp.http_status import MCP
 from trunkline.spec.mcp.requirements import REQUIREMENTS
 from trunkline.spec.revisions import (
     LATEST,
@@ -29,9 +37,19 @@ from trunkline.spec.rows import HttpStatus
 
 HANDSHAKE: Final = (V2024_11_05, V2025_03_26, V2025_06_18, V2025_11_25)
 
+ROWS: Final = (*HTTP_STATUSES, *MCP_STATUSES)
+
+
+def taken_by(row: HttpStatus, revision: str) -> bool:
+    """Return True if a row of MCP takes the place of a row of HTTP in a revision."""
+    return row in HTTP_STATUSES and any(
+        each.condition == row.condition and each.when.holds(revision) for each in MCP_STATUSES
+    )
+
+
 each_row = for_each(
     "row",
-    [pytest.param(row, id=f"{row.condition} {row.when.since}") for row in HTTP_STATUSES],
+    [pytest.param(row, id=f"{row.condition} {row.when.since} {row.level}") for row in ROWS],
 )
 each_revision = pytest.mark.parametrize("revision", REVISIONS)
 
@@ -43,7 +61,7 @@ each_revision = pytest.mark.parametrize("revision", REVISIONS)
 def test_a_row_is_what_its_lookup_finds_in_each_revision_of_its_window(row: HttpStatus) -> None:
     assert any(row.when.holds(revision) for revision in REVISIONS)
     for revision in REVISIONS:
-        holds = row.when.holds(revision)
+        holds = row.when.holds(revision) and not taken_by(row, revision)
         assert (lookup.http_condition(row.condition, revision) is row) == holds
         assert (row in lookup.http_statuses(revision)) == holds
         assert (row in lookup.specification(revision).http_statuses) == holds
@@ -57,10 +75,10 @@ def test_one_row_of_a_condition_and_of_a_kind_holds_at_a_time(revision: str) -> 
 
 
 def test_the_windows_of_a_condition_stand_below_each_other_and_meet() -> None:
-    for earlier, later in pairwise(HTTP_STATUSES):
+    for earlier, later in pairwise(MCP_STATUSES):
         if earlier.condition == later.condition:
             assert earlier.when.until == later.when.since
-    names = [row.condition for row in HTTP_STATUSES]
+    names = [row.condition for row in MCP_STATUSES]
     groups = [name for name, following in pairwise([*names, ""]) if name != following]
     assert len(groups) == len(set(groups))
 
@@ -214,3 +232,90 @@ def test_a_revision_that_was_never_released_is_refused() -> None:
     with pytest.raises(UnknownRevision):
         lookup.http_statuses("2020-01-01")
     assert lookup.http_condition("invented", LATEST) is None
+
+
+def test_a_condition_has_one_status_in_every_revision_and_table() -> None:
+    found = {(row.condition, row.status) for row in ROWS}
+    assert len(found) == len({condition for condition, _ in found}) == len(HTTP | MCP)
+
+
+# The source
+
+SOURCE: Final = Path(__file__).resolve().parents[2] / "src" / "trunkline"
+# What answers HTTP requests. The authorization server of tests answers as OAuth has it.
+ANSWERING: Final = (
+    *("transports/http", "transports/websocket", "auth/server", "server", "cli/proxy"),
+)
+SENT: Final = [
+    path
+    for folder in ANSWERING
+    for path in sorted((SOURCE / folder).rglob("*.py"))
+    if "client" not in path.relative_to(SOURCE).parts and path.name != "client.py"
+]
+TABLES: Final = {"HTTP": HTTP, "MCP": MCP}
+# What decides by the status of a response that another server has sent.
+READERS: Final = ("auth/server/introspection.py", "auth/server/issuer.py")
+
+
+def is_error_status(node: ast.AST) -> bool:
+    return isinstance(node, ast.Constant) and type(node.value) is int and 400 <= node.value < 600
+
+
+def literals(tree: ast.AST) -> Iterator[ast.AST]:
+    """Yield the places that send, set or compare a status by its number."""
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Call):
+            name = ast.unparse(node.func).rpartition(".")[2]
+            is_sent = name in ("Refusal", "respond", "_refusal", "refuse") and node.args
+            values = [*node.args[:1]] if is_sent else []
+            values += [each.value for each in node.keywords if "status" in (each.arg or "")]
+        elif isinstance(node, ast.Assign | ast.AnnAssign):
+            targets = node.targets if isinstance(node, ast.Assign) else [node.target]
+            is_status = any("status" in ast.unparse(each).lower() for each in targets)
+            values = list(ast.walk(node.value)) if is_status and node.value is not None else []
+        elif isinstance(node, ast.Compare) and "status" in ast.unparse(node.left):
+            values = list(ast.walk(node))
+        elif isinstance(node, ast.FunctionDef):
+            values = [each for each in [*node.args.defaults, *node.args.kw_defaults] if each]
+        else:
+            continue
+        if any(is_error_status(part) for each in values for part in ast.walk(each)):
+            yield node
+
+
+@for_each("path", SENT, ids=lambda path: str(path.relative_to(SOURCE)))
+def test_no_refusal_has_a_literal_status(path: Path) -> None:
+    if str(path.relative_to(SOURCE)) not in READERS:
+        found = [ast.unparse(each)[:200] for each in literals(ast.parse(path.read_text()))]
+        assert found == [], "name a condition: Refusal(HTTP[...], ...) or HTTP[...].status"
+
+
+def test_a_refusal_names_a_condition_of_its_table() -> None:
+    named = set()
+    for path in SENT:
+        for node in ast.walk(ast.parse(path.read_text())):
+            if isinstance(node, ast.Subscript) and isinstance(node.value, ast.Name):
+                table = TABLES.get(node.value.id)
+                for each in ast.walk(node.slice) if table is not None else ():
+                    if isinstance(each, ast.Constant):
+                        assert table is not None
+                        assert each.value in table, f"{path}: {each.value}"
+                        named.add(each.value)
+    # The others are the statuses of JSON-RPC errors, by their kind, and of plain answers.
+    by_kind = {row.condition for row in ROWS if row.kinds}
+    assert set(HTTP | MCP) - named - by_kind == {"answered"}
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        'Refusal(404, "no")',
+        "responder.respond(200 if ready else 503, b'')",
+        "exchange.status = 413",
+        "if status in (429, 503): pass",
+        "raise Refused('no', status=400)",
+        "def refuse(self, status: int = 403): pass",
+    ],
+)
+def test_literal_statuses_are_found(text: str) -> None:
+    assert list(literals(ast.parse(text)))

@@ -72,19 +72,24 @@ class _Slice(NamedTuple, Generic[R]):
 class _RevisionTable(Generic[R]):
     """The rows of one module, indexed by revision on first use."""
 
-    __slots__ = ("_key", "_module", "_name", "_slices")
+    __slots__ = ("_base", "_key", "_module", "_name", "_slices")
 
-    def __init__(self, module: str, name: str, key: Callable[[R], object]) -> None:
+    def __init__(
+        self, module: str, name: str, key: Callable[[R], object], *, base: str | None = None
+    ) -> None:
         self._module = module
         self._name = name
         self._key = key
+        # The module whose rows of the same name come first, each unless it has a successor here.
+        self._base = base
         # Only released revisions become keys, so invented names cannot grow this.
         self._slices: dict[str, _Slice[R]] = {}
 
     def every(self) -> tuple[R, ...]:
         """Return the rows of all revisions."""
-        rows: tuple[R, ...] = getattr(import_module(self._module, __package__), self._name)
-        return rows
+        modules = [each for each in (self._base, self._module) if each is not None]
+        found = [getattr(import_module(each, __package__), self._name) for each in modules]
+        return tuple(row for rows in found for row in rows)
 
     def of(self, revision: str) -> _Slice[R]:
         """Return the rows that hold in `revision`."""
@@ -93,11 +98,9 @@ class _RevisionTable(Generic[R]):
 
     def _cut(self, revision: str) -> _Slice[R]:
         must_be_released(revision)
-        rows = tuple(row for row in self.every() if row.when.holds(revision))
+        by_key = {self._key(row): row for row in self.every() if row.when.holds(revision)}
         # Two threads may both get here; both get the slice that was stored first.
-        return self._slices.setdefault(
-            revision, _Slice(rows, {self._key(row): row for row in rows})
-        )
+        return self._slices.setdefault(revision, _Slice(tuple(by_key.values()), by_key))
 
 
 _METHODS: Final[_RevisionTable[Method]] = _RevisionTable(
@@ -119,7 +122,7 @@ _META_KEYS: Final[_RevisionTable[MetaKey]] = _RevisionTable(
     ".mcp.meta", "META_KEYS", lambda row: row.key
 )
 _HTTP_STATUSES: Final[_RevisionTable[HttpStatus]] = _RevisionTable(
-    ".mcp.http_status", "HTTP_STATUSES", lambda row: row.condition
+    ".mcp.http_status", "HTTP_STATUSES", lambda row: row.condition, base=".http_conditions"
 )
 
 

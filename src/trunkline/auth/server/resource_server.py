@@ -35,7 +35,8 @@ from msgspec.json import encode
 
 from ...exception_text import as_redacted
 from ...redaction import show
-from ...transports.http.gate.admission import Refusal
+from ...spec.http_conditions import HTTP
+from ...transports.http.response import Refusal
 from ..challenge import format_challenge, split_scopes
 from ..metadata import RESOURCE_PATH, ProtectedResourceMetadata, resource_urls
 from ..principal import Principal
@@ -45,9 +46,10 @@ from .tenants import TenantRefused
 from .verifiers.credential import Credential, InvalidCredential, VerifierUnavailable
 
 if TYPE_CHECKING:
-    from ...transports.http.endpoint.exchange import Headers
+    from ...spec.rows import HttpStatus
     from ...transports.http.gate.authentication import Owner
     from ...transports.http.request import HttpRequest
+    from ...transports.http.response import Headers
     from .verifiers.credential import Verifier
 
 __all__ = ["ResourceServer", "resource_server_of"]
@@ -62,6 +64,7 @@ _MAX_TENANT_CHARS: Final = 128
 
 _SCHEMES: Final = {"bearer": "Bearer", "dpop": "DPoP"}
 _NO_STORE: Final = (b"cache-control", b"no-store")
+_REQUIRED: Final = HTTP["authentication-required"]
 
 # One or more spaces separate the two, as in any list of parameters.  [RFC 9110, section 11.4]
 _credential: Final = re.compile(rb"([!#$%&'*+.^_`|~0-9A-Za-z-]+)(?: +(.*))?", re.DOTALL).fullmatch
@@ -114,7 +117,7 @@ class ResourceServer:
         self._metadata_url = ""
         if self._issuers and self.resource is not None:
             self._metadata_url = resource_urls(self.resource)[0]
-        self._missing = self._refusal(401, _UNAUTHORIZED)
+        self._missing = self._refusal(_REQUIRED, _UNAUTHORIZED)
         self._warned = float("-inf")
         self._audit = None if settings.audit is None else RefusalAudit(settings.audit)
 
@@ -185,14 +188,15 @@ class ResourceServer:
             try:
                 return tenants.of_request(principal, request, lambda: self._is_from_proxy(request))
             except TenantRefused as error:
-                return Refusal(error.status, _NO_TENANT, (_NO_STORE,))
+                row = HTTP["credential-malformed" if error.is_malformed else "permission-denied"]
+                return Refusal(row, _NO_TENANT, (_NO_STORE,))
         # A tenant is part of the keys of a store, which are bounded.
         tenant = principal.tenant
         if tenant is None or len(tenant) <= _MAX_TENANT_CHARS:
             return principal
         text = "The tenant of the access token is too long"
         scheme = credential.scheme if isinstance(credential, Credential) else None
-        return self._refusal(401, _UNAUTHORIZED, "invalid_token", text, scheme)
+        return self._refusal(_REQUIRED, _UNAUTHORIZED, "invalid_token", text, scheme)
 
     def _read(self, request: HttpRequest) -> Credential | Refusal | None:
         """Return the credential of a request; None if it has none of a scheme that is known."""
@@ -222,7 +226,9 @@ class ResourceServer:
             self._audit(method=method, code=code, transport="http", address=client)
 
     def _malformed(self, scheme: str | None = None) -> Refusal:
-        return self._refusal(400, _MALFORMED, "invalid_request", _MALFORMED, scheme)
+        return self._refusal(
+            HTTP["credential-malformed"], _MALFORMED, "invalid_request", _MALFORMED, scheme
+        )
 
     def _unrecognised(self, credential: Credential | Refusal | None) -> Refusal | None:
         """Return the answer to a request that nothing has recognised."""
@@ -231,7 +237,7 @@ class ResourceServer:
         if isinstance(credential, Refusal):
             return credential
         text = "The access token is not known"
-        return self._refusal(401, _UNAUTHORIZED, "invalid_token", text, credential.scheme)
+        return self._refusal(_REQUIRED, _UNAUTHORIZED, "invalid_token", text, credential.scheme)
 
     def _failed(self, error: Exception, credential: Any) -> Refusal:
         scheme = credential.scheme if isinstance(credential, Credential) else None
@@ -239,16 +245,20 @@ class ResourceServer:
             extra: Headers = ()
             if error.nonce is not None:
                 extra = ((b"dpop-nonce", _replace_others("?", error.nonce).encode()),)
-            return self._refusal(401, _UNAUTHORIZED, error.error, error.description, scheme, extra)
+            return self._refusal(
+                _REQUIRED, _UNAUTHORIZED, error.error, error.description, scheme, extra
+            )
         if isinstance(error, VerifierUnavailable):
             self._warn(error.reason)
             seconds = max(1, -int(-error.retry_after // 1))
             headers = ((b"retry-after", b"%d" % seconds), _NO_STORE)
-            return Refusal(503, "Credentials cannot be checked now", headers)
+            return Refusal(
+                HTTP["service-unavailable"], "Credentials cannot be checked now", headers
+            )
         if isinstance(error, PermissionError):
             return self._missing
         _log.error("the principal of a request cannot be determined\n%s", as_redacted(error))
-        return Refusal(500, "Internal error", (_NO_STORE,))
+        return Refusal(HTTP["internal-error"], "Internal error", (_NO_STORE,))
 
     def _warn(self, reason: str) -> None:
         now = time.monotonic()
@@ -258,7 +268,7 @@ class ResourceServer:
 
     def _refusal(
         self,
-        status: int,
+        row: HttpStatus,
         message: str,
         error: str | None = None,
         description: str = "",
@@ -266,7 +276,7 @@ class ResourceServer:
         extra: Headers = (),
     ) -> Refusal:
         headers = self._challenges(self.settings.scopes, error, description, scheme)
-        return Refusal(status, message, (*headers, _NO_STORE, *extra))
+        return Refusal(row, message, (*headers, _NO_STORE, *extra))
 
     def _challenges(
         self,

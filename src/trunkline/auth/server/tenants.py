@@ -43,10 +43,12 @@ _VARIABLE: Final = "{tenant}"
 class TenantRefused(TrunklineError):
     """A request whose tenant is missing, malformed, unknown, or not one of its principal."""
 
-    def __init__(self, reason: str, *, status: int = 403, is_missing: bool = False) -> None:
+    def __init__(
+        self, reason: str, *, is_malformed: bool = False, is_missing: bool = False
+    ) -> None:
         super().__init__(reason)
         self.reason = reason
-        self.status = status
+        self.is_malformed = is_malformed
         self.is_missing = is_missing
 
 
@@ -182,7 +184,7 @@ class Tenants(Struct, frozen=True, kw_only=True):
         if self.header is not None:
             given = request.all(self.header.encode()) if is_from_proxy() else []
             if len(given) > 1:
-                raise TenantRefused("the tenant is named twice", status=400)
+                raise TenantRefused("the tenant is named twice", is_malformed=True)
             named = given[0].decode("latin-1") if given else None
             return self._placed(principal, named)
         if self.path is not None:
@@ -224,7 +226,7 @@ class Tenants(Struct, frozen=True, kw_only=True):
             TenantRefused: the claims of its credential do not allow that.
         """
         if not isinstance(named, str):
-            raise TenantRefused("the name of the tenant is malformed", status=400)
+            raise TenantRefused("the name of the tenant is malformed", is_malformed=True)
         if self.members is None and named != self._named_in(principal):
             raise TenantRefused("the credential is for another tenant")
         return self._placed(principal, named)
@@ -235,7 +237,7 @@ class Tenants(Struct, frozen=True, kw_only=True):
                 raise TenantRefused("the request names no tenant", is_missing=True)
             return principal if principal.tenant is None else principal.with_tenant(None)
         if not isinstance(named, str) or _is_name(named) is None:
-            raise TenantRefused("the name of the tenant is malformed", status=400)
+            raise TenantRefused("the name of the tenant is malformed", is_malformed=True)
         if self.known is not None and named not in self.known:
             raise TenantRefused("the tenant is not known")
         if self.members is not None:

@@ -29,7 +29,9 @@ from msgspec.json import Decoder, encode
 from ...jsonrpc.messages import ErrorObject, Shown
 from ...server.runtime.http_service import status_of_error
 from ...spec.error_kinds import ErrorKind
+from ...spec.http_conditions import HTTP
 from ...spec.mcp.capabilities import HANDSHAKE
+from ...spec.mcp.http_status import MCP
 from ...spec.mcp.meta import PROTOCOL_VERSION, SUBSCRIPTION_ID
 from ...spec.mcp.transports import POLLED, RESUMED_STREAMS
 from ...spec.profiles import profile
@@ -66,7 +68,8 @@ INVALID_REQUEST: Final = -32600
 _UNREADABLE: Final = (DecodeError, UnicodeDecodeError, RecursionError)
 _LOST: Final = "trunkline proxy: the connection to the server has ended"
 _CHANGES: Final = ("/list_changed", "notifications/resources/updated")
-_BAD_GATEWAY: Final = 502
+_BAD_GATEWAY: Final = HTTP["server-behind-unavailable"].status
+_INVALID: Final = MCP["invalid-message"].status
 
 
 class _Message(Shown, Struct, frozen=True):
@@ -236,7 +239,7 @@ class SessionSource(SourceConnection):
         }
 
     def _refuse(self, exchange: Exchange, id: Any, text: str, code: int) -> None:
-        exchange.status = exchange.status or 400
+        exchange.status = exchange.status or _INVALID
         self.session.answer(error_frame(id, text, code), exchange, ErrorObject(code, text))
 
     # -- what the server sends ---------------------------------------------------------------
@@ -320,7 +323,8 @@ class OldSseSource(SourceConnection):
 
     def _receive(self, body: Any, post: Any) -> None:
         if type(body) is not bytes or _read(body) is None:
-            post.status = 413 if post.status == 413 else 400
+            if post.status != HTTP["body-too-large"].status:
+                post.status = _INVALID
             post.body = error_frame(UNSET, "Parse error: not a JSON-RPC message", PARSE_ERROR)
         else:
             self._forward(body, post.request)
@@ -448,7 +452,7 @@ class SharedSource(SourceConnection):
     def _refuse(self, single: SingleRequest, id: Any, text: str, code: int) -> None:
         exchange = single.exchange
         if exchange is not None:
-            exchange.status = exchange.status or 400
+            exchange.status = exchange.status or _INVALID
             single.answer(error_frame(id, text, code), exchange, None)
 
     def _gone(self, single: SingleRequest) -> None:

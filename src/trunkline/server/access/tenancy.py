@@ -20,6 +20,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from ...concurrency.thread_pool import ThreadGroup
 from ...spec.error_kinds import ErrorKind
+from ...spec.http_conditions import HTTP
 
 if TYPE_CHECKING:
     from ...auth.principal import Principal
@@ -34,7 +35,6 @@ __all__ = ["OTHER_TENANTS", "Tenancy", "TenantUse"]
 # The label in metrics of tenants without a place of their own.
 OTHER_TENANTS: Final = "other"
 _MAX_TENANTS: Final = 10_000
-_HTTP_TOO_MANY_REQUESTS: Final = 429
 
 
 class TenantUse:
@@ -181,7 +181,7 @@ class Tenancy:
         self._core.counters.refuse("tenant_rate")
         route: Any = asked.route
         if asked.slot is None and hasattr(route, "status"):
-            route.status = _HTTP_TOO_MANY_REQUESTS
+            route.status = HTTP["rate-limited"].status
         milliseconds = max(1, round(wait * 1000))
         policy = connection.core.newest_revision.policy
         connection.refuse(asked, policy, ErrorKind.RATE_LIMITED, retryAfterMs=milliseconds)

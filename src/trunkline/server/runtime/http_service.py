@@ -31,8 +31,8 @@ from ...jsonrpc.peer.outgoing import UnmatchedReply
 from ...jsonrpc.peer.peer import ProtocolProblem, UnmatchedReplyEvent
 from ...mcp.meta import BadMeta, Caller
 from ...spec.error_kinds import ErrorKind
-from ...spec.lookup import http_status
-from ...spec.mcp.http_status import HTTP_STATUSES
+from ...spec.lookup import http_status, http_statuses
+from ...spec.mcp.http_status import MCP
 from ...spec.mcp.transports import POLLED, RESUMED_STREAMS
 from ...spec.profiles import profile
 from ...store.errors import StoreError
@@ -185,7 +185,7 @@ class _HttpConnection(_ServiceConnection):
         else:
             is_refused = not problem.answerable
         if is_refused:
-            route.settled_status = 400
+            route.settled_status = MCP["not-accepted"].status
         super()._on_problem(problem, route)
 
 
@@ -487,10 +487,9 @@ def _statuses(revision: str) -> dict[int, int]:
     """Return the statuses of errors by code, of codes that tell enough."""
     codes = profile("mcp")
     found: dict[int, int] = {}
-    for row in HTTP_STATUSES:
-        if row.when.holds(revision):
-            for kind in row.kinds:
-                code = codes.to_send(kind, revision)[0]
-                if code not in _AMBIGUOUS:
-                    found[code] = row.status
+    for row in http_statuses(revision):
+        for kind in row.kinds:
+            code = codes.to_send(kind, revision)[0]
+            if code not in _AMBIGUOUS:
+                found[code] = row.status
     return found

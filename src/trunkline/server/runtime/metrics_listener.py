@@ -17,16 +17,18 @@ from typing import TYPE_CHECKING, Any, Final
 
 from msgspec import json
 
+from ...spec.http_conditions import HTTP
 from ...transports.addresses import Http, Tcp, is_exposed, parse_host_and_port
-from ...transports.http.gate.admission import Admission, Refusal
+from ...transports.http.gate.admission import Admission
+from ...transports.http.response import Refusal, method_not_allowed
 from ...transports.http.server.server import HttpServer
 from ...transports.http.settings import HttpLimits, HttpSettings
 from ...transports.sockets.listener import Listener
 from ..observability.prometheus import CONTENT_TYPE, enable_metrics, metrics_page
 
 if TYPE_CHECKING:
-    from ...transports.http.endpoint.exchange import Responder
     from ...transports.http.request import HttpRequest
+    from ...transports.http.response import Responder
     from ..core import ServerCore
 
 __all__ = ["MetricsListener"]
@@ -113,9 +115,9 @@ class _MetricsRoutes:
         if refusal is not None:
             return refusal
         if request.path != METRICS_PATH:
-            return Refusal(404, "Not found")
+            return Refusal(HTTP["path-unknown"], "Not found")
         if request.method not in ("GET", "HEAD"):
-            return Refusal(405, "Method not allowed", ((b"allow", b"GET, HEAD"),))
+            return method_not_allowed(b"GET, HEAD")
         return None
 
     def handle(self, request: HttpRequest, body: Any, responder: Responder) -> None:

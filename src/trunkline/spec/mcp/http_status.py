@@ -1,9 +1,10 @@
-"""The HTTP status of each answer, in every MCP revision.
+"""The HTTP status of each answer that MCP calls for, in every revision.
 
 The specification names few: those for a foreign origin, sessions, the headers of 2026-07-28 and
-unknown methods. It is silent about a body that is not JSON, a wrong Accept or Content-Type, and
-errors of methods. Rows of level "own" are our choices there; `anchor` then has the section of
-HTTP that defines the status.
+unknown methods. It is silent about a body that is not JSON and errors of methods. Rows of level
+"own" are our choices there; `anchor` then has the section of HTTP that defines the status. What
+HTTP itself calls for, such as a wrong Accept, is in `../http_conditions.py`; a row here takes the place
+of one there that has the same condition.
 
 An error whose kind is in no row is an ordinary answer, with status 200: an unknown tool, invalid
 params, an internal error. So is an unknown method before 2026-07-28. The rows with kinds agree
@@ -18,10 +19,11 @@ from __future__ import annotations
 from typing import Final
 
 from ..error_kinds import ErrorKind as Kind
+from ..http_conditions import LOGIN, RIGHTS
 from ..revisions import V2025_03_26, V2025_06_18, V2025_11_25, V2026_07_28, Window
 from ..rows import HttpStatus as Row
 
-__all__ = ["HTTP_STATUSES"]
+__all__ = ["HTTP_STATUSES", "MCP"]
 
 FIRST: Final = Window(until=V2025_03_26)
 STREAMABLE: Final = Window(V2025_03_26)
@@ -29,8 +31,6 @@ WITH_SESSIONS: Final = Window(V2025_03_26, V2026_07_28)
 HANDSHAKE: Final = Window(until=V2026_07_28)
 PER_REQUEST: Final = Window(V2026_07_28)
 
-LOGIN: Final = (Kind.UNAUTHORIZED, Kind.AUTHENTICATION_FAILED, Kind.INVALID_TOKEN, Kind.TOKEN_EXPIRED)  # fmt: skip
-RIGHTS: Final = (Kind.AUTHORIZATION_FAILED, Kind.INSUFFICIENT_PERMISSIONS)
 SESSION: Final = (Kind.SESSION_NOT_FOUND, Kind.SESSION_EXPIRED)
 VERSION: Final = (Kind.UNSUPPORTED_PROTOCOL_VERSION, Kind.PROTOCOL_VERSION_MISMATCH)
 
@@ -38,20 +38,9 @@ VERSION: Final = (Kind.UNSUPPORTED_PROTOCOL_VERSION, Kind.PROTOCOL_VERSION_MISMA
 # fmt: off
 HTTP_STATUSES: Final[tuple[Row, ...]] = (
 
-    # The request as HTTP
-    Row("malformed-request", 400, "own", doc="The request is not valid HTTP, or its framing can be read in two ways.", anchor="RFC 9112 · section-6.3"),
-    Row("request-timeout", 408, "own", doc="The headers or the body did not arrive in time.", anchor="RFC 9110 · section-15.5.9"),
-    Row("headers-too-large", 431, "own", doc="There are too many headers, or too many bytes of them.", anchor="RFC 6585 · section-5"),
-    Row("host-not-allowed", 421, "own", doc="Host names none of the allowed hosts, which also stops DNS rebinding.", anchor="RFC 9110 · section-15.5.20"),
-    Row("origin-not-allowed", 403, "own", (Kind.ORIGIN_NOT_ALLOWED,), Window(until=V2025_11_25), doc="Origin is not allowed; the check is required, its status is not named.", anchor="RFC 9110 · section-15.5.4"),
+    # What HTTP has a row for as well, asked for by the specification
     Row("origin-not-allowed", 403, "must", (Kind.ORIGIN_NOT_ALLOWED,), Window(V2025_11_25), doc="Origin is not allowed.", anchor="2026-07-28 · basic/transports/streamable-http#security-endpoint"),
-    Row("path-unknown", 404, "own", doc="Nothing is served at the path.", anchor="RFC 9110 · section-15.5.5"),
-    Row("method-not-allowed", 405, "own", doc="The path exists, and not for this HTTP method; Allow lists the others.", anchor="RFC 9110 · section-15.5.6"),
-    Row("rate-limited", 429, "own", (Kind.RATE_LIMITED,), doc="The client sends more requests than its rate allows; Retry-After has the delay.", anchor="RFC 6585 · section-4"),
-    Row("overloaded", 503, "own", (Kind.OVERLOADED, Kind.SERVICE_UNAVAILABLE), doc="Too many connections or requests are open, or the server is shutting down.", anchor="RFC 9110 · section-15.6.4"),
-    Row("authentication-required", 401, "own", LOGIN, FIRST, doc="The credentials are missing or invalid.", anchor="RFC 9110 · section-15.5.2"),
     Row("authentication-required", 401, "must", LOGIN, STREAMABLE, doc="The credentials are missing, invalid or expired.", anchor="2026-07-28 · basic/authorization#token-handling"),
-    Row("permission-denied", 403, "own", RIGHTS, FIRST, doc="The credentials are valid and do not suffice.", anchor="RFC 9110 · section-15.5.4"),
     Row("permission-denied", 403, "should", RIGHTS, STREAMABLE, doc="The credentials are valid and do not suffice.", anchor="2026-07-28 · basic/authorization#scope-challenge-handling"),
 
     # A GET or a DELETE
@@ -62,9 +51,6 @@ HTTP_STATUSES: Final[tuple[Row, ...]] = (
     Row("event-id-unknown", 400, "own", when=WITH_SESSIONS, doc="Last-Event-ID names no event that is still stored, so that events would be missing.", anchor="RFC 9110 · section-15.5.1"),
 
     # The body of a POST
-    Row("wrong-content-type", 415, "own", doc="The body is not application/json; a page of another site can send other types unasked.", anchor="RFC 9110 · section-15.5.16"),
-    Row("wrong-accept", 406, "own", doc="Accept allows neither JSON nor an event stream; where it is missing, both are allowed.", anchor="RFC 9110 · section-15.5.7"),
-    Row("body-too-large", 413, "own", (Kind.MESSAGE_TOO_LARGE, Kind.BATCH_REQUEST_TOO_LARGE), doc="The body exceeds the limit on messages.", anchor="RFC 9110 · section-15.5.14"),
     Row("parse-error", 400, "own", (Kind.PARSE_ERROR,), doc="The body is not JSON.", anchor="RFC 9110 · section-15.5.1"),
     Row("invalid-message", 400, "own", (Kind.INVALID_REQUEST, Kind.REQUEST_ID_INVALID, Kind.REQUEST_ID_CONFLICT), doc="The body is not a message that may be sent here.", anchor="RFC 9110 · section-15.5.1"),
 
@@ -92,3 +78,6 @@ HTTP_STATUSES: Final[tuple[Row, ...]] = (
     Row("answered", 200, "own", when=STREAMABLE, doc="The request was answered, with a result or with an error of a kind that no other row has.", anchor="RFC 9110 · section-15.3.1"),
 )
 # fmt: on
+
+# The rows, by condition; of one with several windows, the newest.
+MCP: Final = {row.condition: row for row in HTTP_STATUSES}

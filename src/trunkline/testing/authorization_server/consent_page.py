@@ -17,7 +17,7 @@ from urllib.parse import urlsplit
 from .messages import NO_STORE, EndpointResponse
 
 if TYPE_CHECKING:
-    from ...transports.http.endpoint.exchange import Headers
+    from ...transports.http.response import Headers
     from .authorization import ConsentRequest
 
 __all__ = ["SERVER_NAME", "consent_page", "error_page", "front_page", "page_response"]

@@ -17,7 +17,7 @@ from ...auth.dpop import InvalidProof, parse_proof
 from .messages import OAuthError
 
 if TYPE_CHECKING:
-    from ...transports.http.endpoint.exchange import Headers
+    from ...transports.http.response import Headers
 
 __all__ = ["DpopProofs"]
 

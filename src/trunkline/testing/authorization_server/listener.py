@@ -13,13 +13,14 @@ from msgspec import json
 from ...exception_text import as_redacted
 from ...redaction import show
 from ...transports.http.client.fetch import is_loopback_host
-from ...transports.http.gate.admission import Admission, Refusal
+from ...transports.http.gate.admission import Admission
+from ...transports.http.response import INTERNAL_ERROR, Refusal
 from ...transports.http.server.server import HttpProtocol, HttpServer
 from ...transports.http.settings import HttpLimits, HttpSettings
 
 if TYPE_CHECKING:
-    from ...transports.http.endpoint.exchange import Responder
     from ...transports.http.request import HttpRequest
+    from ...transports.http.response import Responder
     from .messages import EndpointResponse
 
 __all__ = ["EndpointListener"]
@@ -107,7 +108,7 @@ class _Routes:
             found = await self._handle(request, body)
         except Exception as error:  # noqa: BLE001  # a defect; the client gets an answer
             _log.error("internal error of the authorization server\n%s", as_redacted(error))
-            self.refuse(responder, Refusal(500, "Internal error"), request)
+            self.refuse(responder, INTERNAL_ERROR, request)
             return
         if found is not None:
             responder.respond(found.status, found.body, found.headers)

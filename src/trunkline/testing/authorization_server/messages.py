@@ -19,8 +19,8 @@ from msgspec import DecodeError, Struct, json
 from ...redaction import show
 
 if TYPE_CHECKING:
-    from ...transports.http.endpoint.exchange import Headers
     from ...transports.http.request import HttpRequest
+    from ...transports.http.response import Headers
 
 __all__ = ["EndpointResponse", "OAuthError", "RecordedRequest", "error_response", "json_response"]
 

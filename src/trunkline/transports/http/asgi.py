@@ -24,13 +24,15 @@ from typing import TYPE_CHECKING, Any, Final, TypeAlias
 from ...exception_text import as_redacted
 from ...jsonrpc.framing.framing import Oversize, head_size
 from ...redaction import show
+from ...spec.http_conditions import HTTP
 from .endpoint.endpoint import HEALTH_PATH, READY_PATH
-from .gate.admission import Refusal
 from .request import HttpRequest, read_headers
+from .response import INTERNAL_ERROR, STOPPING, TOO_MANY_REQUESTS, Refusal
 
 if TYPE_CHECKING:
     from .endpoint.endpoint import Endpoint
-    from .endpoint.exchange import Exchange, Headers
+    from .endpoint.exchange import Exchange
+    from .response import Headers
     from .settings import HttpLimits
 
 __all__ = ["AsgiRequest", "AsgiResponder", "AsgiServer", "Receive", "Scope", "Send"]
@@ -54,9 +56,7 @@ _SLOW_BYTES: Final = 64 * 1024
 # Seconds in which a client takes none of what it was sent before it is disconnected.
 _UNREAD_TIMEOUT_S: Final = 60.0
 
-_BUSY: Final = Refusal(503, "Too many requests at once", ((b"retry-after", b"1"),))
-_STOPPING: Final = Refusal(503, "The server is stopping", ((b"retry-after", b"1"),))
-_SLOW_BODY: Final = Refusal(408, "The request body took too long")
+_SLOW_BODY: Final = Refusal(HTTP["request-timeout"], "The request body took too long")
 
 # What a responder is doing.
 _READING: Final = 0  # the body
@@ -318,7 +318,7 @@ class AsgiServer:
             _log.error("internal error while serving an HTTP request\n%s", as_redacted(error))
             if responder.status:
                 raise
-            endpoint.refuse(responder, Refusal(500, "Internal error"), request)
+            endpoint.refuse(responder, INTERNAL_ERROR, request)
 
     def _read_head(self, scope: Scope) -> tuple[AsgiRequest | Refusal, int]:
         """Return the request of a scope, or why it is refused, and the length of its body."""
@@ -360,11 +360,15 @@ class AsgiServer:
     def _refusal(self, request: HttpRequest) -> Refusal | None:
         if request.path not in (HEALTH_PATH, READY_PATH):
             if self.is_stopping:
-                return _STOPPING
+                return STOPPING
             if len(self.active) > self.limits.requests:
-                return _BUSY
+                return TOO_MANY_REQUESTS
         refusal = self.endpoint.admit(request)
-        if refusal is not None and refusal.status == 421 and self.on_wrong_host is not None:
+        if (
+            refusal is not None
+            and refusal.row is HTTP["host-not-allowed"]
+            and self.on_wrong_host is not None
+        ):
             self.on_wrong_host(show((request.host or b"").decode("latin-1")))
         return refusal
 
@@ -414,8 +418,8 @@ class AsgiServer:
         if responder.state == _READING:
             responder.state = _SERVING
             self.endpoint.refuse(responder, _SLOW_BODY, None)
-            head = {"type": "http.response.start", "status": 408, "headers": responder.headers}
-            await send(head)
+            status, headers = _SLOW_BODY.status, responder.headers
+            await send({"type": "http.response.start", "status": status, "headers": headers})
             await send({"type": "http.response.body", "body": responder.body})
 
     def _log_access(self, scope: Scope, status: int, began: float) -> None:

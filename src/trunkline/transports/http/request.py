@@ -21,7 +21,8 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING, Final
 
 from ...redaction import redact
-from .gate.admission import Refusal
+from ...spec.http_conditions import HTTP
+from .response import Refusal
 
 if TYPE_CHECKING:
     from .settings import HttpLimits
@@ -174,20 +175,22 @@ def read_headers(
     for name, value in headers:
         size += len(name) + len(value) + _LINE_BYTES
         if len(value) > longest:
-            return Refusal(431, "A request header is too large")
+            return Refusal(HTTP["headers-too-large"], "A request header is too large")
         place = _PLACES.get(name)
         if place is not None:
             before = found[place]
             if before is not None:
                 if name != b"accept":
-                    return Refusal(400, f"The header {name.decode()} is given twice")
+                    return Refusal(
+                        HTTP["malformed-request"], f"The header {name.decode()} is given twice"
+                    )
                 value = before + b", " + value
             found[place] = value
     if len(headers) > limits.header_count:
-        return Refusal(431, "Too many request headers")
+        return Refusal(HTTP["headers-too-large"], "Too many request headers")
     if size > limits.header_bytes:
-        return Refusal(431, "The request head is too large")
+        return Refusal(HTTP["headers-too-large"], "The request head is too large")
     length = found[_LENGTH]
     if length is not None and not (length.isdigit() and len(length) <= _MAX_DIGITS):
-        return Refusal(400, "Content-Length is not a number")
+        return Refusal(HTTP["malformed-request"], "Content-Length is not a number")
     return found[: len(KNOWN_HEADERS)], int(length or 0)

@@ -33,8 +33,9 @@ from websockets.server import ServerProtocol
 from websockets.typing import Subprotocol
 
 from ...errors import TransportError
+from ...spec.http_conditions import HTTP
 from ..base import ignore
-from ..http.gate.admission import Refusal
+from ..http.response import STOPPING, TOO_MANY_SESSIONS, Refusal
 from .connection import SILENT, SUBPROTOCOL, WebSocketFrames, WebSocketTransport
 
 if TYPE_CHECKING:
@@ -51,12 +52,13 @@ _VERSION: Final = b"13"
 # The status of a connection whose credential has ended: "unauthorized" in IANA's registry.
 _UNAUTHORIZED: Final = 3000
 _WRONG_VERSION: Final = Refusal(
-    426,
+    HTTP["upgrade-version-unsupported"],
     "The version of WebSocket is not 13",
     ((b"upgrade", b"websocket"), (b"sec-websocket-version", _VERSION)),
 )
-_WRONG_SUBPROTOCOL: Final = Refusal(400, f"Sec-WebSocket-Protocol does not offer {SUBPROTOCOL}")
-_STOPPING: Final = Refusal(503, "The server is stopping", ((b"retry-after", b"1"),))
+_WRONG_SUBPROTOCOL: Final = Refusal(
+    HTTP["upgrade-malformed"], f"Sec-WebSocket-Protocol does not offer {SUBPROTOCOL}"
+)
 
 
 class AcceptedWebSocket(WebSocketTransport):
@@ -190,7 +192,11 @@ class WebSocketRoute:
         offered = _tokens(request, b"sec-websocket-protocol")
         if offered and SUBPROTOCOL.encode() not in offered:
             return _WRONG_SUBPROTOCOL
-        return None if self._response(request) else Refusal(400, "Malformed WebSocket handshake")
+        return (
+            None
+            if self._response(request)
+            else Refusal(HTTP["upgrade-malformed"], "Malformed WebSocket handshake")
+        )
 
     def open(
         self,
@@ -203,11 +209,10 @@ class WebSocketRoute:
         """Accept the WebSocket of a request that was admitted."""
         endpoint, server = self._endpoint, self._server
         if not endpoint.service.is_ready or server.is_stopping:
-            endpoint.refuse(responder, _STOPPING, request)
+            endpoint.refuse(responder, STOPPING, request)
             return
         if not endpoint.has_session_room(owner):
-            headers = ((b"retry-after", b"10"),)
-            endpoint.refuse(responder, Refusal(503, "Too many sessions", headers), request)
+            endpoint.refuse(responder, TOO_MANY_SESSIONS, request)
             return
         wait: Callable[[], float | None] | None = None
         if endpoint.settings.rate is not None:
@@ -219,7 +224,11 @@ class WebSocketRoute:
             server, request, self._limit, self._buffer, owner=owner, wait=wait
         )
         if not responder.upgrade(self._response(request), connection):
-            endpoint.refuse(responder, Refusal(400, "Malformed WebSocket handshake"), request)
+            endpoint.refuse(
+                responder,
+                Refusal(HTTP["upgrade-malformed"], "Malformed WebSocket handshake"),
+                request,
+            )
             return
         self._on_connection(connection)
 

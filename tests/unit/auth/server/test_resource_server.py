@@ -24,7 +24,7 @@ from trunkline.auth import (
 from trunkline.auth.challenge import Challenge, parse_challenges
 from trunkline.auth.server.resource_server import ResourceServer, resource_server_of
 from trunkline.auth.server.settings import settings_of
-from trunkline.transports.http.gate.admission import Refusal
+from trunkline.transports.http.response import Refusal
 
 URL = "https://mcp.example.org/mcp"
 METADATA = "https://mcp.example.org/.well-known/oauth-protected-resource/mcp"

@@ -17,9 +17,10 @@ from trunkline.auth.server.resource_server import resource_server_of
 from trunkline.server.dispatch.log_limit import LogLimit
 from trunkline.server.runtime.http_service import HttpService
 from trunkline.transports.http.endpoint.endpoint import Endpoint
-from trunkline.transports.http.endpoint.exchange import Exchange, Headers
-from trunkline.transports.http.gate.admission import Admission, Refusal
+from trunkline.transports.http.endpoint.exchange import Exchange
+from trunkline.transports.http.gate.admission import Admission
 from trunkline.transports.http.request import HttpRequest
+from trunkline.transports.http.response import Headers, Refusal
 
 PER_REQUEST: Final = "2026-07-28"
 SESSION: Final = "2025-11-25"

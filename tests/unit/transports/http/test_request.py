@@ -8,8 +8,9 @@ from typing import Any
 import pytest
 
 from tests.canaries import CANARY, SECRETS
-from trunkline.transports.http.gate.admission import Refusal
+from trunkline.spec.http_conditions import HTTP
 from trunkline.transports.http.request import KNOWN_HEADERS, HttpRequest, read_headers
+from trunkline.transports.http.response import Refusal
 from trunkline.transports.http.settings import HttpLimits
 
 ATTRIBUTES = {
@@ -62,7 +63,8 @@ def test_the_places_of_known_headers_are_those_of_the_arguments() -> None:
 def test_a_header_that_occurs_twice_is_refused(name: bytes) -> None:
     for second in (b"1", b"2", b""):
         refusal = refusal_of((name, b"1"), (b"x", b"1"), (name, second))
-        assert refusal == (400, f"The header {name.decode()} is given twice", ())
+        text = f"The header {name.decode()} is given twice"
+        assert refusal == (HTTP["malformed-request"], text, ())
 
 
 def test_accept_may_be_given_in_parts() -> None:

@@ -31,11 +31,21 @@ from msgspec.json import Decoder, encode
 
 from ....exception_text import as_redacted
 from ....jsonrpc.messages import Shown
+from ....spec.http_conditions import HTTP
+from ....spec.mcp.http_status import MCP
 from ....spec.mcp.meta import CLIENT_CAPABILITIES, CLIENT_INFO, LOG_LEVEL, PROTOCOL_VERSION
 from ....store.errors import StoreError
-from ..gate.admission import Refusal
+from ..response import (
+    INTERNAL_ERROR,
+    JSON_HEADERS,
+    STOPPING,
+    STREAM_HEADERS,
+    TOO_MANY_SESSIONS,
+    Refusal,
+    method_not_allowed,
+)
 from .event_log import parse_event_id
-from .exchange import JSON_HEADERS, STREAM_HEADERS, Exchange, accepted_types, event_of
+from .exchange import Exchange, accepted_types, event_of
 from .sessions import SessionTable
 
 if TYPE_CHECKING:
@@ -45,9 +55,9 @@ if TYPE_CHECKING:
     from ..gate.admission import Admission
     from ..gate.authentication import Authenticator, Owner
     from ..request import HttpRequest
+    from ..response import Headers, Responder
     from ..settings import HttpLimits, HttpSettings
     from .event_log import EventLog
-    from .exchange import Headers, Responder
     from .old_sse import OldSse, OldSseSession
     from .sessions import HttpSession
     from .single_request import SingleRequest
@@ -62,6 +72,12 @@ READY_PATH: Final = "/readyz"
 # JSON-RPC "invalid request": the code of an error that has no code of its own.
 _INVALID_REQUEST: Final = -32600
 _JSON_TYPE: Final = b"application/json"
+_TOO_LARGE: Final = HTTP["body-too-large"].status
+# The refusals of methods that belong to sessions, where there are none.
+_NOT_OFFERED: Final = {
+    "GET": Refusal(MCP["get-not-offered"], "Method not allowed"),
+    "DELETE": Refusal(MCP["delete-not-offered"], "Method not allowed"),
+}
 
 # What a request is handed to when its owner is known.
 Proceed: TypeAlias = "Callable[[HttpRequest, Any, Responder, Owner | None, str], None]"
@@ -172,9 +188,6 @@ def error_body(message: str, code: int = _INVALID_REQUEST, id: int | str | None 
 class Endpoint:
     """The routes of one listener."""
 
-    # The answer to what opens something while the server stops.
-    STOPPING: Final = Refusal(503, "The server is stopping", ((b"retry-after", b"1"),))
-
     def __init__(
         self,
         service: Service,
@@ -255,10 +268,10 @@ class Endpoint:
         """Decide on a request by its head; None lets it in."""
         if request.path not in self._routes and not self.has_route(request.path):
             # Checked first: what a route answers is not for pages that guess names.
-            return self.admission.check(request) or Refusal(404, "Not found")
+            return self.admission.check(request) or Refusal(HTTP["path-unknown"], "Not found")
         if request.path in (HEALTH_PATH, READY_PATH):
             if request.method not in ("GET", "HEAD"):
-                return Refusal(405, "Method not allowed", ((b"allow", b"GET, HEAD"),))
+                return method_not_allowed(b"GET, HEAD")
             return None
         if request.path in self._documents:
             return _admit_document(request)
@@ -286,7 +299,10 @@ class Endpoint:
             return self.upgrade_route.admit(request)
         if not self._allows(request):
             allowed = b"POST, GET, DELETE" if self.service.handshake else b"POST"
-            return Refusal(405, "Method not allowed", ((b"allow", allowed),))
+            not_offered = _NOT_OFFERED.get(request.method)
+            if not_offered is not None:
+                return not_offered._replace(headers=((b"allow", allowed),))
+            return method_not_allowed(allowed)
         return None
 
     def _allows(self, request: HttpRequest) -> bool:
@@ -298,7 +314,7 @@ class Endpoint:
         """Refuse a body that is not JSON."""
         kind = request.content_type
         if kind != _JSON_TYPE and not _is_json(kind):
-            return Refusal(415, "Content-Type must be application/json")
+            return Refusal(HTTP["wrong-content-type"], "Content-Type must be application/json")
         return None
 
     def _admit_post(self, request: HttpRequest) -> Refusal | None:
@@ -306,7 +322,9 @@ class Endpoint:
         if refusal is not None:
             return refusal
         if not any(accepted_types(request.accept)):
-            return Refusal(406, "Accept must allow application/json or text/event-stream")
+            return Refusal(
+                HTTP["wrong-accept"], "Accept must allow application/json or text/event-stream"
+            )
         return None
 
     # -- requests ----------------------------------------------------------------------------
@@ -338,7 +356,11 @@ class Endpoint:
     def _ready(self, request: HttpRequest, body: Any, responder: Responder) -> None:
         is_ready = self.service.is_ready
         text = b"ok\n" if is_ready else b"unavailable\n"
-        responder.respond(200 if is_ready else 503, text, ((b"content-type", b"text/plain"),))
+        responder.respond(
+            200 if is_ready else HTTP["overloaded"].status,
+            text,
+            ((b"content-type", b"text/plain"),),
+        )
 
     def _document(self, request: HttpRequest, body: Any, responder: Responder) -> None:
         if request.method == "OPTIONS":
@@ -370,7 +392,9 @@ class Endpoint:
     def _preflight(self, request: HttpRequest, responder: Responder) -> None:
         preflight = self.admission.preflight(request)
         if preflight is None:
-            self.refuse(responder, Refusal(403, "Not an allowed origin"), request)
+            self.refuse(
+                responder, Refusal(HTTP["origin-not-allowed"], "Not an allowed origin"), request
+            )
         else:
             responder.respond(preflight[0], b"", preflight[1])
 
@@ -410,7 +434,7 @@ class Endpoint:
         except Exception as error:  # noqa: BLE001  # a defect; the client gets an answer
             _log.error("internal error while serving an HTTP request\n%s", as_redacted(error))
             if not responder.is_gone:
-                self.refuse(responder, Refusal(500, "Internal error"), request)
+                self.refuse(responder, INTERNAL_ERROR, request)
 
     def _identified(
         self,
@@ -440,7 +464,9 @@ class Endpoint:
             return True
         seconds = b"%d" % max(1, -int(-wait // 1))
         self.refuse(
-            responder, Refusal(429, "Too many requests", ((b"retry-after", seconds),)), request
+            responder,
+            Refusal(HTTP["rate-limited"], "Too many requests", ((b"retry-after", seconds),)),
+            request,
         )
         return False
 
@@ -454,7 +480,7 @@ class Endpoint:
     ) -> None:
         service, version, id = self.service, request.protocol_version, request.session_id
         if not service.is_ready:
-            self.refuse(responder, self.STOPPING, request)
+            self.refuse(responder, STOPPING, request)
         elif request.method != "POST":
             self._session_request(request, responder, owner)
         elif version is not None and version not in service.handshake:
@@ -463,7 +489,9 @@ class Endpoint:
             now = self._clock()
             session = self.sessions.get(id.decode("latin-1"), owner, now)
             if session is None:
-                self.refuse(responder, Refusal(404, "Session not found"), request)
+                self.refuse(
+                    responder, Refusal(MCP["session-unknown"], "Session not found"), request
+                )
             else:
                 _receive(session, body, self._exchange(request, responder, session, owner, now))
         else:
@@ -499,7 +527,11 @@ class Endpoint:
         carrier = self.service.single(client, owner)
         if carrier is None:
             headers: Headers = ((b"retry-after", b"1"),)
-            self.refuse(responder, Refusal(503, "Too many requests at once", headers), request)
+            self.refuse(
+                responder,
+                Refusal(HTTP["overloaded"], "Too many requests at once", headers),
+                request,
+            )
             return
         status = self.service.per_request_status
         exchange = Exchange(request, responder, carrier, status, self._clock())
@@ -524,7 +556,9 @@ class Endpoint:
         if kind != "initialize" or not self.service.handshake:
             is_other = kind == "other" or (kind == "versionless" and not self.service.per_request)
             if is_other and self.service.handshake:
-                refusal = Refusal(400, "Mcp-Session-Id is missing: send initialize first")
+                refusal = Refusal(
+                    MCP["session-required"], "Mcp-Session-Id is missing: send initialize first"
+                )
                 self.refuse(responder, refusal, request, id)
             else:
                 self._single(request, body, responder, owner, client)
@@ -532,8 +566,7 @@ class Endpoint:
         now = self._clock()
         session = self.sessions.new(owner, now) if self.has_session_room(owner) else None
         if session is None:
-            headers: Headers = ((b"retry-after", b"10"),)
-            self.refuse(responder, Refusal(503, "Too many sessions", headers), request)
+            self.refuse(responder, TOO_MANY_SESSIONS, request)
             return
         session.make_log = self._make_log
         self.service.open_session(session)
@@ -548,23 +581,32 @@ class Endpoint:
     ) -> None:
         version = request.protocol_version
         if version is not None and version not in self.service.handshake:
-            refusal = Refusal(400, "MCP-Protocol-Version names no revision that is served")
+            refusal = Refusal(
+                MCP["version-header-unsupported"],
+                "MCP-Protocol-Version names no revision that is served",
+            )
             self.refuse(responder, refusal, request)
             return
         if request.session_id is None:
-            self.refuse(responder, Refusal(400, "Mcp-Session-Id is missing"), request)
+            self.refuse(
+                responder, Refusal(MCP["session-required"], "Mcp-Session-Id is missing"), request
+            )
             return
         id = request.session_id.decode("latin-1")
         session = self._session_of(id, owner)
         if session is None:
-            self.refuse(responder, Refusal(404, "Session not found"), request)
+            self.refuse(responder, Refusal(MCP["session-unknown"], "Session not found"), request)
         elif request.method == "DELETE":
             self.sessions.discard(session)
             session.on_end()
             cors = self.admission.cors(request) if self._has_cors else ()
             responder.respond(204, b"", cors)
         elif not accepted_types(request.accept)[1]:
-            self.refuse(responder, Refusal(406, "Accept must allow text/event-stream"), request)
+            self.refuse(
+                responder,
+                Refusal(HTTP["wrong-accept"], "Accept must allow text/event-stream"),
+                request,
+            )
         elif request.last_event_id is not None:
             self._spawn(self._resume(session, request, responder, owner))
         else:
@@ -605,12 +647,18 @@ class Endpoint:
         except StoreError as error:
             _log.warning("stream of session %s not resumed: %s", session.shown_id, error)
             if not responder.is_gone:
-                self.refuse(responder, Refusal(503, "Events cannot be read now"), request)
+                self.refuse(
+                    responder,
+                    Refusal(HTTP["service-unavailable"], "Events cannot be read now"),
+                    request,
+                )
             return
         if responder.is_gone:
             return
         if place is None or events is None:
-            refusal = Refusal(400, "The events after Last-Event-ID are not kept any more")
+            refusal = Refusal(
+                MCP["event-id-unknown"], "The events after Last-Event-ID are not kept any more"
+            )
             self.refuse(responder, refusal, request)
             return
         encoded = [event_of(frame, b"%d-%d" % (place[0], number)) for number, frame in events]
@@ -638,7 +686,7 @@ class Endpoint:
 
 def _receive(carrier: HttpSession | SingleRequest, body: Any, exchange: Exchange) -> None:
     if type(body) is not bytes:
-        exchange.status = 413
+        exchange.status = _TOO_LARGE
     exchange.is_receiving = True
     carrier.on_message(body, exchange)
     exchange.is_receiving = False
@@ -690,7 +738,7 @@ def _kind_of(body: Any) -> tuple[str, int | str | None]:
 def _admit_document(request: HttpRequest) -> Refusal | None:
     if request.method in ("GET", "HEAD", "OPTIONS"):
         return None
-    return Refusal(405, "Method not allowed", ((b"allow", b"GET, HEAD, OPTIONS"),))
+    return method_not_allowed(b"GET, HEAD, OPTIONS")
 
 
 def _is_json(kind: bytes | None) -> bool:

@@ -30,28 +30,25 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, Final, Protocol, TypeAlias
 
 from ....jsonrpc.framing.sse import encode_event
+from ....spec.http_conditions import HTTP
+from ..response import EVENT_STREAM, JSON, JSON_HEADERS, STOPPING, STREAM_HEADERS
 
 if TYPE_CHECKING:
     from ....errors import InvalidMessage
     from ....jsonrpc.messages import ErrorObject
     from ..gate.authentication import Authenticator, Owner
     from ..request import HttpRequest
+    from ..response import Headers, Responder
 
-__all__ = ["EVENT_STREAM", "JSON", "Carrier", "Exchange", "Headers", "Responder", "accepted_types"]
+__all__ = ["Carrier", "Exchange", "accepted_types", "event_of"]
 
-Headers: TypeAlias = tuple[tuple[bytes, bytes], ...]
 # The HTTP status of an error, in the revision that the exchange is in.
 StatusOf: TypeAlias = "Callable[[ErrorObject | InvalidMessage], int]"
 
-JSON: Final = b"application/json"
-EVENT_STREAM: Final = b"text/event-stream"
-JSON_HEADERS: Final[Headers] = ((b"content-type", JSON),)
-STREAM_HEADERS: Final[Headers] = (
-    (b"content-type", EVENT_STREAM),
-    (b"cache-control", b"no-cache, no-transform"),
-    # Proxies pass each event on at once.    [MCP 2026-07-28, basic/transports/streamable-http]
-    (b"x-accel-buffering", b"no"),
-)
+_UNAUTHENTICATED: Final = HTTP["authentication-required"].status
+_DENIED: Final = HTTP["permission-denied"].status
+# Statuses of answers that say when to try again.
+_RETRIED: Final = (HTTP["rate-limited"].status, HTTP["overloaded"].status)
 _KEEP_ALIVE: Final = b":\n\n"
 _LF: Final = 10
 _CR: Final = 13
@@ -60,39 +57,6 @@ _CR: Final = 13
 _OPEN: Final = 0  # nothing was sent
 _STREAMING: Final = 1
 _DONE: Final = 2
-
-
-class Responder(Protocol):
-    """Writes one HTTP response; what is written after the client has gone is dropped."""
-
-    # Whose response is written, until it is complete. The end of the connection is reported to it.
-    exchange: Exchange | None
-
-    @property
-    def is_gone(self) -> bool:
-        """Whether the client has closed the connection."""
-        ...
-
-    def respond(self, status: int, body: bytes, headers: Headers = ()) -> None:
-        """Send a whole response, and end it."""
-        ...
-
-    def start(self, headers: Headers) -> None:
-        """Begin a response with status 200 whose length is not known."""
-        ...
-
-    def write(self, data: bytes) -> None:
-        """Send a part of the body."""
-        ...
-
-    def end(self) -> None:
-        """End the response."""
-        ...
-
-    @property
-    def unread(self) -> int:
-        """The number of bytes sent that the client has not taken."""
-        ...
 
 
 class Carrier(Protocol):
@@ -287,7 +251,7 @@ class Exchange:
                     headers += self.extra_headers + challenge
                 if self.session_id is not None and error is None:
                     headers += ((b"mcp-session-id", self.session_id),)
-                if status in (429, 503):
+                if status in _RETRIED:
                     headers += _retry_after(error)
                 self.responder.respond(status, frame, headers)
             else:
@@ -306,8 +270,9 @@ class Exchange:
         scopes = data.get("requiredScopes") if isinstance(data, dict) else None
         if isinstance(scopes, list) and scopes:
             named = frozenset(each for each in scopes if isinstance(each, str))
-            return 401 if owner is None else 403, authenticator.insufficient(named, owner)
-        if status == 401 and owner is None:
+            refused = _DENIED if owner is not None else _UNAUTHENTICATED
+            return refused, authenticator.insufficient(named, owner)
+        if status == _UNAUTHENTICATED and owner is None:
             return status, authenticator.insufficient(frozenset(), None)
         return status, ()
 
@@ -394,7 +359,7 @@ class Exchange:
         if self._state == _STREAMING and self.responder is not None:
             self.responder.end()
         elif self._state == _OPEN and self.responder is not None:
-            self.responder.respond(503, b"", ((b"retry-after", b"1"),))
+            self.responder.respond(STOPPING.status, b"", STOPPING.headers)
         self._end()
 
     def _end(self) -> None:

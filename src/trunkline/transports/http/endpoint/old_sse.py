@@ -24,10 +24,12 @@ from typing import TYPE_CHECKING, Any, Final
 from urllib.parse import parse_qsl, quote, urlsplit
 
 from ....errors import InvalidMessage
+from ....spec.http_conditions import HTTP
+from ....spec.mcp.http_status import MCP
 from ...base import ignore
-from ..gate.admission import Refusal
 from ..gate.authentication import key_of
-from .exchange import JSON_HEADERS, Exchange, accepted_types, event_of
+from ..response import JSON_HEADERS, STOPPING, TOO_MANY_SESSIONS, Refusal, method_not_allowed
+from .exchange import Exchange, accepted_types, event_of
 
 if TYPE_CHECKING:
     from ....errors import TransportError
@@ -37,11 +39,13 @@ if TYPE_CHECKING:
     from ...base import Frame
     from ..gate.authentication import Owner
     from ..request import HttpRequest
+    from ..response import Responder
     from .endpoint import Endpoint
-    from .exchange import Headers, Responder
 
 __all__ = ["OldSse", "OldSseSession"]
 
+_ACCEPTED: Final = MCP["accepted"].status
+_TOO_LARGE: Final = HTTP["body-too-large"].status
 # Random bytes of a session id.
 _ID_BYTES: Final = 32
 _STREAM_NAME: Final = "sse"
@@ -132,7 +136,8 @@ class OldSseSession:
         """Send an answer on the stream, or in response to the POST if it names no request."""
         if isinstance(error, InvalidMessage) and error.id is None:
             route.body = frame
-            route.status = 413 if route.status == 413 else 400
+            if route.status == _ACCEPTED:
+                route.status = MCP["invalid-message"].status
         else:
             self.send(frame)
 
@@ -151,7 +156,7 @@ class OldSseSession:
 
     def receive(self, frame: bytes | Oversize, request: HttpRequest, owner: Owner | None) -> _Post:
         """Process the body of a POST; return how it is answered."""
-        post = _Post(request, owner, 202 if type(frame) is bytes else 413)
+        post = _Post(request, owner, _ACCEPTED if type(frame) is bytes else _TOO_LARGE)
         self.on_message(frame, post)
         return post
 
@@ -215,9 +220,9 @@ class OldSse:
             if wanted == "POST":
                 return self._endpoint.check_content_type(request)
             if not accepted_types(request.accept)[1]:
-                return Refusal(406, "Accept must allow text/event-stream")
+                return Refusal(HTTP["wrong-accept"], "Accept must allow text/event-stream")
             return None
-        return Refusal(405, "Method not allowed", ((b"allow", wanted.encode()),))
+        return method_not_allowed(wanted.encode())
 
     def handle(self, request: HttpRequest, body: Any, responder: Responder) -> None:
         """Serve a request that was admitted."""
@@ -234,11 +239,10 @@ class OldSse:
     ) -> None:
         endpoint = self._endpoint
         if not endpoint.service.is_ready:
-            endpoint.refuse(responder, endpoint.STOPPING, request)
+            endpoint.refuse(responder, STOPPING, request)
             return
         if not endpoint.has_session_room(owner) or not endpoint.sessions.reserve():
-            headers: Headers = ((b"retry-after", b"10"),)
-            endpoint.refuse(responder, Refusal(503, "Too many sessions", headers), request)
+            endpoint.refuse(responder, TOO_MANY_SESSIONS, request)
             return
         id, now = secrets.token_urlsafe(_ID_BYTES), self._clock()
         prefix = "" if endpoint.settings.public_url else quote(request.mount)
@@ -265,7 +269,9 @@ class OldSse:
     ) -> None:
         session = self._sessions.get(_id_in(request.query))
         if session is None or key_of(session.owner) != key_of(owner):
-            self._endpoint.refuse(responder, Refusal(404, "Session not found"), request)
+            self._endpoint.refuse(
+                responder, Refusal(MCP["session-unknown"], "Session not found"), request
+            )
             return
         post = session.receive(body, request, owner)
         headers = JSON_HEADERS if post.body else ()

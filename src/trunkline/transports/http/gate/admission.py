@@ -29,10 +29,12 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Iterator, Sequence
-from typing import TYPE_CHECKING, Final, NamedTuple, TypeAlias
+from typing import TYPE_CHECKING, Final
 
 from ....redaction import show
+from ....spec.http_conditions import HTTP
 from ..authority import DEFAULT_PORTS, Authority, Origin, parse_authority, parse_origin
+from ..response import Headers, Refusal
 from ..settings import HttpSettings
 
 if TYPE_CHECKING:
@@ -40,9 +42,7 @@ if TYPE_CHECKING:
     from .forwarded import TrustedProxies
     from .rate_limit import RateLimit
 
-__all__ = ["Admission", "Headers", "Refusal"]
-
-Headers: TypeAlias = tuple[tuple[bytes, bytes], ...]
+__all__ = ["Admission"]
 
 LOOPBACK_NAMES: Final = ("localhost", "127.0.0.1", "[::1]")
 # Accepted values of Host and of Origin that are remembered. A client can spell one name in many
@@ -63,27 +63,23 @@ _PARAM_HEADER: Final = re.compile(rb"mcp-param-[!#$%&'*+.^_`|~0-9a-z-]+", re.IGN
 _VARY: Final[Headers] = ((b"vary", b"Origin"),)
 
 
-class Refusal(NamedTuple):
-    """The answer to a request that is not admitted."""
-
-    status: int
-    message: str
-    headers: Headers = ()
-
-
-_NO_HOST: Final = Refusal(400, "the request has no Host header")
+_NO_HOST: Final = Refusal(HTTP["host-missing"], "the request has no Host header")
 _WRONG_HOST: Final = Refusal(
-    421,
+    HTTP["host-not-allowed"],
     "the Host header does not name this server; its operator allows names with "
     "HttpSettings(hosts=[...]) or --allowed-host",
 )
 _WRONG_ORIGIN: Final = Refusal(
-    403,
+    HTTP["origin-not-allowed"],
     "the Origin header is not allowed; the operator of this server allows origins with "
     "HttpSettings(origins=[...])",
 )
-_NO_ORIGIN: Final = Refusal(403, "the request has no Origin header, and this server requires one")
-_BAD_FORWARDED: Final = Refusal(400, "the Forwarded or X-Forwarded-Host header is malformed")
+_NO_ORIGIN: Final = Refusal(
+    HTTP["origin-not-allowed"], "the request has no Origin header, and this server requires one"
+)
+_BAD_FORWARDED: Final = Refusal(
+    HTTP["malformed-request"], "the Forwarded or X-Forwarded-Host header is malformed"
+)
 
 
 class Admission:

@@ -10,9 +10,8 @@ from collections.abc import Awaitable
 from typing import TYPE_CHECKING, Protocol
 
 if TYPE_CHECKING:
-    from ..endpoint.exchange import Headers
     from ..request import HttpRequest
-    from .admission import Refusal
+    from ..response import Headers, Refusal
 
 __all__ = ["Authenticator", "Owner", "key_of"]
 

@@ -36,15 +36,16 @@ import httptools
 from ....exception_text import as_redacted
 from ....jsonrpc.framing.framing import Oversize, head_size
 from ....redaction import show
+from ....spec.http_conditions import HTTP
 from ..endpoint.endpoint import HEALTH_PATH, READY_PATH
-from ..endpoint.exchange import JSON_HEADERS, Exchange
-from ..gate.admission import Refusal
+from ..endpoint.exchange import Exchange
 from ..request import HttpRequest, read_headers
+from ..response import INTERNAL_ERROR, JSON_HEADERS, TOO_MANY_REQUESTS, Refusal, overloaded
 from .known_heads import MAX_HEAD_BYTES, MAX_KNOWN_BYTES, MAX_VALUE_BYTES, KnownHeads
 
 if TYPE_CHECKING:
-    from ..endpoint.exchange import Headers, Responder
     from ..gate.admission import Admission
+    from ..response import Headers, Responder
     from ..settings import HttpLimits
 
 __all__ = ["ConnectionCounters", "HttpServer", "Routes", "ServedConnection"]
@@ -75,7 +76,7 @@ _SLOW_REQUEST_S: Final = 2.0
 _UNREAD_TIMEOUT_S: Final = 60.0
 
 _REASONS: Final = {each.value: each.phrase.encode() for each in HTTPStatus}
-_REASONS[413] = b"Content Too Large"
+_REASONS[HTTP["body-too-large"].status] = b"Content Too Large"
 
 _FRAMING: Final = (b"content-length", b"transfer-encoding")
 
@@ -84,7 +85,6 @@ _MONTHS: Final = (
     *(b"Jan", b"Feb", b"Mar", b"Apr", b"May", b"Jun"),
     *(b"Jul", b"Aug", b"Sep", b"Oct", b"Nov", b"Dec"),
 )
-_BUSY: Final = Refusal(503, "Too many requests at once", ((b"retry-after", b"1"),))
 
 # What a connection is doing.
 _IDLE: Final = 0  # between requests
@@ -383,7 +383,7 @@ class HttpProtocol(asyncio.BufferedProtocol):
         self._peer = peer[0] if isinstance(peer, tuple) else ""
         transport.set_write_buffer_limits(high=_SLOW_BYTES)
         if self.server.is_stopping or not self.server.admit(self):
-            refusal = Refusal(503, "Too many connections", ((b"retry-after", b"1"),))
+            refusal = overloaded("Too many connections")
             self._answer_and_close(refusal)
             return
         self.server.idle[self] = None
@@ -478,10 +478,14 @@ class HttpProtocol(asyncio.BufferedProtocol):
                 self.drop()
         elif self._state == _HEAD:
             if waited >= limits.header_timeout:
-                self._answer_and_close(Refusal(408, "The request head took too long"))
+                self._answer_and_close(
+                    Refusal(HTTP["request-timeout"], "The request head took too long")
+                )
         elif self._state == _BODY:
             if waited >= limits.body_timeout:
-                self._answer_and_close(Refusal(408, "The request body took too long"))
+                self._answer_and_close(
+                    Refusal(HTTP["request-timeout"], "The request body took too long")
+                )
         elif self._state == _CLOSING and waited >= _LINGER_S and not self.unread:
             self.abort()
 
@@ -524,10 +528,10 @@ class HttpProtocol(asyncio.BufferedProtocol):
         except httptools.HttpParserError as error:
             if self._state != _CLOSING and not self._is_discarding:
                 _log.debug("malformed HTTP request: %s", error)
-                self._reject(Refusal(400, "Malformed HTTP request"))
+                self._reject(Refusal(HTTP["malformed-request"], "Malformed HTTP request"))
             return
         if self._reads != _IDLE and self._head_bytes > self.server.limits.header_bytes:
-            self._reject(Refusal(431, "The request head is too large"))
+            self._reject(Refusal(HTTP["headers-too-large"], "The request head is too large"))
         if learns:
             self._learn(whole)
         if self._state == _HEAD and self._reads == _IDLE:
@@ -579,7 +583,9 @@ class HttpProtocol(asyncio.BufferedProtocol):
         if transport is not None:
             transport.pause_reading()
         if has_more:
-            refusal = Refusal(400, "The client has to wait for the response to its Upgrade")
+            refusal = Refusal(
+                HTTP["upgrade-malformed"], "The client has to wait for the response to its Upgrade"
+            )
             self._submit(request, refusal, keeps_alive=False)
         else:
             self._submit(request, b"", keeps_alive=False)
@@ -641,7 +647,7 @@ class HttpProtocol(asyncio.BufferedProtocol):
         known, self._length = read
         target = self._target
         if len(target) > _MAX_TARGET_BYTES:
-            return Refusal(414, "The request target is too long")
+            return Refusal(HTTP["target-too-long"], "The request target is too long")
         version = self._parser.get_http_version()
         path, refusal = _path_of(target, known[0])
         refusal = refusal or self._framing_fault(version)
@@ -663,21 +669,25 @@ class HttpProtocol(asyncio.BufferedProtocol):
     def _framing_fault(self, version: str) -> Refusal | None:
         """Return why another reader might see another end of the request than llhttp does."""
         if version not in ("1.1", "1.0"):
-            return Refusal(505, "The version of HTTP is not 1.1 or 1.0")
+            return Refusal(
+                HTTP["http-version-unsupported"], "The version of HTTP is not 1.1 or 1.0"
+            )
         if self._length:
             return None  # llhttp refuses both a length and a coding
         for name, value in self._headers:
             if name == b"transfer-encoding":
                 if version == "1.0":  # which has no codings   [RFC 9112, section 6.1]
-                    return Refusal(400, "HTTP/1.0 has no Transfer-Encoding")
+                    return Refusal(HTTP["malformed-request"], "HTTP/1.0 has no Transfer-Encoding")
                 if value.lower() != b"chunked":
-                    return Refusal(501, "The Transfer-Encoding is not chunked")
+                    return Refusal(
+                        HTTP["transfer-coding-unknown"], "The Transfer-Encoding is not chunked"
+                    )
         return None
 
     def _continue(self, request: HttpRequest) -> None:
         """Ask for the body, if the client waits for that.      [RFC 9110, section 10.1.1]"""
         if (request.header(b"expect") or b"").lower() != b"100-continue":
-            self._refuse(Refusal(417, "Unknown expectation"))
+            self._refuse(Refusal(HTTP["expectation-unknown"], "Unknown expectation"))
         elif self._state == _BODY and self._transport is not None:
             self._transport.write(b"HTTP/1.1 100 Continue\r\n\r\n")
 
@@ -812,7 +822,7 @@ class HttpProtocol(asyncio.BufferedProtocol):
             self._logged = (request, server.loop.time())
         endpoint = server.endpoint
         if server.is_limited and type(payload) is not Refusal and server.is_busy_for(request):
-            payload = _BUSY
+            payload = TOO_MANY_REQUESTS
         try:
             if type(payload) is Refusal:
                 endpoint.refuse(self, payload, request)
@@ -822,7 +832,7 @@ class HttpProtocol(asyncio.BufferedProtocol):
             _log.error("internal error while serving an HTTP request\n%s", as_redacted(error))
             if self._state == _SERVING and not self._status:
                 self._keeps_alive = False
-                endpoint.refuse(self, Refusal(500, "Internal error"), request)
+                endpoint.refuse(self, INTERNAL_ERROR, request)
             else:
                 self.abort()
 
@@ -1047,6 +1057,6 @@ def _path_of(target: bytes, host: bytes | None) -> tuple[bytes, Refusal | None]:
         if lowered.startswith(scheme):
             authority, slash, path = target[len(scheme) :].partition(b"/")
             if authority != host:
-                return b"", Refusal(400, "The request target and Host differ")
+                return b"", Refusal(HTTP["target-invalid"], "The request target and Host differ")
             return slash + path if slash else b"/", None
-    return b"", Refusal(400, "The request target is not a path")
+    return b"", Refusal(HTTP["target-invalid"], "The request target is not a path")

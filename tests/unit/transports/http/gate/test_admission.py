@@ -301,7 +301,7 @@ def test_accepted_spellings_are_remembered_up_to_a_bound_and_refused_ones_are_no
 
 def test_what_a_server_does_not_use_is_not_loaded() -> None:
     source = inspect.getsource(module)
-    top = source[: source.index("class Refusal")]
+    top = source[: source.index("class Admission")]
     runtime = top.replace(top[top.index("if TYPE_CHECKING") : top.index("__all__")], "")
     assert "forwarded import" not in runtime
     assert "rate_limit import" not in runtime

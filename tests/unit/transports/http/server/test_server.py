@@ -13,9 +13,11 @@ from tests.fuzz.fuzz_http import Wire
 from tests.unit.transports.http.plain import request
 from trunkline import HttpLimits, HttpSettings
 from trunkline.jsonrpc.framing.framing import Oversize
-from trunkline.transports.http.endpoint.exchange import JSON_HEADERS, Exchange
-from trunkline.transports.http.gate.admission import Admission, Refusal
+from trunkline.spec.http_conditions import HTTP
+from trunkline.transports.http.endpoint.exchange import Exchange
+from trunkline.transports.http.gate.admission import Admission
 from trunkline.transports.http.request import HttpRequest
+from trunkline.transports.http.response import JSON_HEADERS, Refusal
 from trunkline.transports.http.server import server as module
 from trunkline.transports.http.server.server import HttpProtocol, HttpServer
 
@@ -63,7 +65,7 @@ class Served:
         self.fails: BaseException | None = None
 
     def admit(self, asked: HttpRequest) -> Refusal | None:
-        return Refusal(403, "no") if asked.path == "/no" else None
+        return Refusal(HTTP["permission-denied"], "no") if asked.path == "/no" else None
 
     def handle(self, asked: HttpRequest, body: Any, responder: Any) -> None:
         self.asked.append((asked, body, responder))

@@ -1,0 +1,105 @@
+"""What an HTTP server answers with: a `Responder` for each request, and refusals.
+
+A `Responder` is the HTTP server or the ASGI adapter. What is behind them answers through it, and
+knows neither.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final, NamedTuple, Protocol, TypeAlias
+
+from ...spec.http_conditions import HTTP
+
+if TYPE_CHECKING:
+    from ...spec.rows import HttpStatus
+    from .endpoint.exchange import Exchange
+
+__all__ = [
+    "EVENT_STREAM",
+    "INTERNAL_ERROR",
+    "JSON",
+    "JSON_HEADERS",
+    "STOPPING",
+    "STREAM_HEADERS",
+    "TOO_MANY_REQUESTS",
+    "TOO_MANY_SESSIONS",
+    "Headers",
+    "Refusal",
+    "Responder",
+    "method_not_allowed",
+    "overloaded",
+]
+
+Headers: TypeAlias = tuple[tuple[bytes, bytes], ...]
+
+JSON: Final = b"application/json"
+EVENT_STREAM: Final = b"text/event-stream"
+JSON_HEADERS: Final[Headers] = ((b"content-type", JSON),)
+STREAM_HEADERS: Final[Headers] = (
+    (b"content-type", EVENT_STREAM),
+    (b"cache-control", b"no-cache, no-transform"),
+    # Proxies pass each event on at once.    [MCP 2026-07-28, basic/transports/streamable-http]
+    (b"x-accel-buffering", b"no"),
+)
+
+
+class Refusal(NamedTuple):
+    """The answer to a request that is not served; its row has the condition and the status."""
+
+    row: HttpStatus
+    message: str
+    headers: Headers = ()
+
+    @property
+    def status(self) -> int:
+        """The HTTP status."""
+        return self.row.status
+
+
+def method_not_allowed(allowed: bytes) -> Refusal:
+    """Return the refusal of a method where others are allowed."""
+    return Refusal(HTTP["method-not-allowed"], "Method not allowed", ((b"allow", allowed),))
+
+
+def overloaded(message: str, seconds: int = 1) -> Refusal:
+    """Return the refusal of a request that may be sent again after some seconds."""
+    return Refusal(HTTP["overloaded"], message, ((b"retry-after", b"%d" % seconds),))
+
+
+INTERNAL_ERROR: Final = Refusal(HTTP["internal-error"], "Internal error")
+STOPPING: Final = overloaded("The server is stopping")
+TOO_MANY_REQUESTS: Final = overloaded("Too many requests at once")
+TOO_MANY_SESSIONS: Final = overloaded("Too many sessions", 10)
+
+
+class Responder(Protocol):
+    """Writes one HTTP response; what is written after the client has gone is dropped."""
+
+    # Whose response is written, until it is complete. The end of the connection is reported to it.
+    exchange: Exchange | None
+
+    @property
+    def is_gone(self) -> bool:
+        """Whether the client has closed the connection."""
+        ...
+
+    def respond(self, status: int, body: bytes, headers: Headers = ()) -> None:
+        """Send a whole response, and end it."""
+        ...
+
+    def start(self, headers: Headers) -> None:
+        """Begin a response with status 200 whose length is not known."""
+        ...
+
+    def write(self, data: bytes) -> None:
+        """Send a part of the body."""
+        ...
+
+    def end(self) -> None:
+        """End the response."""
+        ...
+
+    @property
+    def unread(self) -> int:
+        """The number of bytes sent that the client has not taken."""
+        ...
