@@ -29,7 +29,7 @@ from trunkline.transports import Address, TappedTransport, parse_address
 
 _ANY_PORT: Final = "http://127.0.0.1:0/mcp"
 # What a client sets on a transport of HTTP before it connects.
-_HOOKS: Final = ("is_idempotent", "on_event", "on_request_lost", "param_headers")
+_HOOKS: Final = ("is_idempotent", "is_waiting", "on_event", "on_request_lost", "param_headers")
 
 
 # -- hosts -----------------------------------------------------------------------------------

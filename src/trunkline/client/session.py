@@ -225,6 +225,7 @@ class Session:
             on_problem=self._problem,
             answers_faults=False,
             envelope=envelope,
+            routes_requests=getattr(transport, "reads_requests", False),
         )
         self._timeouts = RequestTimeouts(
             self._peer,
@@ -241,6 +242,8 @@ class Session:
         transport.on_error = self._lost
         if hasattr(transport, "on_request_lost"):
             transport.on_request_lost = self._request_lost
+        if hasattr(transport, "is_waiting"):
+            transport.is_waiting = self._peer.outgoing.__contains__
         if hasattr(transport, "on_authorizing"):
             transport.on_authorizing = self._authorizing
         if hasattr(transport, "on_gap"):

@@ -22,6 +22,9 @@ framing and I/O, and does not read the content of frames. The rules, which
   process is left. Cancelling a caller of `close` does not stop it.
 * A transport may also have `pause`, `resume`, `finish` and `is_abandoned`, as those of `framed`
   do: a relay between a fast and a slow side needs them, and a server whose client does not read.
+* A transport that repeats parts of a request beside its frame, as HTTP does in headers, may set
+  `reads_requests` to True: `send` then gets the `SentRequest` as the route of each request of a
+  client, and need not decode the frame. Other transports get no route there.
 * A transport with one stream for each message has `answer` and `settled`, the `write_answer` and
   `on_settled` of a `Peer`.
 * `connect` is called once; a second call raises TransportError and changes nothing. If the first

@@ -30,8 +30,8 @@ OnEnd: TypeAlias = "Callable[[TransportError | None], object]"
 # What a client attaches to a transport of HTTP, which others do not have.
 _PASSED: Final = frozenset(
     (
-        *("is_idempotent", "on_authorizing", "on_event", "on_gap", "on_request_lost"),
-        "param_headers",
+        *("is_idempotent", "is_waiting", "on_authorizing", "on_event", "on_gap"),
+        *("on_request_lost", "param_headers", "reads_requests"),
     )
 )
 

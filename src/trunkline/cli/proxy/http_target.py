@@ -134,6 +134,7 @@ class HttpTarget:
         inner = self._inner
         inner.on_message = self._receive
         inner.on_error = self._end
+        inner.is_waiting = self._open.__contains__
         inner.on_request_lost = self._lose
         inner.on_event = lambda kind, text: self._say(f"{kind}: {text}")
         inner.param_headers = lambda tool: self._params.get(tool, ())

@@ -107,6 +107,9 @@ class Peer:
     Without `answers_faults` an invalid message is reported and never answered,
     alone or in a batch: it may be a log line on stdout, whose writer reads no answers.
 
+    With `routes_requests` a request that is sent without a route is its own: `write` gets the
+    `SentRequest` that was encoded.
+
     `envelope` is sent with each request and notification, under a policy that has such an
     envelope: credentials and context, or a function that returns them for a method.
     """
@@ -125,6 +128,7 @@ class Peer:
         "_on_request",
         "_on_settled",
         "_outgoing",
+        "_routes_requests",
         "_write",
         "_write_answer",
         "batched_bytes",
@@ -146,6 +150,7 @@ class Peer:
         ids: IdSource | UuidSource | None = None,
         answers_faults: bool = True,
         envelope: Extras | None = None,
+        routes_requests: bool = False,
     ) -> None:
         policy = codec.policy
         self._codec = codec
@@ -162,6 +167,7 @@ class Peer:
         self._on_settled = on_settled
         self._answers_faults = answers_faults
         self._extras = envelope
+        self._routes_requests = routes_requests
         self._is_closed = False
         # Of answers that wait for the other answers of their batch.
         self.batched_bytes = 0
@@ -411,15 +417,17 @@ class Peer:
             self._check_own_id(id)
         chosen = self._next_id() if id is None else id
         if envelope is None and self._extras is None:
-            written = self._codec.encode(SentRequest(chosen, method, params))
+            message = SentRequest(chosen, method, params)
         else:
-            written = self._codec.encode(
-                ExtendedSentRequest(chosen, method, params, **self._carried(method, envelope))
-            )
+            carried = self._carried(method, envelope)
+            message = ExtendedSentRequest(chosen, method, params, **carried)
+        written = self._codec.encode(message)
         pending = Pending(chosen, method, replies, waiter, read)
         self._outgoing.open(pending, deadline=deadline)
         if id is not None and self._ids_last:
             self._ids.claim(id)
+        if route is None and self._routes_requests:
+            route = message
         try:
             self._write(written, route)
         except BaseException:  # a cancelled task too: the caller has no `Pending` to release

@@ -32,6 +32,7 @@ from trunkline.jsonrpc import (
     UnmatchedReply,
     UnmatchedReplyEvent,
 )
+from trunkline.jsonrpc.messages import SentRequest
 from trunkline.jsonrpc.peer.outgoing import MAX_CLOSED_IDS
 from trunkline.jsonrpc.peer.peer import Extras
 from trunkline.spec.revisions import REVISIONS
@@ -56,6 +57,7 @@ class Side:
         ids: IdSource | None = None,
         answers_faults: bool = True,
         envelope: Extras | None = None,
+        routes_requests: bool = False,
     ) -> None:
         self.sent: list[Any] = []
         self.routes: list[Any] = []
@@ -80,6 +82,7 @@ class Side:
             ids=ids,
             answers_faults=answers_faults,
             envelope=envelope,
+            routes_requests=routes_requests,
         )
 
     def _write(self, frame: bytes, route: Any) -> None:
@@ -216,6 +219,14 @@ def test_what_we_send_goes_by_the_route_it_is_given() -> None:
     side.peer.send_notification("b", route="r2")
     side.peer.send_batch([Notification("c")], route="r3")
     assert side.routes == ["r1", "r2", "r3"]
+
+
+def test_request_without_a_route_is_its_own_route_if_the_peer_routes_requests() -> None:
+    side = Side(routes_requests=True)
+    pending = side.peer.send_request("a", {"b": 1})
+    side.peer.send_request("a", route="r1")
+    side.peer.send_notification("c")
+    assert side.routes == [SentRequest(pending.id, "a", {"b": 1}), "r1", None]
 
 
 def test_a_notification_draws_no_answer_and_knows_its_route() -> None:

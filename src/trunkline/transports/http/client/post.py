@@ -30,20 +30,12 @@ from ....errors import AuthorizationFailed, RemoteProtocolError, TransportError
 from ....jsonrpc.framing.framing import Oversize, head_size
 from ....jsonrpc.framing.sse import Event, EventReader
 from ....mcp.header_values import encode_header_value, header_text
-from ....spec.mcp.headers import NAME_MEMBERS
 from ....spec.mcp.methods import REPEATABLE_NOTIFICATIONS, REPEATABLE_REQUESTS
-from .message import (
-    UNREADABLE,
-    SentMessage,
-    SentParams,
-    error_in,
-    read_arguments,
-    read_messages,
-    version_in,
-)
+from .message import UNREADABLE, SentFacts, error_in, read_arguments, read_messages
 from .stream import RECONNECT_S, GetStream, longest_wait
 
 if TYPE_CHECKING:
+    from ....mcp.param_headers import ParamPath
     from .authorization import RequestAuthorizer
     from .connection import HttpClientConnection
     from .transport import HttpTransport
@@ -67,7 +59,6 @@ _OPENING: Final = ("server/discover", "initialize")
 _OLD_SERVER: Final = (400, 404, 405)
 # Characters of a name whose headers are kept: they are few, and repeated in most requests.
 _MAX_CACHED_NAME: Final = 128
-_MEMBERS: Final = {"name": "name", "uri": "uri", "taskId": "task_id"}
 
 
 class RequestLost(TransportError):
@@ -109,29 +100,18 @@ class Post:
     _resuming: asyncio.Task[Any] | None = None
     _timer: asyncio.Handle | None = None
 
-    def __init__(
-        self,
-        transport: HttpTransport,
-        frame: bytes,
-        messages: list[SentMessage],
-        *,
-        is_per_request: bool,
-    ) -> None:
+    def __init__(self, transport: HttpTransport, frame: bytes, sent: SentFacts) -> None:
         self._transport = transport
         self.frame = frame
-        self.is_per_request = is_per_request
-        self._first = messages[0] if messages else SentMessage()
-        if len(messages) == 1:
-            self.ids: tuple[int | str, ...] = _ids_of(messages[0])
-        else:
-            self.ids = tuple(id for each in messages for id in _ids_of(each))
+        self._sent = sent
+        self.is_per_request = sent.version is not None
+        self.ids = sent.ids
         self._answered: set[Any] = set()
         self._parts: list[bytes] = []
 
     @property
     def _what(self) -> str:
-        method = self._first.method
-        return "a reply" if method is UNSET else str(method)
+        return self._sent.method or "a reply"
 
     def open_ids(self) -> list[Any]:
         """Return the ids of requests without an answer."""
@@ -208,28 +188,20 @@ class Post:
             self.fail()
 
     def _headers(self) -> bytes:
-        transport, message = self._transport, self._first
-        if not self.is_per_request:
-            return b"" if message.method == "initialize" else transport.session_head
-        method, params = str(message.method), message.params
-        member = NAME_MEMBERS.get(method)
-        name = UNSET if member is None or params is UNSET else getattr(params, _MEMBERS[member])
-        if type(name) is not str:
-            return _request_headers(version_in(message) or "", method, None)
-        cached = _request_headers if len(name) <= _MAX_CACHED_NAME else _request_headers.__wrapped__
-        headers: bytes = cached(version_in(message) or "", method, name)
-        if method == "tools/call" and params is not UNSET:
-            headers += self._param_headers(name, params)
+        sent, name = self._sent, self._sent.name
+        if sent.version is None:
+            return b"" if sent.method == "initialize" else self._transport.session_head
+        is_short = name is None or len(name) <= _MAX_CACHED_NAME
+        cached = _request_headers if is_short else _request_headers.__wrapped__
+        headers: bytes = cached(sent.version, sent.method, name)
+        if name is not None and sent.method == "tools/call":
+            rows = self._transport.param_headers(name)
+            if rows:
+                headers += self._param_headers(rows)
         return headers
 
-    def _param_headers(self, tool: str, params: SentParams) -> bytes:
-        rows = self._transport.param_headers(tool)
-        if not rows:
-            return b""
-        try:
-            given = {} if params.arguments is UNSET else read_arguments(params.arguments)
-        except UNREADABLE:
-            return b""  # nested too deep, which the server will say
+    def _param_headers(self, rows: tuple[ParamPath, ...]) -> bytes:
+        given = read_arguments(self.frame)
         texts = ((row, header_text(row.value(given))) for row in rows)
         return _lines(
             f"{row.header}: {encode_header_value(text)}" for row, text in texts if text is not None
@@ -306,7 +278,7 @@ class Post:
         for each in messages:
             if each.method is UNSET and each.id in self.ids:
                 self._answered.add(each.id)
-                if self._first.method == "initialize" and each.result is not UNSET:
+                if self._sent.method == "initialize" and each.result is not UNSET:
                     self._transport.begin_session(self._session_id, each.result, self._path)
 
     def on_complete(self) -> None:
@@ -326,19 +298,20 @@ class Post:
 
     def _take_json(self) -> None:
         body = self._parts[0] if len(self._parts) == 1 else b"".join(self._parts)
-        if self._first.method == "initialize":
+        if self._sent.method == "initialize":
             self._note(body)
         self._finish()
         self._transport.deliver(body, self)
         # The receiver knows what was an answer; the body is not decoded twice.
         for id in self.ids:
-            self._transport.on_request_lost(id, _NO_ANSWER)
+            if self._transport.is_waiting(id):
+                self._transport.on_request_lost(id, _NO_ANSWER)
 
     def _accepted(self) -> None:
         if self.open_ids():
             self._lose_for("the server accepted it without an answer; its outcome is unknown")
             return
-        if self._first.method == "notifications/initialized":
+        if self._sent.method == "notifications/initialized":
             # The stream is opened before what waited is sent: what a request changes is told there.
             self._transport.session_began()
         self._finish()
@@ -362,7 +335,7 @@ class Post:
             self._lose_for(reason, was_sent=False)
             transport.session_lost(reason)
             return
-        if self._first.method == "initialize" and status in _OLD_SERVER:
+        if self._sent.method == "initialize" and status in _OLD_SERVER:
             transport.spawn(transport.fall_back(self))
         else:
             self.fail()
@@ -371,7 +344,7 @@ class Post:
         """End with the error in the body of the response, or with its status."""
         body = b"".join(self._parts)
         error = error_in(body) if self._kind == _JSON or body[:1] == b"{" else None
-        is_opening = self._first.method in _OPENING
+        is_opening = self._sent.method in _OPENING
         if self._status == 401 or (self._status == 403 and (error is None or is_opening)):
             self._lose(self._unauthorized())
             return
@@ -429,14 +402,12 @@ class Post:
         self._lose_for(f"{text}; its outcome is unknown")
 
     def _is_repeatable(self) -> bool:
-        message = self._first
+        method, name = self._sent.method, self._sent.name
         if not self.ids:
-            return message.method is UNSET or message.method in REPEATABLE_NOTIFICATIONS
-        if message.method in REPEATABLE_REQUESTS:
+            return method is None or method in REPEATABLE_NOTIFICATIONS
+        if method in REPEATABLE_REQUESTS:
             return len(self.ids) == 1
-        if message.method == "tools/call" and message.params is not UNSET:
-            return self._transport.is_idempotent(str(message.params.name))
-        return False
+        return method == "tools/call" and name is not None and self._transport.is_idempotent(name)
 
     # -- streams -----------------------------------------------------------------------------
 
@@ -563,12 +534,6 @@ def _request_headers(version: str, method: str, name: str | None) -> bytes:
 
 def _lines(lines: Iterable[str]) -> bytes:
     return "".join(f"{line}\r\n" for line in lines).encode("ascii")
-
-
-def _ids_of(message: SentMessage) -> tuple[int | str, ...]:
-    """Return the id of a request; nothing of any other message."""
-    id = message.id
-    return (id,) if message.method is not UNSET and isinstance(id, int | str) else ()
 
 
 def _seconds(value: bytes) -> float | None:

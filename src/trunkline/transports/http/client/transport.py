@@ -1,7 +1,8 @@
 """Transport of a client over Streamable HTTP: each message is a POST, answers are JSON or events.
 
 An `HttpTransport` looks at what it sends, because HTTP repeats parts of it in headers, and at the
-answer to `initialize`, which opens a session.
+answer to `initialize`, which opens a session. A `Session` passes each request as the route of its
+frame, so that the frame is not decoded for that.
 
 The rules that live here, and only here:
 
@@ -22,11 +23,11 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, Final, Protocol
 from urllib.parse import SplitResult, urljoin, urlsplit
 
-from msgspec import UNSET, Raw
+from msgspec import Raw
 
 from ....errors import AuthorizationFailed, LocalProtocolError, TransportError
 from ...base import ignore
-from .message import SentMessage, negotiated_version, read_messages, version_in
+from .message import FactsReader, negotiated_version
 from .pool import ConnectionPool
 from .post import Post, RequestLost
 from .proxy import parse_proxy, proxy_for
@@ -87,8 +88,11 @@ class HttpTransport:
         self.on_message: Callable[[Frame, Any], object] = ignore
         self.on_error: Callable[[TransportError | None], object] = ignore
         self.on_drained: Callable[[], object] = ignore
-        # Called with the id of a request that has no answer, and why; it has no effect on a
-        # request that was answered.
+        # `send` takes a request as the route of its frame.
+        self.reads_requests = True
+        # Return True if a request has no answer yet; then `on_request_lost` is called with its id,
+        # and why no answer will come.
+        self.is_waiting: Callable[[RequestId], bool] = lambda _: True
         self.on_request_lost: Callable[[RequestId, Exception], object] = ignore
         # Called if the stream of the session is open again, without what it has missed.
         self.on_gap: Callable[[], object] = ignore
@@ -107,7 +111,8 @@ class HttpTransport:
         self._options = options
         # Adds credentials to requests; None if the client has none.
         self.auth: RequestAuthorizer | None = None
-        self._limit = policy.limits.message_size("http")
+        # The size limit of a message in bytes.
+        self.message_limit = policy.limits.message_size("http")
         self._pool: ConnectionPool | None = None
         self._was_connected = False
         self._is_reported = False
@@ -124,13 +129,15 @@ class HttpTransport:
         self._head = b""
         # The start of a POST to the endpoint.
         self._post_head = b""
-        self._session_head = b""
+        # The headers of requests inside a session.
+        self.session_head = b""
         # Of a server that speaks the transport of 2024-11-05.
         self._old_sse: OldSse | None = None
         self._posts: dict[Post, None] = {}
         self._by_id: dict[Any, Post] = {}
         self._listener: SessionStream | None = None
         self._tasks: set[asyncio.Task[Any]] = set()
+        self._read_facts = FactsReader().read
         # The number of bytes that were handed to connections.
         self.sent_bytes = 0
 
@@ -212,47 +219,43 @@ class HttpTransport:
         self.auth.on_waiting = lambda is_waiting: self.on_authorizing(is_waiting)
 
     def send(self, frame: bytes, route: Any = None) -> None:
-        """Send one message in a POST of its own, without waiting."""
+        """Send one message in a POST of its own, without waiting; `route` is its request."""
         if not self.is_connected:
-            self._refuse(frame)
+            self._refuse(frame, route)
             return
         if self._old_sse is not None:
             self._old_sse.send(frame)
             return
-        messages = read_messages(frame)
-        first = messages[0] if messages else SentMessage()
-        if first.method == "notifications/cancelled" and first.params is not UNSET:
-            id = first.params.request_id
-            cancelled = self._by_id.get(id) if type(id) in (int, str) else None
+        sent = self._read_facts(frame, route)
+        if sent.cancelled_id is not None:
+            cancelled = self._by_id.get(sent.cancelled_id)
             if cancelled is not None:
-                cancelled.cancel(id)
+                cancelled.cancel(sent.cancelled_id)
                 if cancelled.is_over:
                     return  # the server need not be told
-        version = version_in(first)
-        post = Post(self, frame, messages, is_per_request=version is not None)
+        post = Post(self, frame, sent)
         self._posts[post] = None
-        for id in post.ids:
+        for id in sent.ids:
             self._by_id[id] = post
-        if version is not None and _are_sendable(f"{version}{first.method}") is None:
+        version = sent.version
+        if version is not None and _are_sendable(f"{version}{sent.method}") is None:
             # Headers repeat them, and would end where their line does.
-            got = f"{first.method} of {version}"
+            got = f"{sent.method} of {version}"
             self.lose(post, LocalProtocolError("mcp.http.method", got=got, expected="ASCII"))
             return
         if self._is_opening and version is None:
-            if first.method == "notifications/initialized":
+            if sent.method == "notifications/initialized":
                 self._initialized = post
             elif self._initialized is not None:
                 self._held.append(post)
                 return
         post.start()
 
-    def _refuse(self, frame: bytes) -> None:
+    def _refuse(self, frame: bytes, route: Any) -> None:
         """Report requests that came after the session was lost."""
         if self._lost_session is not None and not self._is_reported:
-            for each in read_messages(frame):
-                if each.method is not UNSET and isinstance(each.id, int | str):
-                    error = RequestLost(self._lost_session, was_sent=False)
-                    self.on_request_lost(each.id, error)
+            for id in self._read_facts(frame, route).ids:
+                self.on_request_lost(id, RequestLost(self._lost_session, was_sent=False))
 
     async def close(self) -> None:
         """End the session, and close every connection."""
@@ -287,7 +290,7 @@ class HttpTransport:
         if session_id is not None and _is_session_id(session_id):
             self._session_id = session_id
             head += b"mcp-session-id: %b\r\n" % session_id
-        self._session_head = head
+        self.session_head = head
         self._is_opening = True
 
     def session_began(self) -> None:
@@ -434,11 +437,6 @@ class HttpTransport:
         """Whether the server gave an id to a session, which it can end."""
         return self._session_id is not None
 
-    @property
-    def session_head(self) -> bytes:
-        """The headers of requests inside a session."""
-        return self._session_head
-
     def spawn(self, work: Any) -> asyncio.Task[Any]:
         """Run a coroutine in a task until the transport closes."""
         task = asyncio.get_running_loop().create_task(work)
@@ -457,11 +455,6 @@ class HttpTransport:
     def options(self) -> HttpOptions:
         """The options."""
         return self._options
-
-    @property
-    def message_limit(self) -> int | None:
-        """The size limit of a message in bytes."""
-        return self._limit
 
     def deliver(self, frame: Frame, origin: object = None, event: Event | None = None) -> None:
         """Hand a received message on; `origin` is the request in whose response it came."""

@@ -6,10 +6,11 @@ import asyncio
 import json
 import logging
 from collections.abc import Callable, Coroutine
-from typing import Any
+from typing import Any, cast
 
 import pytest
 
+import trunkline.transports.http.client.message as message_module
 import trunkline.transports.http.client.post as post_module
 from tests.http_client.stub_server import (
     PER_REQUEST,
@@ -34,6 +35,7 @@ from trunkline.errors import (
 )
 from trunkline.jsonrpc import Policy
 from trunkline.jsonrpc.limits import Limits
+from trunkline.transports.http.client.transport import HttpTransport
 
 CANARY = "CANARY-31c"
 ERAS = (SESSION, PER_REQUEST)
@@ -93,6 +95,25 @@ def test_calls_share_a_connection_one_after_the_other(revision: str) -> None:
     stub = McpStub(revision)
     play(stub, script)
     assert len({each.connection for each in stub.asked("tools/call")}) == 1
+
+
+@pytest.mark.parametrize("revision", ERAS)
+def test_good_answer_is_neither_decoded_for_headers_nor_treated_as_lost(
+    revision: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async def script(client: Client) -> None:
+        await succeeds(client)
+        transport = cast(HttpTransport, client._connection.current().transport)
+        monkeypatch.setattr(transport, "on_request_lost", unexpected)
+        monkeypatch.setattr(message_module, "_decoded", unexpected)
+        monkeypatch.setattr(message_module, "read_messages", unexpected)
+        await succeeds(client)
+        monkeypatch.undo()
+
+    def unexpected(*_: object) -> None:
+        raise AssertionError("not for a good answer")
+
+    play(McpStub(revision), script)
 
 
 @pytest.mark.parametrize("revision", ERAS)
