@@ -43,7 +43,7 @@ WAITING := faults terminal transports
 unexport PYTHONDONTWRITEBYTECODE
 
 .DEFAULT_GOAL := help
-.PHONY: help setup demo demo-full dist test test-all check format lint types unit spec-check structs exports \
+.PHONY: help setup demo demo-full dist test test-all check format lint types unit spec-check screens structs exports \
 	sync-client vectors requirements parity \
 	prose census limits interop interop-full conformance docs fuzz soak mutants bench bench-quick bench-gate bench-docs clean
 

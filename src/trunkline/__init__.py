@@ -1,4 +1,4 @@
-"""Trunkline: JSON-RPC 2.0, the Model Context Protocol and Agent2Agent, from one wire core.
+"""Trunkline: JSON-RPC 2.0 and the Model Context Protocol, from one wire core.
 
 Nothing is imported until a name is used; the version is a literal.
 """

@@ -95,7 +95,7 @@ _LOWER_PATTERNS: Final[dict[bytes, bytes]] = {
     b"credential": rb"credential" + _VALUE,
     b"session": rb"session[-_]?id" + _VALUE,
     b"key": rb"key(?:" + _WORD_KEY + rb")" + _VALUE,
-    # An Authorization value; the second group is checked by `_is_bearer` and `_is_basic`.
+    # An Authorization value; the second group is checked by `_is_credential`.
     b"bearer": rb"bearer(?<![a-z0-9]bearer)(?=(\s++([a-z0-9._~+/=-]{6,}+)))",
     b"basic": rb"basic(?<![a-z0-9]basic)(?=(\s++([a-z0-9+/=_-]{6,}+)))",
     # An option and its value in a list; the first group is checked by its name.

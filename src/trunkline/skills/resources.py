@@ -1,4 +1,4 @@
-"""Skills as resources of a server: `app.extend(Skills("skills/"))`.
+"""Skills as resources of a server: `app.add_extension(Skills("skills/"))`.
 
 The server serves what is on disk. `skills/list`, `skills/get` and directory reads scan the folders;
 so does a read of an unknown or changed file. Clients get the notifications of any other resource:
