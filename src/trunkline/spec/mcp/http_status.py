@@ -18,7 +18,15 @@ from __future__ import annotations
 from typing import Final
 
 from ..error_kinds import ErrorKind as Kind
-from ..revisions import V2025_03_26, V2025_06_18, V2025_11_25, V2026_07_28, Window
+from ..revisions import (
+    HANDSHAKE,
+    PER_REQUEST,
+    V2025_03_26,
+    V2025_06_18,
+    V2025_11_25,
+    V2026_07_28,
+    Window,
+)
 from ..rows import HttpStatus as Row
 
 __all__ = ["HTTP_STATUSES"]
@@ -26,8 +34,6 @@ __all__ = ["HTTP_STATUSES"]
 FIRST: Final = Window(until=V2025_03_26)
 STREAMABLE: Final = Window(V2025_03_26)
 WITH_SESSIONS: Final = Window(V2025_03_26, V2026_07_28)
-HANDSHAKE: Final = Window(until=V2026_07_28)
-PER_REQUEST: Final = Window(V2026_07_28)
 
 LOGIN: Final = (Kind.UNAUTHORIZED, Kind.AUTHENTICATION_FAILED, Kind.INVALID_TOKEN, Kind.TOKEN_EXPIRED)  # fmt: skip
 RIGHTS: Final = (Kind.AUTHORIZATION_FAILED, Kind.INSUFFICIENT_PERMISSIONS)
