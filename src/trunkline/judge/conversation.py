@@ -30,7 +30,14 @@ from ..spec.jsonrpc import RULES
 from ..spec.mcp.meta import CLIENT_CAPABILITIES, PROTOCOL_VERSION, SUBSCRIPTION_ID
 from ..spec.mcp.methods import METHODS
 from ..spec.requirements import Requirement, requirements
-from ..spec.revisions import LATEST, REVISIONS, V2025_11_25, V2026_07_28, Window, must_be_released
+from ..spec.revisions import (
+    HANDSHAKE,
+    LATEST,
+    NEWEST_HANDSHAKE,
+    PER_REQUEST,
+    REVISIONS,
+    must_be_released,
+)
 from ..spec.rows import Role
 from .finding import Finding
 from .message import judge
@@ -100,9 +107,9 @@ UNJUDGED: Final[dict[str, str]] = {
     "mcp.prompts.inputs-validated": "listings of prompts are not kept",
 }
 
-_HANDSHAKE: Final = Window(until=V2026_07_28)
-_NEW: Final = frozenset(row.name for row in METHODS if row.when.since == LATEST) - {
-    row.name for row in METHODS if row.when.since < LATEST
+# The methods that no handshake revision has.
+_NEW: Final = frozenset(row.name for row in METHODS) - {
+    row.name for row in METHODS if HANDSHAKE.holds(row.when.since)
 }
 _PREFIX: Final = "io.modelcontextprotocol/"
 _VENDOR: Final = ("mcp.method.vendor", "mcp.notification.vendor")
@@ -287,7 +294,7 @@ class Conversation:
             self._checker.use_revision(each.revision)
             if each.kind == "request":
                 each.call = ObservedCall(each)
-                if each.method in multi_round_trip.METHODS or each.revision == LATEST:
+                if each.method in multi_round_trip.METHODS or PER_REQUEST.holds(each.revision):
                     each.call.retry_key = per_request.retry_key(each)
             for rule in _RULES:
                 rule(each, self._state, self._checker)
@@ -364,16 +371,14 @@ class Conversation:
             return _handshake(seen.params.get("protocolVersion"))
         if PROTOCOL_VERSION in seen.meta:
             version = seen.meta[PROTOCOL_VERSION]
-            is_known = version in REVISIONS and not _HANDSHAKE.holds(version)
-            return version if is_known else LATEST
+            return version if _is_per_request(version) else LATEST
         # In a session, a request with a new method is one with an unknown method.
         in_session = self._state.session.phase == "agreed" and seen.kind == "request"
-        if SUBSCRIPTION_ID in seen.meta or (seen.method in _NEW and not in_session):
-            return LATEST
+        is_new = SUBSCRIPTION_ID in seen.meta or (seen.method in _NEW and not in_session)
         related = _related(seen, self._state)
-        if related is not None:
+        if related is not None and (not is_new or PER_REQUEST.holds(related.revision)):
             return related.revision
-        return self._usual(seen)
+        return self._usual_per_request(seen) if is_new else self._usual(seen)
 
     def _revision_of_reply(self, seen: ObservedMessage) -> str:
         if seen.call is None:
@@ -388,11 +393,16 @@ class Conversation:
             return self._state.session.revision
         if self._given is not None:
             return self._given
-        header = None if seen.entry.http is None else seen.entry.http.header("mcp-protocol-version")
+        header = _version_header(seen.entry)
         if header in REVISIONS:
             return header
         is_new = self._state.per_request or any(key.startswith(_PREFIX) for key in seen.meta)
-        return LATEST if is_new else V2025_11_25
+        return self._usual_per_request(seen) if is_new else NEWEST_HANDSHAKE
+
+    def _usual_per_request(self, seen: ObservedMessage) -> str:
+        # The same for a message that only per-request revisions have.
+        likely = (self._state.per_request, self._given or "", _version_header(seen.entry))
+        return next((each for each in likely if _is_per_request(each)), LATEST)
 
     def _revision_without_message(self, entry: TraceEntry) -> str:
         exchange = self._state.exchange(entry)
@@ -405,7 +415,8 @@ class Conversation:
     def _remember(self, seen: ObservedMessage) -> None:
         state = self._state
         self._revisions.add(seen.revision)
-        state.per_request = state.per_request or seen.revision == LATEST
+        if PER_REQUEST.holds(seen.revision):
+            state.per_request = seen.revision
         if seen.sender is not None:
             state.notified[seen.sender] = seen.kind == "notification"
         lists.remember_listing(seen, state)
@@ -462,7 +473,7 @@ def _remember_reply(seen: ObservedMessage, call: ObservedCall, state: State) -> 
         state.supported = _texts(result.get("supportedVersions"))
     if seen.code == -32022 and seen.error is not None:
         supported = _texts(object_at(seen.error, "data").get("supported"))
-        state.modern_error = any(not _HANDSHAKE.holds(each) for each in supported)
+        state.modern_error = any(not HANDSHAKE.holds(each) for each in supported)
         if call.retry_key is not None and supported:
             state.refused[call.retry_key] = supported
 
@@ -562,8 +573,16 @@ def _sender_of(members: dict[str, Any], state: State) -> Role | None:
     return "server" if asked_by_client else "client"
 
 
-def _handshake(version: Any, otherwise: str = V2025_11_25) -> str:
-    return version if version in REVISIONS and _HANDSHAKE.holds(version) else otherwise
+def _version_header(entry: TraceEntry) -> str:
+    return "" if entry.http is None else entry.http.header("mcp-protocol-version") or ""
+
+
+def _is_per_request(version: Any) -> bool:
+    return version in REVISIONS and PER_REQUEST.holds(version)
+
+
+def _handshake(version: Any, otherwise: str = NEWEST_HANDSHAKE) -> str:
+    return version if version in REVISIONS and HANDSHAKE.holds(version) else otherwise
 
 
 def _related(seen: ObservedMessage, state: State) -> ObservedCall | None:

@@ -9,7 +9,10 @@ from typing import Final, NamedTuple
 
 __all__ = [
     "FORMER_NAMES",
+    "HANDSHAKE",
     "LATEST",
+    "NEWEST_HANDSHAKE",
+    "PER_REQUEST",
     "REVISIONS",
     "V2024_11_05",
     "V2025_03_26",
@@ -58,3 +61,13 @@ class Window(NamedTuple):
     def holds(self, revision: str) -> bool:
         """Return True if `revision` lies in this window."""
         return self.since <= revision and (self.until is None or revision < self.until)
+
+
+# The two eras. Which of them a revision belongs to is asked of these, never of `LATEST`: a newer
+# revision changes what is latest, not the era of those before it.
+# A session begins with `initialize`, which agrees on revision and capabilities.
+HANDSHAKE: Final = Window(until=V2026_07_28)
+# Every request carries its revision and the capabilities of its client.
+PER_REQUEST: Final = Window(V2026_07_28)
+
+NEWEST_HANDSHAKE: Final = max(filter(HANDSHAKE.holds, REVISIONS))

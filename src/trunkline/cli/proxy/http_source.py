@@ -30,12 +30,11 @@ from ...jsonrpc.messages import ErrorObject, Shown
 from ...server.runtime.http_service import status_of_error
 from ...spec.error_kinds import ErrorKind
 from ...spec.http_conditions import HTTP
-from ...spec.mcp.capabilities import HANDSHAKE
 from ...spec.mcp.http_status import MCP
 from ...spec.mcp.meta import PROTOCOL_VERSION, SUBSCRIPTION_ID
 from ...spec.mcp.transports import POLLED, RESUMED_STREAMS
 from ...spec.profiles import profile
-from ...spec.revisions import REVISIONS
+from ...spec.revisions import HANDSHAKE, LATEST, PER_REQUEST, REVISIONS
 from ...transports.base import ignore
 from ...transports.http.endpoint.event_log import EventLog
 from ...transports.http.endpoint.request_headers import header_mismatch, name_member
@@ -117,6 +116,11 @@ def _value(members: dict[str, Raw], name: str) -> Any:
 def _hashable(members: dict[str, Raw], name: str) -> Any:
     value = _value(members, name)
     return value if type(value) in (int, str) else None
+
+
+def _revision_of(meta: dict[str, Raw]) -> str:
+    version = _value(meta, PROTOCOL_VERSION)
+    return version if version in REVISIONS else LATEST
 
 
 def _error_of(message: _Message) -> ErrorObject | None:
@@ -420,7 +424,7 @@ class SharedSource(SourceConnection):
         meta = _inside(params.get("_meta", Raw()))
         fault = _header_fault(exchange.request, message, params, meta)
         if fault is not None:
-            code = profile("mcp").to_send(ErrorKind.HEADER_MISMATCH, REVISIONS[-1])[0]
+            code = profile("mcp").to_send(ErrorKind.HEADER_MISMATCH, _revision_of(meta))[0]
             self._refuse(single, message.id, f"Header mismatch: {fault}", code)
         elif message.is_request:
             self._ask(single, body, params, meta, exchange)
@@ -545,7 +549,7 @@ class HttpSource:
 
     def __init__(self, limits: HttpLimits, serve: Callable[[SourceConnection], object]) -> None:
         self.handshake = frozenset(each.encode() for each in REVISIONS if HANDSHAKE.holds(each))
-        self.per_request = frozenset(each.encode() for each in REVISIONS) - self.handshake
+        self.per_request = frozenset(each.encode() for each in REVISIONS if PER_REQUEST.holds(each))
         self.is_ready = True
         # Set by the listener: forgets a session that has ended.
         self.on_session_end: Callable[[HttpSession], object] = ignore

@@ -23,7 +23,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable, Iterable, Mapping
-from typing import Any, Final, NamedTuple, NoReturn
+from typing import Any, NamedTuple, NoReturn
 
 from msgspec import Raw, ValidationError, convert, field
 
@@ -42,19 +42,11 @@ from ...mcp.types import (
 )
 from ...spec.error_kinds import ErrorKind
 from ...spec.profiles import profile
-from ...spec.revisions import LATEST, REVISIONS
-from ..requests.decode import PER_REQUEST, read
+from ...spec.revisions import HANDSHAKE, LATEST, NEWEST_HANDSHAKE, PER_REQUEST, REVISIONS
+from ..requests.decode import read
 from ..session import Era, NegotiatedSession, Session
 
 __all__ = ["ClientHello", "negotiate", "per_request_meta"]
-
-
-def _handshakes(revisions: Iterable[str]) -> list[str]:
-    """Return the handshake revisions among `revisions`."""
-    return [each for each in revisions if not PER_REQUEST.holds(each)]
-
-
-_NEWEST_HANDSHAKE: Final = max(_handshakes(REVISIONS))
 
 
 class ClientHello(NamedTuple):
@@ -97,7 +89,7 @@ async def negotiate(session: Session, hello: ClientHello, remembered: Era | None
         AuthorizationFailed: the server requires a credential that the client does not have.
     """
     pinned = hello.pinned
-    if pinned is not None and not PER_REQUEST.holds(pinned):
+    if pinned is not None and HANDSHAKE.holds(pinned):
         await _shake_hands(session, hello, pinned)
         return None
     if pinned is not None:
@@ -131,11 +123,11 @@ async def _probe(session: Session, hello: ClientHello) -> bytes | None:
 
 async def _shake_hands_again(session: Session, hello: ClientHello) -> bytes | None:
     """Open a session with a server whose remembered era is the handshake."""
-    opened = _introduce(session, hello, _NEWEST_HANDSHAKE)
+    opened = _introduce(session, hello, NEWEST_HANDSHAKE)
     if not await session.wait_for_reply(opened, hello.probe_timeout):
         return await _race(session, hello, _ask(session, hello, LATEST), opened)
     try:
-        _conclude(session, hello, opened.waiter.result(), _NEWEST_HANDSHAKE)
+        _conclude(session, hello, opened.waiter.result(), NEWEST_HANDSHAKE)
     except (PeerError, RemoteProtocolError):
         return await _probe(session, hello)  # the server has changed
     return None
@@ -146,7 +138,7 @@ async def _race(
 ) -> bytes | None:
     """Wait for the replies to both requests; the first conclusive one counts."""
     if opened is None:
-        opened = _introduce(session, hello, _NEWEST_HANDSHAKE)
+        opened = _introduce(session, hello, NEWEST_HANDSHAKE)
     waiting: set[asyncio.Future[Any]] = {asked.waiter, opened.waiter}
     refusal: PeerError | None = None
     while waiting:
@@ -164,7 +156,7 @@ async def _race(
                 refusal = error
             else:
                 session.forget(asked)
-                _conclude(session, hello, raw, _NEWEST_HANDSHAKE)
+                _conclude(session, hello, raw, NEWEST_HANDSHAKE)
                 return None
     if refusal is None:
         _no_common(hello, ())
@@ -192,7 +184,7 @@ async def _follow(
     elif hello.pinned is not None:
         raise found
     else:
-        await _shake_hands(session, hello, _NEWEST_HANDSHAKE)
+        await _shake_hands(session, hello, NEWEST_HANDSHAKE)
     return None
 
 
@@ -251,7 +243,7 @@ def _best(supported: Iterable[str], hello: ClientHello) -> str:
 async def _fall_back(session: Session, hello: ClientHello, supported: Iterable[str]) -> None:
     """Use the newest common handshake revision of a server of both eras."""
     common = set(supported).intersection(hello.revisions)
-    best = max(_handshakes(common), default="")
+    best = max(filter(HANDSHAKE.holds, common), default="")
     if not best:
         _no_common(hello, supported)
     await _shake_hands(session, hello, best)
@@ -313,8 +305,8 @@ def _introduce(session: Session, hello: ClientHello, revision: str) -> Pending:
 def _conclude(session: Session, hello: ClientHello, raw: Raw, asked_for: str) -> None:
     result: InitializeResult = read(raw, InitializeResult, "initialize", asked_for)
     revision = result.protocol_version
-    if revision not in hello.revisions or PER_REQUEST.holds(revision):
-        usable = ", ".join(_handshakes(reversed(hello.revisions)))
+    if revision not in hello.revisions or not HANDSHAKE.holds(revision):
+        usable = ", ".join(filter(HANDSHAKE.holds, reversed(hello.revisions)))
         expected = f"{asked_for}, which was requested, or another that the client has: {usable}"
         if hello.pinned is not None:
             expected = f"{hello.pinned}, the only revision that the client was told to use"

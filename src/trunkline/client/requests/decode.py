@@ -30,7 +30,7 @@ from ...errors import RemoteProtocolError, ResultTypeMismatch, TooManyRoundTrips
 from ...jsonrpc.codec.decode_errors import UNREADABLE
 from ...jsonrpc.messages import Shown
 from ...mcp.types import Wire
-from ...spec.revisions import V2026_07_28, Window
+from ...spec.revisions import PER_REQUEST
 
 if TYPE_CHECKING:
     from ..session import Session
@@ -39,7 +39,6 @@ if TYPE_CHECKING:
 __all__ = [
     "COMPLETE",
     "INPUT_REQUIRED",
-    "PER_REQUEST",
     "NotComplete",
     "Resolver",
     "complete",
@@ -52,8 +51,6 @@ __all__ = [
     "type_name",
     "where_and_what",
 ]
-
-PER_REQUEST: Final = Window(V2026_07_28)
 
 COMPLETE: Final = "complete"
 INPUT_REQUIRED: Final = "input_required"

@@ -6,7 +6,7 @@ from typing import Final
 from urllib.parse import parse_qsl, urlsplit
 
 from ...redaction import HIDDEN
-from ...spec.revisions import REVISIONS
+from ...spec.revisions import PER_REQUEST
 from ..trace import TraceEntry, TraceHttp
 from .checker import Checker
 from .state import (
@@ -164,7 +164,7 @@ def _check_events(
             kept = state.event_ids.get(str(id), now) == now
             checker.check("mcp.sse.event-ids-unique", kept, "", id)
             state.event_ids[str(id)] = now
-    if kinds and exchange.revision == REVISIONS[-1] and is_events:
+    if kinds and PER_REQUEST.holds(exchange.revision) and is_events:
         checker.check("mcp.sse.reply-last", not exchange.had_reply)
     if entry.ends and is_events and exchange.kind == "request":
         _check_ending(entry, kinds, exchange, checker)

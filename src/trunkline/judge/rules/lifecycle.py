@@ -6,7 +6,8 @@ from typing import Any, Final
 
 from ...spec import lookup
 from ...spec.mcp.methods import METHODS
-from ...spec.revisions import LATEST, REVISIONS
+from ...spec.revisions import REVISIONS
+from ...spec.types import type_
 from .checker import Checker
 from .state import Members, ObservedCall, ObservedMessage, State, declares, object_at
 
@@ -14,12 +15,12 @@ __all__ = ["check_capabilities", "check_lifecycle", "check_negotiated"]
 
 _FIELDS: Final = ("protocolVersion", "capabilities", "clientInfo")
 _KNOWN: Final = frozenset(row.name for row in METHODS)
-# Content types, and the revision that introduced each.
-_SINCE: Final = {
-    "audio": REVISIONS[1],
-    "resource_link": REVISIONS[2],
-    "tool_use": REVISIONS[3],
-    "tool_result": REVISIONS[3],
+# The types of content that not every revision has.
+_CONTENT: Final = {
+    "audio": "AudioContent",
+    "resource_link": "ResourceLink",
+    "tool_use": "ToolUseContent",
+    "tool_result": "ToolResultContent",
 }
 _END: Final = "the end of the connection: no released revision has the version of the answer"
 # Methods that are allowed at any time.
@@ -62,7 +63,7 @@ def _check_opening(seen: ObservedMessage, state: State, checker: Checker) -> Non
 
 def _check_fallback(seen: ObservedMessage, state: State, checker: Checker) -> None:
     # initialize after a per-request message: the newer revision forbids the fallback.
-    checker.use_revision(LATEST)
+    checker.use_revision(state.per_request)
     checker.check("mcp.version.no-fallback", not state.modern_error, "/method", seen.method)
     checker.use_revision(seen.revision)
 
@@ -111,7 +112,8 @@ def check_negotiated(seen: ObservedMessage, state: State, checker: Checker) -> N
         kept = seen.row is not None
         _both(checker, "version", kept, "/method", seen.method)
     for where, kind in _kinds(seen):
-        _both(checker, "version", _SINCE.get(kind, "") <= seen.revision, where, kind)
+        kept = kind not in _CONTENT or type_(_CONTENT[kind], seen.revision) is not None
+        _both(checker, "version", kept, where, kind)
 
 
 def _both(checker: Checker, subject: str, kept: bool, where: str, got: Any) -> None:

@@ -214,8 +214,9 @@ class State:
         # The result of server/discover.
         self.discovered: Members | None = None
         self.supported: tuple[str, ...] = ()
-        # A message of a per-request revision was seen; and an error that only those have.
-        self.per_request = False
+        # The per-request revision of the last message that has one; and whether the server sent an
+        # error that only those have.
+        self.per_request = ""
         self.modern_error = False
         self.has_token = False
         # By side: its last message was a notification.

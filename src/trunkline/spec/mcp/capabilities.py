@@ -11,14 +11,20 @@ from __future__ import annotations
 
 from typing import Final
 
-from ..revisions import V2025_03_26, V2025_06_18, V2025_11_25, V2026_07_28, Window
+from ..revisions import (
+    HANDSHAKE,
+    PER_REQUEST,
+    V2025_03_26,
+    V2025_06_18,
+    V2025_11_25,
+    V2026_07_28,
+    Window,
+)
 from ..rows import Capability
 from .tasks_extension import EXTENSION
 
 __all__ = ["CAPABILITIES"]
 
-HANDSHAKE: Final = Window(until=V2026_07_28)
-PER_REQUEST: Final = Window(V2026_07_28)
 # Only in 2025-11-25.
 ONE_REVISION: Final = Window(V2025_11_25, V2026_07_28)
 

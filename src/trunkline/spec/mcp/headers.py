@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from typing import Final
 
-from ..revisions import V2025_03_26, V2025_06_18, V2025_11_25, V2026_07_28, Window
+from ..revisions import PER_REQUEST, V2025_03_26, V2025_06_18, V2025_11_25, V2026_07_28, Window
 from ..rows import Header, Mirror
 from .tasks_extension import EXTENSION
 
@@ -17,7 +17,6 @@ __all__ = ["FAMILIES", "HEADERS", "NAME_MEMBERS"]
 
 STREAMABLE: Final = Window(V2025_03_26)
 WITH_SESSIONS: Final = Window(V2025_03_26, V2026_07_28)
-PER_REQUEST: Final = Window(V2026_07_28)
 
 VERSION: Final = (Mirror("*", "/params/_meta/io.modelcontextprotocol~1protocolVersion"),)
 NAMES: Final = (

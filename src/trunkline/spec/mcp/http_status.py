@@ -20,7 +20,15 @@ from typing import Final
 
 from ..error_kinds import ErrorKind as Kind
 from ..http_conditions import LOGIN, RIGHTS
-from ..revisions import V2025_03_26, V2025_06_18, V2025_11_25, V2026_07_28, Window
+from ..revisions import (
+    HANDSHAKE,
+    PER_REQUEST,
+    V2025_03_26,
+    V2025_06_18,
+    V2025_11_25,
+    V2026_07_28,
+    Window,
+)
 from ..rows import HttpStatus as Row
 
 __all__ = ["HTTP_STATUSES", "MCP"]
@@ -28,8 +36,6 @@ __all__ = ["HTTP_STATUSES", "MCP"]
 FIRST: Final = Window(until=V2025_03_26)
 STREAMABLE: Final = Window(V2025_03_26)
 WITH_SESSIONS: Final = Window(V2025_03_26, V2026_07_28)
-HANDSHAKE: Final = Window(until=V2026_07_28)
-PER_REQUEST: Final = Window(V2026_07_28)
 
 SESSION: Final = (Kind.SESSION_NOT_FOUND, Kind.SESSION_EXPIRED)
 VERSION: Final = (Kind.UNSUPPORTED_PROTOCOL_VERSION, Kind.PROTOCOL_VERSION_MISMATCH)

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from typing import Final
 
-from ..revisions import V2025_06_18, V2025_11_25, V2026_07_28, Window
+from ..revisions import PER_REQUEST, V2025_06_18, V2025_11_25, V2026_07_28, Window
 from ..rows import MetaGrammar, MetaKey, Place
 
 __all__ = [
@@ -25,7 +25,6 @@ __all__ = [
 ]
 
 ONE_REVISION: Final = Window(V2025_11_25, V2026_07_28)
-PER_REQUEST: Final = Window(V2026_07_28)
 
 # Keys that code uses by name.
 PROGRESS_TOKEN: Final = "progressToken"

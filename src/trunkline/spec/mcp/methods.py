@@ -17,7 +17,15 @@ from __future__ import annotations
 
 from typing import Final, NamedTuple
 
-from ..revisions import V2025_03_26, V2025_06_18, V2025_11_25, V2026_07_28, Window
+from ..revisions import (
+    HANDSHAKE,
+    PER_REQUEST,
+    V2025_03_26,
+    V2025_06_18,
+    V2025_11_25,
+    V2026_07_28,
+    Window,
+)
 from ..rows import Method
 from .tasks_extension import EXTENSION
 
@@ -32,8 +40,6 @@ __all__ = [
     "Alias",
 ]
 
-HANDSHAKE: Final = Window(until=V2026_07_28)
-PER_REQUEST: Final = Window(V2026_07_28)
 # Only in 2025-11-25, mainly tasks.
 ONE_REVISION: Final = Window(V2025_11_25, V2026_07_28)
 

@@ -19,7 +19,16 @@ from __future__ import annotations
 from typing import Final
 
 from ..requirements import Requirement as Row
-from ..revisions import V2024_11_05, V2025_03_26, V2025_06_18, V2025_11_25, V2026_07_28, Window
+from ..revisions import (
+    HANDSHAKE,
+    PER_REQUEST,
+    V2024_11_05,
+    V2025_03_26,
+    V2025_06_18,
+    V2025_11_25,
+    V2026_07_28,
+    Window,
+)
 
 __all__ = ["REQUIREMENTS"]
 
@@ -32,15 +41,11 @@ FROM_2025_11: Final = Window(V2025_11_25)
 ONLY_2025_03: Final = Window(V2025_03_26, V2025_06_18)
 ONLY_2025_06: Final = Window(V2025_06_18, V2025_11_25)
 ONLY_2025_11: Final = Window(V2025_11_25, V2026_07_28)
-# The revisions that begin with a handshake, and parts of them.
-HANDSHAKE: Final = Window(V2024_11_05, V2026_07_28)
 HANDSHAKE_TO_2025_03: Final = Window(V2024_11_05, V2025_06_18)
 HANDSHAKE_FROM_2025_06: Final = Window(V2025_06_18, V2026_07_28)
 # Streamable HTTP with sessions and resumable streams.
 SESSIONS: Final = Window(V2025_03_26, V2026_07_28)
 SESSIONS_TO_2025_06: Final = Window(V2025_03_26, V2025_11_25)
-# The revisions in which every request carries its own metadata.
-PER_REQUEST: Final = Window(V2026_07_28)
 
 # Why a breach cannot be shown from outside, for reasons that several rows share.
 PERMISSION: Final = "It is a permission: using it or not are both correct."

@@ -12,7 +12,15 @@ from __future__ import annotations
 
 from typing import Final, Literal, NamedTuple, TypeAlias
 
-from ..revisions import V2024_11_05, V2025_03_26, V2025_06_18, V2026_07_28, Window
+from ..revisions import (
+    HANDSHAKE,
+    PER_REQUEST,
+    V2024_11_05,
+    V2025_03_26,
+    V2025_06_18,
+    V2026_07_28,
+    Window,
+)
 from ..rows import ALWAYS
 
 __all__ = ["RULES", "Level", "McpRule", "rule"]
@@ -34,8 +42,6 @@ class McpRule(NamedTuple):
     ref: str = ""
 
 
-HANDSHAKE: Final = Window(until=V2026_07_28)
-PER_REQUEST: Final = Window(V2026_07_28)
 FORMED_KEYS: Final = Window(V2025_06_18)
 # Other revisions have members that the first and the newest do not.
 HAS_EARLIER: Final = Window(V2025_03_26)

@@ -29,14 +29,12 @@ from __future__ import annotations
 from typing import Final
 
 from ..error_kinds import ErrorKind as Kind
-from ..revisions import V2025_11_25, V2026_07_28, Window
+from ..revisions import HANDSHAKE, PER_REQUEST, V2025_11_25, V2026_07_28, Window
 from ..rows import ALWAYS, Retry
 from ..rows import ErrorCode as Row
 
 __all__ = ["CODES"]
 
-HANDSHAKE: Final = Window(until=V2026_07_28)
-PER_REQUEST: Final = Window(V2026_07_28)
 # Tasks are part of the core in 2025-11-25 and an extension in the next revision.
 TASKS: Final = Window(V2025_11_25)
 # Only in 2025-11-25.
