@@ -254,7 +254,7 @@ SENT: Final = [
 ]
 TABLES: Final = {"HTTP": HTTP, "MCP": MCP}
 # What decides by the status of a response that another server has sent.
-READERS: Final = ("auth/server/introspection.py", "auth/server/issuer.py")
+READERS: Final = ("auth/server/verifiers/introspection.py", "auth/server/verifiers/issuer.py")
 
 
 def is_error_status(node: ast.AST) -> bool:

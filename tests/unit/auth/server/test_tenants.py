@@ -24,7 +24,7 @@ def placed(
     try:
         return tenants.of_request(who, given or request(), lambda: proxy).tenant
     except TenantRefused as error:
-        return error.status
+        return 400 if error.is_malformed else 403
 
 
 def test_a_claim_of_the_verified_token_names_the_tenant() -> None:
