@@ -44,7 +44,7 @@ unexport PYTHONDONTWRITEBYTECODE
 
 .DEFAULT_GOAL := help
 .PHONY: help setup demo demo-full dist test test-all check format lint types unit spec-check screens structs exports \
-	sync-client vectors requirements parity \
+	sync-client options vectors requirements parity \
 	prose census limits interop interop-full conformance docs fuzz soak mutants bench bench-quick bench-gate bench-docs clean
 
 help: ## List every target
@@ -108,6 +108,9 @@ exports: $(READY) ## Write the stubs of packages that export lazily
 
 sync-client: $(READY) ## Write the synchronous client from the async one
 	@$(BIN)/python tools/generate_sync_client.py
+
+options: $(READY) ## Write the methods of `Server` that take options from the fields of the options
+	@$(BIN)/python tools/generate_options.py
 
 vectors: $(READY) ## Write the judge's vectors from the rows
 	@$(BIN)/python tools/judge_vectors.py

@@ -139,7 +139,10 @@ def _class(package: str, name: str, static: griffe.Class, value: type) -> Entry:
     signature = _of_fields(value, fields) if fields else _of_init(static)
     taken = {each.name for each in fields}
     members = [each for each in _members(package, name, static) if each.name not in taken]
-    more = "" if fields else _aliases(_annotations(_init(static)))
+    init = _init(static)
+    more = "" if fields else _aliases(_annotations(init))
+    # The options of a constructor may be described there; its first sentence says nothing new.
+    made = markdown(init.docstring, is_list=True) if init and not fields else ""
     if is_raised:
         bases = ", ".join(f"`{base.__name__}`" for base in value.__bases__)
         more = "\n".join(part for part in (f":base: {bases}", more) if part)
@@ -150,10 +153,10 @@ def _class(package: str, name: str, static: griffe.Class, value: type) -> Entry:
         static.canonical_path,
         (name + signature,),
         {},
-        markdown(static.docstring, more),
+        markdown(static.docstring, "\n".join(part for part in (made, more) if part)),
         fields,
         tuple(members),
-        {} if fields else _scope(_expressions(_init(static))),
+        {} if fields else _scope(_expressions(init)),
     )
 
 
@@ -410,8 +413,11 @@ def _arguments(static: griffe.Function, returns: bool = True) -> str:
     return f"({', '.join(shown)}){arrow}"
 
 
-def markdown(docstring: griffe.Docstring | None, more: str = "") -> str:
-    """Return a docstring as Markdown, its sections as a field list with `more` at its end."""
+def markdown(docstring: griffe.Docstring | None, more: str = "", *, is_list: bool = False) -> str:
+    """Return a docstring as Markdown, its sections as a field list with `more` at its end.
+
+    `is_list` returns the list alone.
+    """
     if docstring is None:
         return more
     parts: list[str] = []
@@ -436,6 +442,8 @@ def markdown(docstring: griffe.Docstring | None, more: str = "") -> str:
             raise ValueError(f"a docstring has a section of kind {kind}, which is not rendered")
     if more:
         listed.append(more)
+    if is_list:
+        return "\n".join(listed)
     if listed:
         parts.append("\n".join(listed))
     return "\n\n".join(parts)

@@ -311,10 +311,16 @@ def missing_attribute(owner: str, name: str, hints: Hints) -> AttributeError:
     return AttributeError(f"{text}; {hints[name][1]}" if name in hints else text, name=name)
 
 
-def with_hints(hints: Hints) -> Callable[[F], F]:
-    """Give advice on options of other libraries, in place of Python's text for an unknown one."""
+def with_hints(hints: Hints, *, owner: str = "") -> Callable[[F], F]:
+    """Give advice on options of other libraries, in place of Python's text for an unknown one.
+
+    `owner` is the class that the texts of errors name, for a method that it inherits.
+    """
 
     def wrap(function: F) -> F:
+        if owner:
+            function.__qualname__ = f"{owner}.{function.__name__}"
+
         @wraps(function)
         def call(*args: Any, **options: Any) -> Any:
             for name in options:

@@ -13,10 +13,13 @@ import shutil
 import subprocess
 from dataclasses import dataclass, field
 from functools import cache
+from html import unescape
 from html.parser import HTMLParser
 from pathlib import Path
 
 import pytest
+
+from tools.generate_options import METHODS, SOURCE, Method, OptionsSource
 
 ROOT = Path(__file__).resolve().parents[2]
 DOCS = ROOT / "docs"
@@ -300,7 +303,7 @@ def test_every_exported_name_is_found_by_search(
 def test_a_description_has_signature_docstring_fields_and_groups(site: Path) -> None:
     text = (site / "reference" / "server.html").read_text(encoding="utf-8")
     plain = re.sub(r"\s+", " ", re.sub(r"<[^>]+>", "", text))
-    # Overloads, with the arguments that the implementation takes as `**options`.
+    # Overloads, with their arguments.
     assert "output_schema : Any = DERIVE" in re.sub(r"\s*([:=])\s*", r" \1 ", plain)
     assert "Register a function as a tool" in plain
     # The comment above a field.
@@ -314,6 +317,20 @@ def test_a_description_has_signature_docstring_fields_and_groups(site: Path) -> 
     assert "Base: ProtocolError" in re.sub(r"\s+", " ", re.sub(r"<[^>]+>", "", errors))
     # A type of an argument leads to its description.
     assert re.search(r'href="mcp\.html#trunkline\.mcp\.ToolAnnotations"', text)
+
+
+@pytest.mark.parametrize("method", METHODS, ids=lambda method: method.name)
+def test_the_reference_has_every_option_with_its_default(method: Method, site: Path) -> None:
+    text = (site / "reference" / "server.html").read_text(encoding="utf-8")
+    anchor = "Server" if method.name == "__init__" else f"Server.{method.name}"
+    described = text.partition(f'id="trunkline.server.{anchor}"')[2].partition(' id="trunk')[0]
+    plain = unescape(re.sub(r"\s+", "", re.sub(r"<[^>]+>", "", described))).replace("'", '"')
+    source = OptionsSource(SOURCE.read_text(encoding="utf-8"))
+    for option in source.of(method):
+        assert option.parameter.replace(" ", "") in plain, option.name
+        if "{args}" in method.doc:
+            words = option.argument(method.kind).partition(": ")[2]
+            assert re.sub(r"[\s`]", "", words).replace("'", '"') in plain, option.name
 
 
 # Search.

@@ -12,42 +12,27 @@ A `Server` is the same for every revision and every transport.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
-from inspect import Parameter, signature
-from typing import TYPE_CHECKING, Any, Literal, TypeVar, overload
+from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING, Any, TypeVar, overload
 
 from ..jsonrpc.policy import Policy
-from ..mcp.types import Annotations, Icon, Implementation, ToolAnnotations
+from ..mcp.types import Implementation
 from ..migration_hints import (
-    MOUNT_OPTIONS,
-    PROMPT_OPTIONS,
-    RESOURCE_OPTIONS,
     RUN_OPTIONS,
     RUN_TRANSPORTS,
     SERVER_ATTRIBUTES,
-    SERVER_OPTIONS,
-    TOOL_OPTIONS,
     missing_attribute,
     with_hints,
 )
-from ..spec.mcp.tasks_extension import EXTENSION as TASKS
-from ..spec.revisions import REVISIONS
-from .core import Lifespan, ServerCore
+from .core import ServerCore
 from .dispatch import extension_methods
 from .dispatch.methods import OwnMethod
 from .dispatch.middleware import Middleware
 from .extensions import Extension
-from .handlers.output import DERIVE
 from .mount import mount
-from .registry import options, register
-from .settings import (
-    CacheHint,
-    CapabilitySwitches,
-    ServerLimits,
-    SocketLimits,
-    TaskSettings,
-    check_switches,
-)
+from .registry import register
+from .registry.registration_methods import RegistrationMethods
+from .settings import SocketLimits
 from .stats import ServerStats, stats_of
 
 if TYPE_CHECKING:
@@ -57,10 +42,16 @@ if TYPE_CHECKING:
     from opentelemetry.trace import TracerProvider
 
     from ..auth.server.settings import Auth
-    from ..store.base import Store
     from ..transports.addresses import Http, Tcp, Unix
     from ..transports.base import Transport
     from ..transports.http.settings import HttpLimits, HttpSettings
+    from .registry.options import (
+        MountOptions,
+        PromptOptions,
+        ResourceOptions,
+        ServerOptions,
+        ToolOptions,
+    )
     from .runtime.asgi import AsgiApp
     from .runtime.http_listener import HttpListener
     from .runtime.listener import ServerListener
@@ -70,150 +61,18 @@ __all__ = ["Server"]
 F = TypeVar("F", bound=Callable[..., Any])
 
 
-def _options_of(function: Callable[..., Any]) -> Callable[[F], F]:
-    """Show the options of `function` as those of a decorator that passes them on."""
-
-    def show(decorator: F) -> F:
-        own = list(signature(decorator).parameters.values())[:2]
-        options = signature(function).parameters.values()
-        keywords = [each for each in options if each.kind is Parameter.KEYWORD_ONLY]
-        shown = signature(decorator).replace(parameters=[*own, *keywords])
-        decorator.__signature__ = shown  # type: ignore[attr-defined]  # read by `inspect`
-        return decorator
-
-    return show
-
-
-class Server:
+class Server(RegistrationMethods):
     """An MCP server: what it offers, to any client, in any revision, on any transport.
 
         app = Server("weather", version="1.0.0")
 
-    Args:
-        name: how the server is called, in its introduction and in logs.
-        version: the version of the server, not of a protocol.
-        title: a name for people.
-        description: what the server does, in a sentence.
-        website_url: where people read more.
-        icons: addresses of icons, or `Icon`s.
-        instructions: how a model should use the server, as a text for its prompt.
-        revisions: the revisions of MCP to serve; all five by default.
-        policy: how messages are written and read, for peers with quirks.
-        page_size: entries on one page of a list. By default 100 in 2026-07-28, and up to
-            2025-11-25 as many as fit in 512 KiB, since many clients read one page only.
-        cache: how long clients may cache lists and results, unless an entry has its own.
-        lifespan: a function of the server that returns an async context manager, entered
-            before the first connection; what it yields is `ctx.state`.
-        limits: bounds on requests, threads and waiting times.
-        state_keys: keys for the state that clients carry between round trips; give the same
-            keys to all processes that serve the same clients.
-        experimental: experimental capabilities to declare.
-        extensions: extensions to add, as `add_extension` does.
-        capabilities: kinds to switch off, as in `{"prompts": False, "logging": False}`; see
-            `CapabilitySwitches`. They are not declared, their methods are unknown, and what is
-            registered of them is not offered.
-        list_changed: False for a server whose lists never change while it runs: it does not
-            declare `listChanged`, and notifies of no change.
-        subscribe: False for a server whose resources cannot be subscribed to.
-        store: where tasks are kept; memory by default.
-        tasks: how long tasks are kept and how many may run.
-        implies: scopes that grant others, as in `{"files:admin": ["files:read", "files:write"]}`.
-        hide_unscoped: leave entries out of lists whose scopes the caller lacks. By default they
-            are listed, so that clients can ask their user for more scopes.
-        auth: how callers are recognised, on every listener that has no `auth` of its own: a
-            verifier of `trunkline.auth`, a list of them, a function of the request, or
-            `AuthSettings`. Without it callers are anonymous.
-
-    Raises:
-        TypeError: an option has the wrong type.
-        ValueError: an unknown revision or kind, or an extension that cannot be added.
+    It serves nothing until `run`, `serve`, `listen` or `asgi` is called.
     """
 
-    @with_hints(SERVER_OPTIONS)
-    def __init__(
-        self,
-        name: str,
-        *,
-        version: str = "0.0.0",
-        title: str | None = None,
-        description: str | None = None,
-        instructions: str | None = None,
-        website_url: str | None = None,
-        icons: Iterable[Icon | str] = (),
-        revisions: Iterable[str] = REVISIONS,
-        policy: Policy | None = None,
-        page_size: int | None = None,
-        cache: CacheHint = CacheHint(),  # noqa: B008  # immutable
-        lifespan: Lifespan | None = None,
-        limits: ServerLimits = ServerLimits(),  # noqa: B008  # immutable
-        state_keys: Sequence[bytes] = (),
-        experimental: Mapping[str, dict[str, Any]] | None = None,
-        extensions: Iterable[Extension] = (),
-        capabilities: CapabilitySwitches | None = None,
-        list_changed: bool = True,
-        subscribe: bool = True,
-        store: Store | None = None,
-        tasks: TaskSettings = TaskSettings(),  # noqa: B008  # immutable
-        implies: Mapping[str, Iterable[str]] | None = None,
-        hide_unscoped: bool = False,
-        auth: Auth | None = None,
-    ) -> None:
-        options.check_server(
-            name=name,
-            version=version,
-            texts={
-                "title": title,
-                "description": description,
-                "instructions": instructions,
-                "website_url": website_url,
-            },
-            flags={
-                "list_changed": list_changed,
-                "subscribe": subscribe,
-                "hide_unscoped": hide_unscoped,
-            },
-            page_size=page_size,
-            lifespan=lifespan,
-            state_keys=state_keys,
-            experimental=experimental,
-            revisions=revisions,
-        )
-        options.instance_of("limits", limits, ServerLimits)
-        options.instance_of("cache", cache, CacheHint)
-        options.instance_of("tasks", tasks, TaskSettings)
-        if policy is not None:
-            options.instance_of("policy", policy, Policy)
-        options.check_store(store)
-        info = Implementation(
-            name,
-            version,
-            description=description or None,
-            icons=options.icons_of(icons),
-            title=title or None,
-            website_url=website_url or None,
-        )
-        self._core = ServerCore(
-            self,
-            info,
-            instructions=instructions,
-            revisions=revisions,
-            policy=policy,
-            page_size=page_size,
-            cache=cache,
-            lifespan=lifespan,
-            limits=limits,
-            state_keys=state_keys,
-            experimental=dict(experimental or {}),
-            capabilities=check_switches({} if capabilities is None else capabilities),
-            list_changed=list_changed,
-            subscribe=subscribe,
-            store=store,
-            tasks=tasks,
-            implies=implies,
-            hide_unscoped=hide_unscoped,
-            auth=auth,
-        )
-        for extension in extensions:
+    def _set_up(self, options: ServerOptions) -> None:
+        options.check()
+        self._core = ServerCore(self, options)
+        for extension in options.extensions:
             self.add_extension(extension)
 
     def __repr__(self) -> str:
@@ -251,134 +110,12 @@ class Server:
 
     # -- tools -------------------------------------------------------------------------------
 
-    @overload
-    def tool(self, function: F, /) -> F: ...
-
-    @overload
-    def tool(
-        self,
-        name: str | None = None,
-        *,
-        title: str | None = None,
-        description: str | None = None,
-        annotations: ToolAnnotations | Mapping[str, Any] | None = None,
-        icons: Iterable[Icon | str] = (),
-        meta: dict[str, Any] | None = None,
-        input_schema: dict[str, Any] | None = None,
-        output_schema: Any = DERIVE,
-        inline: bool = False,
-        timeout: float | None = None,
-        cache: CacheHint | None = None,
-        deprecated: bool | str = False,
-        task: Literal["never", "optional", "required"] = "never",
-        task_start: Literal["call", "handler"] = "call",
-        scopes: Iterable[str] = (),
-        allow: Callable[..., Any] | None = None,
-        visible: Callable[[Any], object] | None = None,
-    ) -> Callable[[F], F]: ...
-
-    def tool(self, name: Any = None, **options: Any) -> Any:
-        """Register a function as a tool: `@app.tool`, or `@app.tool("name", timeout=5)`.
-
-        The function is returned unchanged. Its parameters become the tool's arguments, its
-        docstring the description, its return type the output schema.
-
-            @app.tool(title="Weather forecast", annotations={"readOnlyHint": True}, timeout=10)
-            async def forecast(city: str, days: int = 3) -> Forecast: ...
-
-        Args:
-            name: the tool's name; the function's by default.
-            title: a name for people.
-            description: what the tool does; the docstring by default.
-            annotations: hints such as `{"readOnlyHint": True}`, or a `ToolAnnotations`.
-            icons: addresses of icons, or `Icon`s.
-            meta: the `_meta` of the tool in lists.
-            input_schema: a JSON Schema in place of the signature; the handler then takes one
-                dict, and the context if it has a parameter for it. Needs the `schema` extra.
-            output_schema: a type or JSON Schema for structured output; None for text only.
-            inline: run a plain function on the event loop, not on a thread; it must be quick.
-            timeout: seconds until the handler is cancelled.
-            cache: how long clients may cache the list entry.
-            deprecated: True, or what to use instead; it is put before the description.
-            task: "optional" allows clients to run calls as tasks, "required" demands it.
-            task_start: "handler" makes a call a task when it awaits `ctx.become_task()`.
-            scopes: the scopes that a caller needs; anonymous callers have none.
-            allow: a function of the context and of arguments, by name, that decides on each call;
-                a coroutine function if it has to wait. False and PermissionError refuse.
-            visible: a function of the context that decides whether the tool exists for the
-                caller.
-
-        Raises:
-            TypeError: the signature cannot be a tool's, or an option has the wrong type.
-            ValueError: a tool of that name exists, or the name is not valid.
-        """
-        if callable(name):
-            self.add_tool(name, **options)
-            return name
-
-        def decorate(handler: F) -> F:
-            self.add_tool(handler, name, **options)
-            return handler
-
-        return decorate
-
-    @with_hints(TOOL_OPTIONS)
-    def add_tool(
-        self,
-        handler: Callable[..., Any],
-        name: str | None = None,
-        *,
-        title: str | None = None,
-        description: str | None = None,
-        annotations: ToolAnnotations | Mapping[str, Any] | None = None,
-        icons: Iterable[Icon | str] = (),
-        meta: dict[str, Any] | None = None,
-        input_schema: dict[str, Any] | None = None,
-        output_schema: Any = DERIVE,
-        inline: bool = False,
-        timeout: float | None = None,
-        cache: CacheHint | None = None,
-        deprecated: bool | str = False,
-        task: Literal["never", "optional", "required"] = "never",
-        task_start: Literal["call", "handler"] = "call",
-        scopes: Iterable[str] = (),
-        allow: Callable[..., Any] | None = None,
-        visible: Callable[[Any], object] | None = None,
-    ) -> None:
-        """Register a tool without a decorator; the options are those of `tool`.
-
-            app.add_tool(forecast, title="Weather forecast")
-            app.add_tool(lookup, "lookup", input_schema={"type": "object", ...})
-
-        Connected clients are notified that the list of tools has changed.
-
-        Raises:
-            TypeError: the signature cannot be a tool's, or an option has the wrong type.
-            ValueError: a tool of that name exists, or the name is not valid.
-        """
+    def _add_tool(self, handler: Callable[..., Any], options: ToolOptions) -> None:
         core = self._core
-        entry = register.tool(
-            core,
-            handler,
-            name,
-            annotations=annotations,
-            input_schema=input_schema,
-            output_schema=output_schema,
-            deprecated=deprecated,
-            task=task,
-            task_start=task_start,
-            shared=register.SharedOptions(
-                title, description, icons, meta, inline, timeout, cache, scopes, allow, visible
-            ),
-        )
-        if entry.task != "never" and TASKS not in core.extensions:
-            from .tasks.methods import tasks_extension
-
-            self.add_extension(tasks_extension())
+        entry = register.tool(core, handler, options)
+        if entry.task != "never":
+            extension_methods.extend_with_tasks(core)
         core.tools.add(entry.name, entry)
-
-    if not TYPE_CHECKING:  # shows in `help`; a type checker reads the overload
-        tool = _options_of(add_tool)(tool)
 
     def remove_tool(self, name: str) -> None:
         """Remove a tool; connected clients are notified.
@@ -390,137 +127,11 @@ class Server:
 
     # -- resources ---------------------------------------------------------------------------
 
-    @with_hints(RESOURCE_OPTIONS)
-    def resource(
-        self,
-        uri: str,
-        *,
-        name: str | None = None,
-        title: str | None = None,
-        description: str | None = None,
-        mime_type: str | None = None,
-        size: int | None = None,
-        annotations: Annotations | Mapping[str, Any] | None = None,
-        icons: Iterable[Icon | str] = (),
-        meta: dict[str, Any] | None = None,
-        inline: bool = False,
-        timeout: float | None = None,
-        cache: CacheHint | None = None,
-        unsafe: bool = False,
-        fixed_uri: bool = False,
-        scopes: Iterable[str] = (),
-        allow: Callable[..., Any] | None = None,
-        visible: Callable[[Any], object] | None = None,
-    ) -> Callable[[F], F]:
-        """Register a function as a resource; `{name}` in the URI makes it a template.
-
-            @app.resource("city://{name}", mime_type="text/plain")
-            def city(name: str) -> str: ...
-
-        Args:
-            name: the resource's name in lists; the function's by default.
-            title: a name for people.
-            description: what the resource holds; the docstring by default.
-            mime_type: the type of the content; by default that of a text, of JSON or of bytes.
-            size: bytes of the content, if known.
-            annotations: hints such as `{"audience": ["user"]}`, or an `Annotations`.
-            icons: addresses of icons, or `Icon`s.
-            meta: the `_meta` of the resource in lists.
-            inline: run a plain function on the event loop, not on a thread; it must be quick.
-            timeout: seconds until the handler is cancelled.
-            cache: how long clients may cache the content.
-            unsafe: call the handler of a template for any value. By default a value that leads
-                out of a folder, such as `../x`, `/x` or `..%2Fx`, is a resource that does not
-                exist.
-            fixed_uri: keep the URI where this server is mounted with a prefix; for URIs that
-                appear in what the server sends.
-            scopes: the scopes that a caller needs; anonymous callers have none.
-            allow: a function of the context and of arguments, by name, that decides on each call;
-                a coroutine function if it has to wait. False and PermissionError refuse.
-            visible: a function of the context that decides whether the resource exists for the
-                caller.
-
-        Raises:
-            TypeError: the parameters are not the variables of the template.
-            ValueError: a resource of that URI exists, or the URI is not valid, or is not a
-                template and `unsafe`.
-        """
-        register.check_name_given(uri, "@app.resource")
-
-        def decorate(handler: F) -> F:
-            self.add_resource(
-                handler,
-                uri,
-                name=name,
-                title=title,
-                description=description,
-                mime_type=mime_type,
-                size=size,
-                annotations=annotations,
-                icons=icons,
-                meta=meta,
-                inline=inline,
-                timeout=timeout,
-                cache=cache,
-                unsafe=unsafe,
-                fixed_uri=fixed_uri,
-                scopes=scopes,
-                allow=allow,
-                visible=visible,
-            )
-            return handler
-
-        return decorate
-
-    @with_hints(RESOURCE_OPTIONS)
-    def add_resource(
-        self,
-        handler: Callable[..., Any],
-        uri: str,
-        *,
-        name: str | None = None,
-        title: str | None = None,
-        description: str | None = None,
-        mime_type: str | None = None,
-        size: int | None = None,
-        annotations: Annotations | Mapping[str, Any] | None = None,
-        icons: Iterable[Icon | str] = (),
-        meta: dict[str, Any] | None = None,
-        inline: bool = False,
-        timeout: float | None = None,
-        cache: CacheHint | None = None,
-        unsafe: bool = False,
-        fixed_uri: bool = False,
-        scopes: Iterable[str] = (),
-        allow: Callable[..., Any] | None = None,
-        visible: Callable[[Any], object] | None = None,
+    def _add_resource(
+        self, handler: Callable[..., Any], uri: str, options: ResourceOptions
     ) -> None:
-        """Register a resource or a template without a decorator; options as for `resource`.
-
-            app.add_resource(read_city, "city://{name}", mime_type="text/plain")
-
-        Connected clients are notified that the list of resources has changed.
-
-        Raises:
-            TypeError: the parameters are not the variables of the template.
-            ValueError: a resource of that URI exists, or the URI is not valid, or is not a
-                template and `unsafe`.
-        """
         core = self._core
-        entry = register.resource(
-            core,
-            handler,
-            uri,
-            name=name,
-            mime_type=mime_type,
-            size=size,
-            annotations=annotations,
-            unsafe=unsafe,
-            fixed_uri=fixed_uri,
-            shared=register.SharedOptions(
-                title, description, icons, meta, inline, timeout, cache, scopes, allow, visible
-            ),
-        )
+        entry = register.resource(core, handler, uri, options)
         (core.resources if entry.template is None else core.templates).add(uri, entry)
 
     def remove_resource(self, uri: str) -> None:
@@ -536,96 +147,9 @@ class Server:
 
     # -- prompts and completion --------------------------------------------------------------
 
-    @overload
-    def prompt(self, function: F, /) -> F: ...
-
-    @overload
-    def prompt(
-        self,
-        name: str | None = None,
-        *,
-        title: str | None = None,
-        description: str | None = None,
-        icons: Iterable[Icon | str] = (),
-        meta: dict[str, Any] | None = None,
-        inline: bool = False,
-        timeout: float | None = None,
-        scopes: Iterable[str] = (),
-        allow: Callable[..., Any] | None = None,
-        visible: Callable[[Any], object] | None = None,
-    ) -> Callable[[F], F]: ...
-
-    def prompt(self, name: Any = None, **options: Any) -> Any:
-        """Register a function as a prompt: `@app.prompt`, or `@app.prompt("name", title="…")`.
-
-        The function returns a text, or messages. Its parameters become the prompt's arguments.
-
-            @app.prompt(title="Compare two cities")
-            def compare(one: str, other: str) -> str: ...
-
-        Args:
-            name: the prompt's name; the function's by default.
-            title: a name for people.
-            description: what the prompt is for; the docstring by default.
-            icons: addresses of icons, or `Icon`s.
-            meta: the `_meta` of the prompt in lists.
-            inline: run a plain function on the event loop, not on a thread; it must be quick.
-            timeout: seconds until the handler is cancelled.
-            scopes: the scopes that a caller needs; anonymous callers have none.
-            allow: a function of the context and of arguments, by name, that decides on each call;
-                a coroutine function if it has to wait. False and PermissionError refuse.
-            visible: a function of the context that decides whether the prompt exists for the
-                caller.
-
-        Raises:
-            TypeError: the signature cannot be a prompt's.
-            ValueError: a prompt of that name exists, or the name is not valid.
-        """
-        if callable(name):
-            self.add_prompt(name, **options)
-            return name
-
-        def decorate(handler: F) -> F:
-            self.add_prompt(handler, name, **options)
-            return handler
-
-        return decorate
-
-    @with_hints(PROMPT_OPTIONS)
-    def add_prompt(
-        self,
-        handler: Callable[..., Any],
-        name: str | None = None,
-        *,
-        title: str | None = None,
-        description: str | None = None,
-        icons: Iterable[Icon | str] = (),
-        meta: dict[str, Any] | None = None,
-        inline: bool = False,
-        timeout: float | None = None,
-        scopes: Iterable[str] = (),
-        allow: Callable[..., Any] | None = None,
-        visible: Callable[[Any], object] | None = None,
-    ) -> None:
-        """Register a prompt without a decorator; the options are those of `prompt`.
-
-            app.add_prompt(compare, title="Compare two cities")
-
-        Connected clients are notified that the list of prompts has changed.
-
-        Raises:
-            TypeError: the signature cannot be a prompt's.
-            ValueError: a prompt of that name exists, or the name is not valid.
-        """
-        core = self._core
-        shared = register.SharedOptions(
-            title, description, icons, meta, inline, timeout, None, scopes, allow, visible
-        )
-        entry = register.prompt(core, handler, name, shared=shared)
-        core.prompts.add(entry.name, entry)
-
-    if not TYPE_CHECKING:  # as above
-        prompt = _options_of(add_prompt)(prompt)
+    def _add_prompt(self, handler: Callable[..., Any], options: PromptOptions) -> None:
+        entry = register.prompt(self._core, handler, options)
+        self._core.prompts.add(entry.name, entry)
 
     def remove_prompt(self, name: str) -> None:
         """Remove a prompt; connected clients are notified.
@@ -743,36 +267,8 @@ class Server:
         self._core.middleware = (*self._core.middleware, function)
         return function
 
-    @with_hints(MOUNT_OPTIONS)
-    def mount(
-        self,
-        other: Server,
-        *,
-        prefix: str = "",
-        scopes: Iterable[str] = (),
-        allow: Callable[..., Any] | None = None,
-        visible: Callable[[Any], object] | None = None,
-    ) -> None:
-        """Offer what another server offers, its tools and prompts under `prefix_`.
-
-        The prefix is the first segment of its URIs and templates: `config://app` is
-        `config://prefix/app` here. What the other server registers or removes later is added or
-        removed here too; its handlers keep its middleware, its lifespan and its state.
-
-        Its extensions are advertised here too. Its own methods and notifications are not.
-
-        `scopes`, `allow` and `visible` guard all of its tools, resources and prompts, together
-        with what guards each of them there; `implies` is that of this server.
-
-        Raises:
-            ValueError: a name is taken, the two mount each other, or both have an extension of
-                one id and the two differ.
-            RuntimeError: this server is being served, and the other has a lifespan to enter.
-        """
-        guarded = register.SharedOptions(
-            None, None, (), None, False, None, None, scopes, allow, visible
-        )
-        mount(self._core, other._core, prefix, guarded.guard(None))
+    def _mount(self, other: Server, options: MountOptions) -> None:
+        mount(self._core, other._core, options.prefix, options.guard(None))
 
     def notify_resource_updated(self, uri: str) -> None:
         """Notify clients that are subscribed to a resource that it has changed.

@@ -10,10 +10,10 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import AbstractAsyncContextManager, AsyncExitStack
 from functools import cached_property, partial
-from typing import TYPE_CHECKING, Any, Final, TypeAlias
+from typing import TYPE_CHECKING, Any, Final
 
 from msgspec.structs import replace
 
@@ -21,7 +21,6 @@ from ..concurrency.thread_pool import ThreadPool
 from ..errors import TransportError
 from ..jsonrpc.policy import Policy
 from ..mcp.meta import Caller, CallerMemo
-from ..mcp.types import Implementation
 from ..spec.mcp.tasks_extension import EXTENSION as TASKS
 from .client_requests.request_state import StateSealer
 from .dispatch.budget import ByteBudget, server_bytes
@@ -34,7 +33,7 @@ from .registry import register as registration
 from .registry.entries import Completer, Entry, PromptEntry, ResourceEntry, ToolEntry
 from .registry.paged_list import PagedList
 from .runtime.lifespan import SharedLifespan
-from .settings import CacheHint, CapabilitySwitches, ServerLimits, TaskSettings
+from .settings import CacheHint
 from .stats import Counters
 from .subscriptions.registry import SubscriptionRegistry
 
@@ -51,72 +50,51 @@ if TYPE_CHECKING:
     from .app import Server
     from .client_requests.multi_round_trip import RoundTrips
     from .observability.operations import Observer, OperationRecorder, Serve
+    from .registry.options import ServerOptions
     from .runtime.asgi import AsgiApp
     from .runtime.http_listener import HttpListener
     from .runtime.listener import ServerListener
     from .tasks.lifecycle import Tasks
 
-__all__ = ["Lifespan", "ServerCore"]
+__all__ = ["ServerCore"]
 
 _log: Final = logging.getLogger("trunkline.server")
 
 # Entries on one page of a list, unless the author gives another number.
 PAGE_SIZE: Final = 100
 
-Lifespan: TypeAlias = Callable[["Server"], AbstractAsyncContextManager[Any]]
-
 
 class ServerCore:
     """What one `Server` has registered, what is connected to it, and how it is set up."""
 
-    def __init__(
-        self,
-        app: Server,
-        info: Implementation,
-        *,
-        instructions: str | None,
-        revisions: Iterable[str],
-        policy: Policy | None,
-        page_size: int | None,
-        cache: CacheHint,
-        lifespan: Lifespan | None,
-        limits: ServerLimits,
-        state_keys: Iterable[bytes],
-        experimental: dict[str, dict[str, Any]],
-        capabilities: CapabilitySwitches,
-        list_changed: bool,
-        subscribe: bool,
-        store: Store | None,
-        tasks: TaskSettings,
-        implies: Mapping[str, Iterable[str]] | None,
-        hide_unscoped: bool,
-        auth: Any = None,
-    ) -> None:
+    def __init__(self, app: Server, options: ServerOptions) -> None:
         self.app = app
         # How callers are recognised, unless a listener has its own.
-        self.auth = auth
-        self.name = info.name
-        self.info = info
-        self.instructions = instructions
+        self.auth: Any = options.auth
+        self.info = options.info()
+        self.name = options.name
+        self.instructions = options.instructions
         # Newest first.
-        self.revisions = tuple(sorted(set(revisions), reverse=True))
+        self.revisions = tuple(sorted(set(options.revisions), reverse=True))
         registration.check_revisions(self.revisions)
+        policy = options.policy
         self.policy = Policy.mcp(self.revisions[0]) if policy is None else policy
-        self.cache = cache
-        self.limits = limits
-        self.experimental = experimental
+        self.cache = options.cache
+        self.limits = limits = options.limits
+        self.experimental = dict(options.experimental or {})
         # Kinds that are switched off; of the others, clients are notified of changed lists, and may
         # subscribe to resources.
+        capabilities = options.switches()
         self._switched_off = frozenset(name for name, on in capabilities.items() if not on)
         # Also without a completion so far.
         self._always_completes = capabilities.get("completions", False)
-        self.list_changed = list_changed
-        self.subscribe = subscribe
+        self.list_changed = options.list_changed
+        self.subscribe = options.subscribe
         # Access: scopes that grant others, and whether lists leave out what lacks scopes.
-        self._implies = implies
-        if implies is not None:
+        self._implies = options.implies
+        if options.implies is not None:
             _ = self.implied_scopes  # on the line of the author
-        self.hide_unscoped = hide_unscoped
+        self.hide_unscoped = options.hide_unscoped
         # The tools of each tenant, and what tenants share; None without tenants.
         self.tool_sets: ToolSets | None = None
         self.tenancy: Tenancy | None = None
@@ -126,13 +104,13 @@ class ServerCore:
         self.envelope_auth: EnvelopeAuth | None = None
         # What the lifespan yielded, while it lasts.
         self.state: Any = None
-        self._lifespan = lifespan
+        self._lifespan = options.lifespan
         # Made now, before any fork, so that all worker processes share it.
-        self._seal = StateSealer(tuple(state_keys))
+        self._seal = StateSealer(tuple(options.state_keys))
         self._cursor_key = self._seal.first
         # Whether lists are one page in revisions with a handshake, up to a size in bytes.
-        self.has_whole_lists = page_size is None
-        size = PAGE_SIZE if page_size is None else page_size
+        self.has_whole_lists = options.page_size is None
+        size = PAGE_SIZE if options.page_size is None else options.page_size
         make = registration.list_maker(size, self._cursor_key, self)
         self.tools: PagedList[ToolEntry] = make("tools", self._tool_row)
         self.resources: PagedList[ResourceEntry] = make("resources", lambda each, _: each.row())
@@ -159,8 +137,8 @@ class ServerCore:
         self.streams = SubscriptionRegistry(self)
         self.streams.honoured_task_ids = self._honoured_task_ids
         # Made on first use if none was given.
-        self._store = store
-        self._task_settings = tasks
+        self._store = options.store
+        self._task_settings = options.tasks
         self._tasks: Tasks | None = None
         self.in_flight = 0
         self.budget = ByteBudget(server_bytes(limits, self.policy.limits))

@@ -9,6 +9,7 @@ from __future__ import annotations
 import logging
 from typing import TYPE_CHECKING, Final
 
+from ...spec.mcp.tasks_extension import EXTENSION as TASKS
 from ..extensions import Extended, Extension, ExtensionGate
 from ..registry.entries import Entry
 from .methods import OwnMethod
@@ -17,7 +18,7 @@ from .revision import MethodHandler
 if TYPE_CHECKING:
     from ..core import ServerCore
 
-__all__ = ["check_method", "check_mounted", "extend", "follow", "refresh"]
+__all__ = ["check_method", "check_mounted", "extend", "extend_with_tasks", "follow", "refresh"]
 
 _log: Final = logging.getLogger("trunkline.server")
 
@@ -29,6 +30,15 @@ def extend(core: ServerCore, extension: Extension) -> None:
     core.extensions[extension.id] = Extended(extension, core)
     extension.added_to(core)
     refresh(core)
+
+
+def extend_with_tasks(core: ServerCore) -> None:
+    """Add the extension for tasks, unless the server has it."""
+    if TASKS not in core.extensions:
+        # Imported here: most servers have no tasks.
+        from ..tasks.methods import tasks_extension
+
+        extend(core, tasks_extension())
 
 
 def _check(core: ServerCore, extension: Extension) -> None:

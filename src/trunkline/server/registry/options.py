@@ -1,27 +1,50 @@
-"""Checks of the options that authors give to servers, tools, resources and prompts.
+"""What authors may give to servers, tools, resources, prompts and mounts, and the checks of it.
 
-An option of the wrong type would otherwise be sent as it is, and a client could not read the
-handshake or a list because of it. Each function returns the option or raises TypeError or
-ValueError with a text that names it.
+The rules that live here, and only here:
+
+* Each option is one field, with its type and default; the comment above it is its documentation.
+  `tools/generate_options.py` writes the signatures and docstrings of `Server` from these fields
+  (`make options`). The generator replaces "the entry" by "the tool", "the resource" and so on.
+* An option of the wrong type raises on the line of its author, with a text that names it. It would
+  otherwise be sent as it is, and a client could not read the handshake or a list because of it.
 """
 
 from __future__ import annotations
 
 import inspect
 import math
-from collections.abc import Iterable, Mapping, Sequence
-from typing import Any
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from contextlib import AbstractAsyncContextManager
+from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 
 import msgspec
-from msgspec import ValidationError
+from msgspec import Struct, ValidationError
 
-from ...mcp.types import Icon
+from ...jsonrpc.policy import Policy
+from ...mcp.types import Annotations, Icon, Implementation, ToolAnnotations
+from ...spec.revisions import REVISIONS
+from ..handlers.arguments import Arguments
 from ..handlers.json_encoding import OutputMismatch, encoded
+from ..handlers.output import DERIVE
+from ..settings import CacheHint, CapabilitySwitches, ServerLimits, TaskSettings, check_switches
+
+if TYPE_CHECKING:
+    from ...auth.server.settings import Auth
+    from ...store.base import Store
+    from ..access.guard import Guard
+    from ..app import Server
+    from ..extensions import Extension
 
 __all__ = [
+    "AccessOptions",
+    "EntryOptions",
+    "Lifespan",
+    "MountOptions",
+    "PromptOptions",
+    "ResourceOptions",
+    "ServerOptions",
+    "ToolOptions",
     "check_flags",
-    "check_server",
-    "check_store",
     "check_texts",
     "icons_of",
     "instance_of",
@@ -30,6 +53,257 @@ __all__ = [
     "typed",
     "whole_number",
 ]
+
+Lifespan: TypeAlias = Callable[["Server"], AbstractAsyncContextManager[Any]]
+
+
+class ServerOptions(Struct, frozen=True, kw_only=True, eq=False):
+    """What `Server(...)` takes."""
+
+    # How the server is called, in its introduction and in logs.
+    name: str
+    # The version of the server, not of a protocol.
+    version: str = "0.0.0"
+    # A name for people.
+    title: str | None = None
+    # What the server does, in a sentence.
+    description: str | None = None
+    # How a model should use the server, as a text for its prompt.
+    instructions: str | None = None
+    # Where people read more.
+    website_url: str | None = None
+    # Addresses of icons, or `Icon`s.
+    icons: Iterable[Icon | str] = ()
+    # The revisions of MCP to serve; all five by default.
+    revisions: Iterable[str] = REVISIONS
+    # How messages are written and read, for peers with quirks.
+    policy: Policy | None = None
+    # Entries on one page of a list. By default 100 in 2026-07-28, and up to 2025-11-25 as many as
+    # fit in 512 KiB, since many clients read one page only.
+    page_size: int | None = None
+    # How long clients may cache lists and results, unless an entry has its own.
+    cache: CacheHint = CacheHint()
+    # A function of the server that returns an async context manager, entered before the first
+    # connection; what it yields is `ctx.state`.
+    lifespan: Lifespan | None = None
+    # Bounds on requests, threads and waiting times.
+    limits: ServerLimits = ServerLimits()
+    # Keys for the state that clients carry between round trips; give the same keys to all
+    # processes that serve the same clients.
+    state_keys: Sequence[bytes] = ()
+    # Experimental capabilities to declare.
+    experimental: Mapping[str, dict[str, Any]] | None = None
+    # Extensions to add, as `add_extension` does.
+    extensions: Iterable[Extension] = ()
+    # Kinds to switch off, as in `{"prompts": False, "logging": False}`; see `CapabilitySwitches`.
+    # They are not declared, their methods are unknown, and what is registered of them is not
+    # offered.
+    capabilities: CapabilitySwitches | None = None
+    # False for a server whose lists never change while it runs: it does not declare `listChanged`,
+    # and notifies of no change.
+    list_changed: bool = True
+    # False for a server whose resources cannot be subscribed to.
+    subscribe: bool = True
+    # Where tasks are kept; memory by default.
+    store: Store | None = None
+    # How long tasks are kept and how many may run.
+    tasks: TaskSettings = TaskSettings()
+    # Scopes that grant others, as in `{"files:admin": ["files:read", "files:write"]}`.
+    implies: Mapping[str, Iterable[str]] | None = None
+    # Leave entries out of lists whose scopes the caller lacks. By default they are listed, so that
+    # clients can ask their user for more scopes.
+    hide_unscoped: bool = False
+    # How callers are recognised, on every listener that has no `auth` of its own: a verifier of
+    # `trunkline.auth`, a list of them, a function of the request, or `AuthSettings`. Without it
+    # callers are anonymous.
+    auth: Auth | None = None
+
+    def __repr__(self) -> str:
+        # Its keys are secret.
+        return f"<ServerOptions of {self.name!r}>"
+
+    def check(self) -> None:
+        """Raise TypeError or ValueError for an option that cannot work."""
+        for option in ("name", "version"):
+            if not isinstance(value := getattr(self, option), str):
+                raise TypeError(f"the {option} of a server is a text, not {_shown(value)}")
+        if not self.name:
+            raise ValueError("the name of a server has at least one character")
+        check_texts(
+            title=self.title,
+            description=self.description,
+            instructions=self.instructions,
+            website_url=self.website_url,
+        )
+        check_flags(
+            list_changed=self.list_changed,
+            subscribe=self.subscribe,
+            hide_unscoped=self.hide_unscoped,
+        )
+        whole_number("page_size", self.page_size, least=1)
+        _check_lifespan(self.lifespan)
+        keys = self.state_keys
+        is_list = isinstance(keys, Sequence) and not isinstance(keys, bytes | str)
+        if not is_list or not all(isinstance(key, bytes) for key in keys):
+            raise TypeError("state_keys is a list of keys, which are bytes")
+        if isinstance(self.revisions, str) or not isinstance(self.revisions, Iterable):
+            raise TypeError("revisions is a list: write revisions=['2025-11-25']")
+        if self.experimental is not None:
+            instance_of("experimental", self.experimental, Mapping)
+            for key, value in self.experimental.items():
+                if not isinstance(key, str) or not isinstance(value, Mapping):
+                    raise TypeError("experimental has dicts by the names of capabilities")
+        instance_of("limits", self.limits, ServerLimits)
+        instance_of("cache", self.cache, CacheHint)
+        instance_of("tasks", self.tasks, TaskSettings)
+        if self.policy is not None:
+            instance_of("policy", self.policy, Policy)
+        _check_store(self.store)
+
+    def info(self) -> Implementation:
+        """Return how the server introduces itself.
+
+        Raises:
+            TypeError: the icons are not a list, or one of them is not an icon.
+        """
+        return Implementation(
+            self.name,
+            self.version,
+            description=self.description or None,
+            icons=icons_of(self.icons),
+            title=self.title or None,
+            website_url=self.website_url or None,
+        )
+
+    def switches(self) -> CapabilitySwitches:
+        """Return the kinds that are switched on or off.
+
+        Raises:
+            TypeError: they are not a dict of booleans.
+            ValueError: one has an unknown name.
+        """
+        return check_switches({} if self.capabilities is None else self.capabilities)
+
+
+class AccessOptions(Struct, frozen=True, kw_only=True, eq=False):
+    """The options for access, of a tool, resource, prompt or mount."""
+
+    # The scopes that a caller needs; anonymous callers have none.
+    scopes: Iterable[str] = ()
+    # A function of the context and of arguments, by name, that decides on each call; a coroutine
+    # function if it has to wait. False and PermissionError refuse.
+    allow: Callable[..., Any] | None = None
+    # A function of the context that decides whether the entry exists for the caller.
+    visible: Callable[[Any], object] | None = None
+
+    def guard(self, names: Collection[str] | None) -> Guard | None:
+        """Return the guard of an entry with these arguments, or None if it needs none.
+
+        Raises:
+            TypeError: an option has the wrong type, or a function takes other parameters.
+            ValueError: a text is not a scope.
+        """
+        if self.scopes == () and self.allow is None and self.visible is None:
+            return None
+        # Imported here: most servers have no guards.
+        from ..access.guard import guard_of
+
+        return guard_of(self.scopes, self.allow, self.visible, names)
+
+
+class MountOptions(AccessOptions, frozen=True, kw_only=True, eq=False):
+    """What `Server.mount` takes."""
+
+    # What the names of tools and prompts begin with, before an underscore, and the first segment of
+    # URIs.
+    prefix: str = ""
+
+
+class EntryOptions(AccessOptions, frozen=True, kw_only=True, eq=False):
+    """The options that tools, resources and prompts have in common."""
+
+    # The entry's name; the function's by default.
+    name: str | None = None
+    # A name for people.
+    title: str | None = None
+    # What the entry is for; the docstring by default.
+    description: str | None = None
+    # Addresses of icons, or `Icon`s.
+    icons: Iterable[Icon | str] = ()
+    # The `_meta` of the entry in lists.
+    meta: dict[str, Any] | None = None
+    # Run a plain function on the event loop, not on a thread; it must be quick.
+    inline: bool = False
+    # Seconds until the handler is cancelled.
+    timeout: float | None = None
+
+    def fields(
+        self, arguments: Arguments, kind: str, *, has_known_names: bool = True
+    ) -> dict[str, Any]:
+        """Return the fields of an entry.
+
+        Raises:
+            TypeError: an option has the wrong type, or a handler that runs inline has a timeout,
+                which cannot cancel it.
+            ValueError: the timeout is not above 0, or a text is not a scope.
+        """
+        check_texts(title=self.title, description=self.description)
+        check_flags(inline=self.inline)
+        timeout = seconds("timeout", self.timeout)
+        if self.inline and self.timeout is not None:
+            raise TypeError(f"a {kind} that runs inline cannot be cancelled: remove its timeout")
+        return {
+            "title": self.title,
+            "description": self.description or arguments.description,
+            "icons": icons_of(self.icons),
+            "meta": meta_of(self.meta),
+            "inline": self.inline,
+            "timeout": timeout,
+            "guard": self.guard(arguments.names if has_known_names else None),
+        }
+
+
+class ToolOptions(EntryOptions, frozen=True, kw_only=True, eq=False):
+    """What `Server.tool` and `Server.add_tool` take."""
+
+    # Hints such as `{"readOnlyHint": True}`, or a `ToolAnnotations`.
+    annotations: ToolAnnotations | Mapping[str, Any] | None = None
+    # A JSON Schema in place of the signature; the handler then takes one dict, and the context if
+    # it has a parameter for it. Needs the `schema` extra.
+    input_schema: dict[str, Any] | None = None
+    # A type or JSON Schema for structured output; None for text only.
+    output_schema: Any = DERIVE
+    # How long clients may cache the list entry.
+    cache: CacheHint | None = None
+    # True, or what to use instead; it is put before the description.
+    deprecated: bool | str = False
+    # "optional" allows clients to run calls as tasks, "required" demands it.
+    task: Literal["never", "optional", "required"] = "never"
+    # "handler" makes a call a task when it awaits `ctx.become_task()`.
+    task_start: Literal["call", "handler"] = "call"
+
+
+class ResourceOptions(EntryOptions, frozen=True, kw_only=True, eq=False):
+    """What `Server.resource` and `Server.add_resource` take."""
+
+    # The type of the content; by default that of a text, of JSON or of bytes.
+    mime_type: str | None = None
+    # Bytes of the content, if known.
+    size: int | None = None
+    # Hints such as `{"audience": ["user"]}`, or an `Annotations`.
+    annotations: Annotations | Mapping[str, Any] | None = None
+    # How long clients may cache the content.
+    cache: CacheHint | None = None
+    # Call the handler of a template for any value. By default a value that leads out of a folder,
+    # such as `../x`, `/x` or `..%2Fx`, is a resource that does not exist.
+    unsafe: bool = False
+    # Keep the URI where this server is mounted with a prefix; for URIs that appear in what the
+    # server sends.
+    fixed_uri: bool = False
+
+
+class PromptOptions(EntryOptions, frozen=True, kw_only=True, eq=False):
+    """What `Server.prompt` and `Server.add_prompt` take."""
 
 
 def check_texts(**options: Any) -> None:
@@ -138,41 +412,7 @@ def typed(option: str, value: Any, kind: Any) -> Any:
         raise TypeError(f"{option} is not a valid {kind.__name__}: {error}") from None
 
 
-def check_server(
-    *,
-    name: Any,
-    version: Any,
-    texts: Mapping[str, Any],
-    flags: Mapping[str, Any],
-    page_size: Any,
-    lifespan: Any,
-    state_keys: Any,
-    experimental: Any,
-    revisions: Any,
-) -> None:
-    """Raise TypeError or ValueError for an option of `Server` that cannot work."""
-    for option, value in (("name", name), ("version", version)):
-        if not isinstance(value, str):
-            raise TypeError(f"the {option} of a server is a text, not {_shown(value)}")
-    if not name:
-        raise ValueError("the name of a server has at least one character")
-    check_texts(**texts)
-    check_flags(**flags)
-    whole_number("page_size", page_size, least=1)
-    _check_lifespan(lifespan)
-    is_list = isinstance(state_keys, Sequence) and not isinstance(state_keys, bytes | str)
-    if not is_list or not all(isinstance(key, bytes) for key in state_keys):
-        raise TypeError("state_keys is a list of keys, which are bytes")
-    if isinstance(revisions, str) or not isinstance(revisions, Iterable):
-        raise TypeError("revisions is a list: write revisions=['2025-11-25']")
-    if experimental is not None:
-        instance_of("experimental", experimental, Mapping)
-        for key, value in experimental.items():
-            if not isinstance(key, str) or not isinstance(value, Mapping):
-                raise TypeError("experimental has dicts by the names of capabilities")
-
-
-def check_store(store: Any) -> None:
+def _check_store(store: Any) -> None:
     """Raise TypeError for what cannot be a store: an address, or a class that was not called."""
     # Stores have no common class, only methods.
     if store is not None and (isinstance(store, type) or not hasattr(store, "get")):

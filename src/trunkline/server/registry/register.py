@@ -7,16 +7,16 @@ text that names it, and not when the first client calls it.
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Collection, Iterable, Mapping
+from collections.abc import Callable, Mapping
 from inspect import iscoroutinefunction
-from typing import TYPE_CHECKING, Any, Final, NamedTuple
+from typing import TYPE_CHECKING, Any, Final, TypeVar
 
 import msgspec
 
-from ...mcp.types import Annotations, Icon, ToolAnnotations
+from ...mcp.types import Annotations, ToolAnnotations
 from ...spec.lookup import method_status
 from ...spec.revisions import REVISIONS
-from ..handlers.arguments import Arguments, arguments_of, raw_arguments
+from ..handlers.arguments import arguments_of, raw_arguments
 from ..handlers.custom_types import read_custom
 from ..handlers.output import output_of
 from ..settings import CacheHint
@@ -26,19 +26,19 @@ from .paged_list import PagedList
 
 if TYPE_CHECKING:
     from ...mcp.param_headers import ParamPath
-    from ..access.guard import Allow, Guard, Visible
     from ..core import ServerCore
     from ..dispatch.connection import Connection
     from ..dispatch.methods import NotificationHandler
+    from .options import PromptOptions, ResourceOptions, ToolOptions
 
 __all__ = [
-    "SharedOptions",
     "cache_of",
     "check_middleware",
     "check_name",
     "check_name_given",
     "check_revisions",
     "completer",
+    "decorator",
     "list_maker",
     "own_method",
     "own_notification",
@@ -48,6 +48,8 @@ __all__ = [
     "tool",
     "warn_of_completions",
 ]
+
+F = TypeVar("F", bound=Callable[..., Any])
 
 _log: Final = logging.getLogger("trunkline.server")
 
@@ -87,81 +89,13 @@ def list_maker(
     return make
 
 
-class SharedOptions(NamedTuple):
-    """Options that tools, resources and prompts have in common."""
-
-    title: str | None
-    description: str | None
-    icons: Iterable[Icon | str]
-    meta: dict[str, Any] | None
-    inline: bool
-    timeout: float | None
-    cache: CacheHint | None = None
-    scopes: Iterable[str] = ()
-    allow: Allow | None = None
-    visible: Visible | None = None
-
-    def guard(self, names: Collection[str] | None) -> Guard | None:
-        """Return the guard of an entry with these arguments, or None if it needs none.
-
-        Raises:
-            TypeError: an option has the wrong type, or a function takes other parameters.
-            ValueError: a text is not a scope.
-        """
-        if self.scopes == () and self.allow is None and self.visible is None:
-            return None
-        # Imported here: most servers have no guards.
-        from ..access.guard import guard_of
-
-        return guard_of(self.scopes, self.allow, self.visible, names)
-
-    def fields(
-        self, arguments: Arguments, kind: str, *, has_known_names: bool = True
-    ) -> dict[str, Any]:
-        """Return the fields of an entry.
-
-        Raises:
-            TypeError: an option has the wrong type, or a handler that runs inline has a timeout,
-                which cannot cancel it.
-            ValueError: the timeout is not above 0, or a text is not a scope.
-        """
-        options.check_texts(title=self.title, description=self.description)
-        options.check_flags(inline=self.inline)
-        timeout = options.seconds("timeout", self.timeout)
-        if self.cache is not None:
-            options.instance_of("cache", self.cache, CacheHint)
-        if self.inline and self.timeout is not None:
-            raise TypeError(f"a {kind} that runs inline cannot be cancelled: remove its timeout")
-        return {
-            "title": self.title,
-            "description": self.description or arguments.description,
-            "icons": options.icons_of(self.icons),
-            "meta": options.meta_of(self.meta),
-            "inline": self.inline,
-            "timeout": timeout,
-            "cache": self.cache,
-            "guard": self.guard(arguments.names if has_known_names else None),
-        }
-
-
-def tool(
-    core: ServerCore,
-    handler: Callable[..., Any],
-    name: str | None,
-    *,
-    annotations: Any,
-    input_schema: dict[str, Any] | None,
-    output_schema: Any,
-    deprecated: bool | str,
-    task: str,
-    task_start: str,
-    shared: SharedOptions,
-) -> ToolEntry:
+def tool(core: ServerCore, handler: Callable[..., Any], given: ToolOptions) -> ToolEntry:
     """Return the entry of a tool."""
     _check_handler(handler, "add_tool(handler, name)")
     check: Any = None
     headers: tuple[ParamPath, ...] = ()
-    if input_schema is None:
+    schema = given.input_schema
+    if schema is None:
         arguments = arguments_of(handler)
         if arguments.headers:
             headers = _repeated(arguments.headers)
@@ -170,19 +104,20 @@ def tool(
         from ...mcp.param_headers import param_headers
         from ..handlers.schema_validator import SchemaCheck
 
-        options.instance_of("input_schema", input_schema, dict)
-        check = SchemaCheck(input_schema)
-        headers = param_headers(input_schema)
+        options.instance_of("input_schema", schema, dict)
+        check = SchemaCheck(schema)
+        headers = param_headers(schema)
         arguments = raw_arguments(handler)
-    output = output_of(handler, output_schema)
-    typed = options.typed("annotations", annotations, ToolAnnotations)
+    output = output_of(handler, given.output_schema)
+    annotations = options.typed("annotations", given.annotations, ToolAnnotations)
+    deprecated = given.deprecated
     if not isinstance(deprecated, bool | str):
         raise TypeError(f"deprecated is True or a text, not {type(deprecated).__name__}")
-    _check_choice("task", task, ("never", "optional", "required"))
-    _check_choice("task_start", task_start, ("call", "handler"))
-    if task_start == "handler" and task == "never":
+    _check_choice("task", given.task, ("never", "optional", "required"))
+    _check_choice("task_start", given.task_start, ("call", "handler"))
+    if given.task_start == "handler" and given.task == "never":
         raise ValueError("task_start='handler' needs a tool that may be a task: give it task=")
-    chosen = _named(name, handler, "tool")
+    chosen = _named(given.name, handler, "tool")
     if chosen in core.tools:
         raise ValueError(f"a tool named {chosen!r} exists already")
     return ToolEntry(
@@ -190,36 +125,33 @@ def tool(
         owner=core,
         arguments=arguments,
         output=output,
-        annotations=typed,
-        input_schema=input_schema,
+        annotations=annotations,
+        input_schema=schema,
         check=check,
         param_headers=headers,
         deprecated="it will be removed." if deprecated is True else str(deprecated or ""),
-        task=task,  # type: ignore[arg-type]  # checked above
-        task_start=task_start,  # type: ignore[arg-type]  # checked above
-        **shared.fields(arguments, "tool", has_known_names=input_schema is None),
+        task=given.task,
+        task_start=given.task_start,
+        cache=_checked(given.cache),
+        **given.fields(arguments, "tool", has_known_names=schema is None),
     )
 
 
+def _checked(cache: CacheHint | None) -> CacheHint | None:
+    if cache is not None:
+        options.instance_of("cache", cache, CacheHint)
+    return cache
+
+
 def resource(
-    core: ServerCore,
-    handler: Callable[..., Any],
-    uri: str,
-    *,
-    name: str | None,
-    mime_type: str | None,
-    size: int | None,
-    annotations: Any,
-    unsafe: bool,
-    fixed_uri: bool,
-    shared: SharedOptions,
+    core: ServerCore, handler: Callable[..., Any], uri: str, given: ResourceOptions
 ) -> ResourceEntry:
     """Return the entry of a resource or of a template."""
     _check_handler(handler, "add_resource(handler, uri)")
     options.instance_of("the URI of a resource", uri, str)
-    options.check_texts(name=name, mime_type=mime_type)
-    options.check_flags(unsafe=unsafe, fixed_uri=fixed_uri)
-    size = options.whole_number("size", size, least=0)
+    options.check_texts(name=given.name, mime_type=given.mime_type)
+    options.check_flags(unsafe=given.unsafe, fixed_uri=given.fixed_uri)
+    size = options.whole_number("size", given.size, least=0)
     arguments = arguments_of(handler)
     template = None
     if "{" in uri or "}" in uri:
@@ -236,28 +168,27 @@ def resource(
             f"{_title(handler)} takes {sorted(wanted) or 'no arguments'}, "
             f"which are not {what} {sorted(offered) or ''}".rstrip()
         )
-    if unsafe and template is None:
+    if given.unsafe and template is None:
         raise ValueError(f"unsafe=True is for templates, and {uri!r} has no variables")
     if uri in core.resources or uri in core.templates:
         raise ValueError(f"a resource {uri!r} exists already")
     return ResourceEntry(
-        name=name or str(getattr(handler, "__name__", uri)),
+        name=given.name or str(getattr(handler, "__name__", uri)),
         owner=core,
         uri=uri,
         template=template,
         arguments=arguments,
-        mime_type=mime_type,
+        mime_type=given.mime_type,
         size=size,
-        annotations=options.typed("annotations", annotations, Annotations),
-        unsafe=unsafe,
-        fixed_uri=fixed_uri,
-        **shared.fields(arguments, "resource"),
+        annotations=options.typed("annotations", given.annotations, Annotations),
+        unsafe=given.unsafe,
+        fixed_uri=given.fixed_uri,
+        cache=_checked(given.cache),
+        **given.fields(arguments, "resource"),
     )
 
 
-def prompt(
-    core: ServerCore, handler: Callable[..., Any], name: str | None, *, shared: SharedOptions
-) -> PromptEntry:
+def prompt(core: ServerCore, handler: Callable[..., Any], given: PromptOptions) -> PromptEntry:
     """Return the entry of a prompt."""
     _check_handler(handler, "add_prompt(handler, name)")
     arguments = arguments_of(handler)
@@ -267,10 +198,10 @@ def prompt(
                 f'{_title(handler)}: parameter "{argument}" of a prompt is sent as a text: '
                 "use str, a number, bool, a Literal or an Enum"
             )
-    chosen = _named(name, handler, "prompt")
+    chosen = _named(given.name, handler, "prompt")
     if chosen in core.prompts:
         raise ValueError(f"a prompt named {chosen!r} exists already")
-    fields = shared.fields(arguments, "prompt")
+    fields = given.fields(arguments, "prompt")
     return PromptEntry(name=chosen, owner=core, arguments=arguments, **fields)
 
 
@@ -371,6 +302,20 @@ def check_name_given(given: Any, what: str) -> None:
     """Raise TypeError if a decorator was used without its parentheses."""
     if callable(given):
         raise TypeError(f'{what} needs a name in parentheses: {what}("...")')
+
+
+def decorator(add: Callable[..., None], name: Any, given: dict[str, Any]) -> Callable[[Any], Any]:
+    """Return a decorator that registers with options, or the function if one was given as name."""
+    if callable(name):
+        add(name, **given)
+        function: Callable[..., Any] = name
+        return function
+
+    def decorate(handler: F) -> F:
+        add(handler, name, **given)
+        return handler
+
+    return decorate
 
 
 def remove(listed: PagedList[Any], name: str, kind: str) -> None:
