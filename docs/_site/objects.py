@@ -33,6 +33,7 @@ MAX_ALIAS = 200
 # The public packages.
 PACKAGES = (
     "trunkline",
+    "trunkline.auth",
     "trunkline.client",
     "trunkline.compat",
     "trunkline.compat.erlmcp",

@@ -20,6 +20,13 @@ EXPORTS = {
         ToolResult Transport TransportError TrunklineError Unix UserMessage Ws __version__
         auth jsonrpc judge mcp memory_pair spec
     """,
+    "trunkline.auth": """
+        ApiKey ApiKeys AuditEvent AuthSettings Bearer Chain ClientCredentials Credential
+        Dpop FileTokens Fixed Introspection InvalidCredential JsonLinesAudit JwtBearer
+        KeyringTokens MemoryTokens OAuth PeerCertificate PeerUid Principal SigningKey
+        TenantLimits Tenants TokenExchange TokenStorage Verifier VerifierUnavailable
+        WorkloadIdentity
+    """,
     "trunkline.client": """
         Client ClientExtension PendingCall ServerChange Subscription SubscriptionTopics
         SyncClient SyncPendingCall SyncSubscription SyncTaskHandle TaskHandle ToolResult
