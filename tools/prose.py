@@ -1,7 +1,8 @@
 """Count turns of phrase that the style guide replaces by plain technical English.
 
 The counters read docstrings and comments of the source and, in a row of its own, the prose of
-README.md and docs/. Generated files, code blocks and text in backticks are left out.
+README.md and docs/. Generated files, code blocks and text in backticks are left out. One more
+counter reads the names of the tests.
 
     python -m tools.prose            print the counts
     python -m tools.prose --list     print file, line and text of each hit as well
@@ -78,6 +79,12 @@ HABITS: Final = (
         most=1.0,
         per_1000_words=True,
     ),
+)
+
+# Names of tests that do not say which component does what.
+_OBLIQUE: Final = re.compile(
+    r"^test_(?:what|who|whoever|whom|it|nobody|somebody|anybody|that_which)_"
+    r"|_(?:told|heard|tells|hears|is_no|are_no|nobody|somebody|whoever|whom|who|anew)(?:_|$)"
 )
 
 _WORD: Final = re.compile(r"[^\W\d_](?:[\w'-]*\w)?")
@@ -203,6 +210,41 @@ def over_limit(figures: dict[str, float]) -> list[Habit]:
     return [habit for habit in HABITS if figures[habit.name] > habit.most]
 
 
+# -- names of tests --------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True)
+class NamesOfTests:
+    """How many tests there are, and those with an oblique name, as file:line: name."""
+
+    total: int
+    oblique: list[str]
+
+    @property
+    def percent(self) -> float:
+        """The part of the tests with an oblique name."""
+        return 100 * len(self.oblique) / self.total if self.total else 0.0
+
+
+def is_oblique(name: str) -> bool:
+    """Return True if the name of a test has a turn of phrase that hides its subject."""
+    return _OBLIQUE.search(name) is not None
+
+
+def names_of_tests(root: Path) -> NamesOfTests:
+    """Return the names of every test function below tests/."""
+    total, oblique = 0, []
+    for path in python_files(root / "tests"):
+        for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+            if not isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef):
+                continue
+            if node.name.startswith("test_"):
+                total += 1
+                if is_oblique(node.name):
+                    oblique.append(f"{path.relative_to(root)}:{node.lineno}: {node.name}")
+    return NamesOfTests(total, oblique)
+
+
 # -- the tree --------------------------------------------------------------------------------
 
 
@@ -267,7 +309,11 @@ def main(arguments: list[str] | None = None) -> int:
             for hit in hits_in(passages):
                 print(f"{hit.path}:{hit.line}: {hit.text}")
         print()
+    names = names_of_tests(options.root)
+    if options.list:
+        print(*names.oblique, "", sep="\n")
     print(*table(rows), sep="\n")
+    print(f"oblique test names: {len(names.oblique)} of {names.total}, {names.percent:.2f} %")
     over = over_limit(measures(rows["src"])) if options.check else []
     for habit in over:
         print(f"src is over its limit of {habit.most:g}: {habit.name}", file=sys.stderr)

@@ -34,7 +34,7 @@ OURS: Final = {
     "auth.server.verifiers.jwt_bearer.JwtBearer": "settings of the author",
     "auth.server.tenants.TenantLimits": "settings; refuses all but numbers",
     "auth.server.tenants.Tenants": "settings of the author",
-    "cli.command._Parser": "the command line",
+    "cli.command._VerbParser": "the command line",
     "cli.commands.completion._CompletionContext": "the command line",
     "cli.commands.proxy._Ends": "the command line",
     "cli.commands.spec._SpecAnswer": "rows of specifications",

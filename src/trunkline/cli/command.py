@@ -84,7 +84,7 @@ class Verb(Protocol):
         ...
 
 
-class _Parser(argparse.ArgumentParser):
+class _VerbParser(argparse.ArgumentParser):
     """A parser whose errors are one line that names the help."""
 
     def error(self, message: str) -> NoReturn:
@@ -221,7 +221,7 @@ def load(name: str) -> Verb:
 
 def parser_of(name: str) -> argparse.ArgumentParser:
     """Return the parser of a verb."""
-    parser = _Parser(
+    parser = _VerbParser(
         prog=f"trunkline {name}",
         description=f"{VERBS[name][0].upper()}{VERBS[name][1:]}.",
         formatter_class=_Formatter,

@@ -29,8 +29,16 @@ if TYPE_CHECKING:
     import traceback
 
     from ..server.app import Server
+    from ..server.core import ServerCore
 
-__all__ = ["AppTarget", "LoadError", "load_app", "parse_app_target", "stdout_on_stderr"]
+__all__ = [
+    "AppTarget",
+    "LoadError",
+    "core_of",
+    "load_app",
+    "parse_app_target",
+    "stdout_on_stderr",
+]
 
 # Preferred of several servers, if none is named.
 _USUAL_NAMES: Final = ("app", "server", "mcp")
@@ -59,6 +67,11 @@ class AppTarget(NamedTuple):
     name: str | None
     # The folder that is put first on `sys.path`.
     folder: str
+
+
+def core_of(app: Server) -> ServerCore:
+    """Return what options and workers set and read of a loaded server."""
+    return app._core
 
 
 def parse_app_target(text: str) -> AppTarget:

@@ -32,6 +32,7 @@ from ..transports.http.settings import HttpLimits
 from ..transports.sockets.listener import bind_all
 from .command import UsageError
 from .exit_codes import SUCCESS, USAGE_ERROR
+from .loader import core_of
 
 if TYPE_CHECKING:
     from ..server.app import Server
@@ -55,7 +56,7 @@ def run_workers(
     Raises:
         UsageError: the server or the address cannot be shared by processes.
     """
-    found = obstacles(app._core)
+    found = obstacles(core_of(app))
     if found:
         raise UsageError(
             "--workers needs a server that keeps nothing between requests: " + "; ".join(found)

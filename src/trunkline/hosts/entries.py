@@ -135,7 +135,7 @@ def read_entry(
     """
     if not isinstance(raw, dict):
         raise HostConfigError(f"expected an object, got {_kind(raw)}", file=file, entry=name)
-    reader = _Members(raw, host.fields, file, name)
+    reader = _EntryReader(raw, host.fields, file, name)
     shared: dict[str, Any] = {
         "name": name,
         "disabled": reader.is_disabled(),
@@ -174,7 +174,7 @@ def read_entry(
     )
 
 
-class _Members:
+class _EntryReader:
     """The members of one entry, read with their types checked."""
 
     def __init__(self, raw: dict[str, Any], fields: EntryFields, file: str, entry: str) -> None:

@@ -48,7 +48,7 @@ def expand_entry(
     Raises:
         HostConfigError: a variable has no value, or the file of variables cannot be read.
     """
-    values = _Values(
+    values = _VariableValues(
         entry,
         os.environ if environ is None else environ,
         os.getcwd() if workspace is None else workspace,
@@ -76,7 +76,7 @@ def expand_entry(
     )
 
 
-class _Values:
+class _VariableValues:
     """The variables that one entry can name."""
 
     def __init__(

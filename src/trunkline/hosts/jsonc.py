@@ -89,14 +89,14 @@ def parse(text: str) -> JsonNode:
     Raises:
         JsoncError: it is not JSON with comments.
     """
-    return _Parser(text).parse()
+    return _JsoncParser(text).parse()
 
 
 def _no_constant(name: str) -> NoReturn:
     raise ValueError(name)
 
 
-class _Parser:
+class _JsoncParser:
     """A recursive descent parser over one text."""
 
     def __init__(self, text: str) -> None:

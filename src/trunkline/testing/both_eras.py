@@ -50,6 +50,7 @@ from .side_effects import EffectWatch, SideEffect
 
 if TYPE_CHECKING:
     from ..server import Context
+    from ..server.core import ServerCore
 
 __all__ = ["BothEras", "EraRun", "ErasDiffer", "run_in_both_eras", "run_in_both_eras_sync"]
 
@@ -254,7 +255,7 @@ class _EraScript:
         """
         app = self.make()
         self.entry(app)
-        revs = [app._core.revision(revision) for revision in app.revisions]
+        revs = [_core_of(app).revision(revision) for revision in app.revisions]
         handshake = [each.revision for each in revs if each.has_handshake]
         rounds = [each.revision for each in revs if each.asks_in_results]
         if not handshake or not rounds:
@@ -269,9 +270,10 @@ class _EraScript:
         """
         entry: Any
         if self.what == "resource":
-            entry = next((found for found, _ in app._core.find_resources(self.name)), None)
+            entry = next((found for found, _ in _core_of(app).find_resources(self.name)), None)
         else:
-            lists = app._core.tools if self.what == "tool" else app._core.prompts
+            core = _core_of(app)
+            lists = core.tools if self.what == "tool" else core.prompts
             entry = lists.get(self.name)
         if entry is None:
             raise ValueError(f"{app!r} has no {self.what} {self.name!r}")
@@ -398,11 +400,16 @@ async def _named(app: Server, connection: RawConnection) -> AsyncIterator[dict[s
             handler_run_of(context).asker = _KeyRecordingAsker(context, keys)
         return await proceed()
 
-    app._core.middleware = (name, *app._core.middleware)
+    core = _core_of(app)
+    core.middleware = (name, *core.middleware)
     try:
         yield keys
     finally:
-        app._core.middleware = tuple(each for each in app._core.middleware if each is not name)
+        core.middleware = tuple(each for each in core.middleware if each is not name)
+
+
+def _core_of(app: Server) -> ServerCore:
+    return app._core
 
 
 class _KeyRecordingAsker(WireAsker):
@@ -436,8 +443,8 @@ async def _play_rounds(script: _EraScript, run: EraRun) -> None:
         if app is script.app:
             await stack.enter_async_context(_kept_open(app, run))
         # One round trip more than the server allows, to see its error.
-        for _ in range(first._core.limits.rounds + 1):
-            app._core.rounds.seal = first._core.rounds.seal
+        for _ in range(_core_of(first).limits.rounds + 1):
+            _core_of(app).rounds.seal = _core_of(first).rounds.seal
             async with script.run(app, run) as connection:
                 reply = await connection.call(script.method, {**script.params, **more})
             result = reply.get("result", {})

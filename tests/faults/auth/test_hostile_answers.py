@@ -526,7 +526,7 @@ def test_no_secret_is_shown_from_the_login_to_its_end(
         async with Client(place.stub.url, auth=auth, revision=PER_REQUEST) as client:
             await echo(client)
             note(client, auth)
-            assert any("OAuthSession" in each for each in texts)
+            assert any("TokenSession" in each for each in texts)
             place.stub.refused_tokens.update(place.stub.tokens)
             await echo(client)
             note(client, auth)

@@ -12,8 +12,10 @@ from tools.prose import (
     comment_blocks,
     docs_of,
     hits_in,
+    is_oblique,
     main,
     measures,
+    names_of_tests,
     over_limit,
     page_passage,
     source_of,
@@ -149,6 +151,41 @@ def test_limits_hold_per_thousand_words_or_in_all() -> None:
     assert over_limit(measures([])) == []
 
 
+@pytest.mark.parametrize(
+    "name",
+    [
+        "test_what_is_closed_stays_closed",
+        "test_who_calls_first_wins",
+        "test_it_works",
+        "test_nobody_waits",
+        "test_that_which_ends_is_dropped",
+        "test_a_client_is_told",
+        "test_a_server_hears_of_it",
+        "test_a_number_is_no_text",
+        "test_a_user_who_leaves",
+        "test_it_begins_anew",
+    ],
+)
+def test_oblique_test_name_is_found(name: str) -> None:
+    assert is_oblique(name)
+
+
+@pytest.mark.parametrize(
+    "name",
+    [
+        "test_whatever_value_is_encoded",
+        "test_item_is_sent",
+        "test_whole_message_is_sent",
+        "test_server_is_notified",
+        "test_id_is_not_text",
+        "test_renewed_token_is_sent",
+        "test_whois",
+    ],
+)
+def test_plain_test_name_is_not_oblique(name: str) -> None:
+    assert not is_oblique(name)
+
+
 @pytest.fixture
 def tree(tmp_path: Path) -> Path:
     for name, text in {
@@ -169,6 +206,25 @@ def test_generated_files_are_left_out(tree: Path) -> None:
 
 def test_the_docs_are_all_pages_and_the_readme(tree: Path) -> None:
     assert [each.path.as_posix() for each in docs_of(tree)] == ["README.md", "docs/deep/page.md"]
+
+
+def test_names_of_tests_are_counted_in_functions_and_methods(tree: Path) -> None:
+    path = tree / "tests/unit/test_thing.py"
+    path.parent.mkdir(parents=True)
+    path.write_text(
+        "def test_what_is_odd(): ...\n"
+        "async def test_plain(): ...\n"
+        "class TestThing:\n    def test_who_calls(self): ...\n"
+        "def helper_who_helps(): ...\n",
+        encoding="utf-8",
+    )
+    names = names_of_tests(tree)
+    assert (names.total, round(names.percent)) == (3, 67)
+    assert names.oblique == [
+        "tests/unit/test_thing.py:1: test_what_is_odd",
+        "tests/unit/test_thing.py:4: test_who_calls",
+    ]
+    assert names_of_tests(tree / "docs").percent == 0
 
 
 def test_the_command_lists_and_checks(tree: Path, capsys: pytest.CaptureFixture[str]) -> None:

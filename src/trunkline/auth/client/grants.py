@@ -25,7 +25,7 @@ from typing import TYPE_CHECKING, Final
 from ...errors import AuthorizationFailed
 from ...redaction import show
 from .flow.client_authentication import ClientIdentity
-from .flow.dpop import ClientProofs, signing_key_of
+from .flow.dpop import signing_key_of
 from .flow.secret_source import SecretFunction, SecretSource
 from .flow.server_url import check_secure
 from .session.renewal_limit import RenewalLimit
@@ -33,9 +33,9 @@ from .session.renewal_limit import RenewalLimit
 if TYPE_CHECKING:
     from ..jose import SigningKey
     from .flow.discovery import MetadataDiscovery
-    from .flow.protected_server import ProtectedServer
-    from .flow.token_endpoint import IssuedToken
-    from .session.grant_session import GrantSession
+    from .flow.token_endpoint import IssuedToken, TokenEndpoint
+    from .session.token_session import TokenSession
+    from .session.token_source import TokenRequest
     from .storage.token_store import TokenStorage
 
 __all__ = ["ClientCredentials", "TokenExchange", "WorkloadIdentity"]
@@ -77,7 +77,7 @@ class _MachineGrant(ABC):
         *,
         context: ssl.SSLContext | None = None,
         is_private: Callable[[], bool] = bool,
-    ) -> GrantSession:
+    ) -> TokenSession:
         """Return the credentials for one server.
 
         Raises:
@@ -85,32 +85,26 @@ class _MachineGrant(ABC):
         """
         # Imported here: a configuration is made before anything is requested.
         from .flow.discovery import MetadataDiscovery
-        from .session.grant_session import GrantSession
+        from .session.grant_source import GrantSource
+        from .session.token_session import TokenSession
 
         check_secure(url, allow_http=self._allow_http)
-        proofs = None if self._key is None else ClientProofs(self._key)
-        return GrantSession(
+        source = GrantSource(
             self,
+            url,
             MetadataDiscovery(url, context=context, is_private=is_private),
+            scopes=self._scopes,
+            client_id=self._client_id,
             issuer=self._issuer or self._issuers.get(url),
             on_issuer=lambda issuer: self._issuers.__setitem__(url, issuer),
-            scopes=self._scopes,
-            proofs=proofs,
+            key=self._key,
             has_own_key=self._has_own_key,
-            storage=self._storage,
-            url=url,
-            client_id=self._client_id,
-            limit=self._limits.setdefault(url, RenewalLimit()),
         )
+        limit = self._limits.setdefault(url, RenewalLimit())
+        return TokenSession(source, storage=self._storage, limit=limit)
 
     @abstractmethod
-    async def obtain(
-        self,
-        discovery: MetadataDiscovery,
-        server: ProtectedServer,
-        scopes: Collection[str],
-        proofs: ClientProofs | None,
-    ) -> IssuedToken:
+    async def obtain(self, discovery: MetadataDiscovery, request: TokenRequest) -> IssuedToken:
         """Return a token for a server."""
 
 
@@ -155,16 +149,10 @@ class ClientCredentials(_MachineGrant):
     def __repr__(self) -> str:
         return f"<ClientCredentials of {show(self._identity.client_id)}>"
 
-    async def obtain(
-        self,
-        discovery: MetadataDiscovery,
-        server: ProtectedServer,
-        scopes: Collection[str],
-        proofs: ClientProofs | None,
-    ) -> IssuedToken:
+    async def obtain(self, discovery: MetadataDiscovery, request: TokenRequest) -> IssuedToken:
         """Return a token for a server."""
-        form = _form("client_credentials", server, scopes)
-        return await server.endpoint.request(form, self._identity, proofs)
+        form = _form("client_credentials", request)
+        return await request.endpoint.request(form, self._identity, request.proofs)
 
 
 class TokenExchange(_MachineGrant):
@@ -216,34 +204,38 @@ class TokenExchange(_MachineGrant):
     def __repr__(self) -> str:
         return f"<TokenExchange of {show(self._identity.client_id)}>"
 
-    async def obtain(
-        self,
-        discovery: MetadataDiscovery,
-        server: ProtectedServer,
-        scopes: Collection[str],
-        proofs: ClientProofs | None,
-    ) -> IssuedToken:
+    async def obtain(self, discovery: MetadataDiscovery, request: TokenRequest) -> IssuedToken:
         """Return a token for a server."""
-        form = _form(TOKEN_EXCHANGE, server, scopes)
+        form = _form(TOKEN_EXCHANGE, request)
         form |= {
             "requested_token_type": ID_JAG,
-            "audience": server.endpoint.issuer,
+            "audience": request.endpoint.issuer,
             "subject_token": await self._id_token.read(),
             "subject_token_type": ID_TOKEN,
         }
-        # Imported here: a configuration is made before anything is requested.
-        from .flow.protected_server import token_endpoint
-
-        issuer = self._idp_issuer or self._idp_endpoint or ""
-        idp = await token_endpoint(discovery, issuer, self._idp_endpoint)
+        idp = await self._identity_provider(discovery)
         granted = await idp.request(form, self._at_idp, is_for_server=False)
         if granted.issued_token_type != ID_JAG:
             raise AuthorizationFailed(
                 "the identity provider did not issue an identity assertion (id-jag)",
                 step="token exchange",
             )
-        form = {**_form(JWT_BEARER, server, scopes), "assertion": granted.access_token}
-        return await server.endpoint.request(form, self._identity, proofs)
+        form = {**_form(JWT_BEARER, request), "assertion": granted.access_token}
+        return await request.endpoint.request(form, self._identity, request.proofs)
+
+    async def _identity_provider(self, discovery: MetadataDiscovery) -> TokenEndpoint:
+        # Imported here: a configuration is made before anything is requested.
+        from .flow.token_endpoint import TokenEndpoint, endpoint_of
+
+        url = self._idp_endpoint
+        if url is None:
+            return endpoint_of(await discovery.issuer(self._idp_issuer or ""), discovery)
+        return TokenEndpoint(
+            url=url,
+            issuer=self._idp_issuer or url,
+            allow_private=discovery.is_private(),
+            context=discovery.context_for(url),
+        )
 
 
 class WorkloadIdentity(_MachineGrant):
@@ -276,13 +268,7 @@ class WorkloadIdentity(_MachineGrant):
     def __repr__(self) -> str:
         return f"<WorkloadIdentity from {self._assertion.place}>"
 
-    async def obtain(
-        self,
-        discovery: MetadataDiscovery,
-        server: ProtectedServer,
-        scopes: Collection[str],
-        proofs: ClientProofs | None,
-    ) -> IssuedToken:
+    async def obtain(self, discovery: MetadataDiscovery, request: TokenRequest) -> IssuedToken:
         """Return a token for a server."""
         assertion = await self._assertion.read()
         digest = hashlib.sha256(assertion.encode()).digest()
@@ -290,17 +276,18 @@ class WorkloadIdentity(_MachineGrant):
             raise AuthorizationFailed(
                 "the authorization server has refused this assertion before", step="token"
             )
-        form = {**_form(JWT_BEARER, server, scopes), "assertion": assertion}
+        form = {**_form(JWT_BEARER, request), "assertion": assertion}
         if self._sent_client_id is not None:
             form["client_id"] = self._sent_client_id
         try:
-            return await server.endpoint.request(form, None, proofs)
+            return await request.endpoint.request(form, None, request.proofs)
         except AuthorizationFailed as error:
             if error.error is not None:  # it was refused, and not unreachable
                 self._refused = digest
             raise
 
 
-def _form(grant: str, server: ProtectedServer, scopes: Collection[str]) -> dict[str, str]:
-    form = {"grant_type": grant, "resource": server.resource}
-    return {**form, "scope": " ".join(scopes)} if scopes else form
+def _form(grant: str, request: TokenRequest) -> dict[str, str]:
+    login = request.login
+    form = {"grant_type": grant, "resource": login.resource}
+    return {**form, "scope": " ".join(login.scopes)} if login.scopes else form

@@ -24,8 +24,10 @@ from .flow.registration import is_metadata_url
 from .flow.secret_source import SecretFunction
 from .flow.server_url import check_secure
 from .login.authorization_code import OnAuthorize, RedirectReceiver
-from .login.oauth_session import LoginSettings, OAuthSession
+from .login.login_source import LoginSettings, LoginSource
 from .login.redirect import is_redirect_uri
+from .session.renewal_limit import RenewalLimit
+from .session.token_session import TokenSession
 from .storage.token_store import KeyLocks, MemoryTokens, TokenStorage
 
 if TYPE_CHECKING:
@@ -127,7 +129,7 @@ class OAuth:
         *,
         context: ssl.SSLContext | None = None,
         is_private: Callable[[], bool] = bool,
-    ) -> OAuthSession:
+    ) -> TokenSession:
         """Return the credentials for one server.
 
         Raises:
@@ -145,7 +147,9 @@ class OAuth:
         discovery = MetadataDiscovery(
             url, context=context, other_context=other, is_private=is_private
         )
-        return OAuthSession(url, self._settings, discovery)
+        source = LoginSource(url, self._settings, discovery)
+        limit = self._settings.limits.setdefault(source.server, RenewalLimit())
+        return TokenSession(source, storage=self._settings.storage, limit=limit)
 
 
 def _check_redirect(uri: str, *, has_hook: bool) -> None:

@@ -14,7 +14,7 @@ from msgspec.structs import replace
 
 from ..command import UsageError
 from ..exit_codes import SUCCESS, USAGE_ERROR
-from ..loader import AppTarget, LoadError, load_app, parse_app_target, stdout_on_stderr
+from ..loader import AppTarget, LoadError, core_of, load_app, parse_app_target, stdout_on_stderr
 from ..output.progress import is_interactive
 from ..output.terminal import is_terminal
 
@@ -418,7 +418,7 @@ def set_options(app: Server, options: argparse.Namespace) -> None:
     Raises:
         UsageError: the file with the authentication cannot be used.
     """
-    core = app._core
+    core = core_of(app)
     if options.framing is not None:
         core.policy = core.policy.replace(framing=options.framing)
     if options.linger is not None:

@@ -71,7 +71,7 @@ _BAD_GATEWAY: Final = HTTP["server-behind-unavailable"].status
 _INVALID: Final = MCP["invalid-message"].status
 
 
-class _Message(Shown, Struct, frozen=True):
+class _ProxiedMessage(Shown, Struct, frozen=True):
     """A message, of which the proxy reads little."""
 
     method: Any = UNSET
@@ -85,15 +85,15 @@ class _Message(Shown, Struct, frozen=True):
         return self.method is not UNSET and type(self.id) in (int, str)
 
 
-_one: Final = Decoder(_Message).decode
-_many: Final = Decoder(list[_Message]).decode
+_one: Final = Decoder(_ProxiedMessage).decode
+_many: Final = Decoder(list[_ProxiedMessage]).decode
 _error: Final = Decoder(ErrorObject).decode
 _members: Final = Decoder(dict[str, Raw]).decode
 _any: Final = Decoder().decode
 _raws: Final = Decoder(list[Raw]).decode
 
 
-def _read(frame: bytes) -> list[_Message] | None:
+def _read(frame: bytes) -> list[_ProxiedMessage] | None:
     """Return the messages of a frame, or None if it has none."""
     try:
         return (_many(frame) if frame.lstrip()[:1] == b"[" else [_one(frame)]) or None
@@ -123,7 +123,7 @@ def _revision_of(meta: dict[str, Raw]) -> str:
     return version if version in REVISIONS else LATEST
 
 
-def _error_of(message: _Message) -> ErrorObject | None:
+def _error_of(message: _ProxiedMessage) -> ErrorObject | None:
     if not bytes(message.error):
         return None
     try:
@@ -251,7 +251,7 @@ class SessionSource(SourceConnection):
     def send(self, frame: bytes, route: Any = None) -> None:
         """Send a message to the exchange that it belongs to."""
         self._sent += len(frame)
-        messages = _read(frame) or [_Message()]
+        messages = _read(frame) or [_ProxiedMessage()]
         answered = [each for each in messages if each.method is UNSET and self._has(each.id)]
         if not answered:
             self._send_other(frame, messages[0])
@@ -271,7 +271,7 @@ class SessionSource(SourceConnection):
     def _has(self, id: Any) -> bool:
         return type(id) in (int, str) and id in self._open
 
-    def _began(self, answer: _Message) -> None:
+    def _began(self, answer: _ProxiedMessage) -> None:
         """Use the negotiated revision, which decides about streams."""
         self._initialize = UNSET
         revision = _value(_inside(answer.result), "protocolVersion")
@@ -279,7 +279,7 @@ class SessionSource(SourceConnection):
             self.session.is_resumable = RESUMED_STREAMS.holds(revision)
             self.session.primes = POLLED.holds(revision)
 
-    def _send_other(self, frame: bytes, message: _Message) -> None:
+    def _send_other(self, frame: bytes, message: _ProxiedMessage) -> None:
         method = message.method if isinstance(message.method, str) else ""
         if not method:
             return  # an answer to a request that is not open
@@ -381,7 +381,7 @@ class WebSocketSource(SourceConnection):
         self.on_closed()
 
 
-class _Shared(Shown, Struct):
+class _ForwardedRequest(Shown, Struct):
     """A single request that waits for its answer."""
 
     carrier: SingleRequest
@@ -395,7 +395,7 @@ class SharedSource(SourceConnection):
 
     def __init__(self) -> None:
         super().__init__()
-        self._open: dict[int, _Shared] = {}
+        self._open: dict[int, _ForwardedRequest] = {}
         self._last_id = 0
 
     def carrier(self) -> SingleRequest:
@@ -445,7 +445,9 @@ class SharedSource(SourceConnection):
         self._last_id += 1
         number = Raw(b"%d" % self._last_id)
         members = _members(body)
-        shared = _Shared(single, exchange, members["id"], meta.get("progressToken", Raw()))
+        shared = _ForwardedRequest(
+            single, exchange, members["id"], meta.get("progressToken", Raw())
+        )
         members["id"] = number
         if "progressToken" in meta:
             meta["progressToken"] = number
@@ -489,7 +491,7 @@ class SharedSource(SourceConnection):
                 if shared is not None:
                     shared.carrier.send(_restored(frame, "params", id, shared), shared.exchange)
 
-    def _owner(self, message: _Message) -> tuple[int, _Shared | None]:
+    def _owner(self, message: _ProxiedMessage) -> tuple[int, _ForwardedRequest | None]:
         """Return the request that a notification is about, or the only one that is open."""
         params = _inside(message.params)
         meta = _inside(params.get("_meta", Raw()))
@@ -514,7 +516,7 @@ class SharedSource(SourceConnection):
 
 
 def _header_fault(
-    request: HttpRequest, message: _Message, params: dict[str, Raw], meta: dict[str, Raw]
+    request: HttpRequest, message: _ProxiedMessage, params: dict[str, Raw], meta: dict[str, Raw]
 ) -> str | None:
     member = name_member(message.method)
     name, version = _value(params, member or ""), _value(meta, PROTOCOL_VERSION)
@@ -527,7 +529,7 @@ def _header_fault(
     )
 
 
-def _restored(frame: bytes, member: str, id: int, shared: _Shared) -> bytes:
+def _restored(frame: bytes, member: str, id: int, shared: _ForwardedRequest) -> bytes:
     """Return a message with the id and the token that the client gave."""
     members = _members(frame)
     if "id" in members:

@@ -19,10 +19,10 @@ from msgspec.json import Decoder, decode, encode
 from ...jsonrpc.messages import Shown
 
 __all__ = [
-    "MessageHead",
     "NegotiatedFields",
     "ReplayedSession",
     "RequestKey",
+    "RoutedMessage",
     "cancelled_request",
     "decode_as",
     "error_response",
@@ -39,7 +39,7 @@ _MAX_SUBSCRIPTIONS: Final = 10_000
 # Reading
 
 
-class MessageHead(Shown, Struct):
+class RoutedMessage(Shown, Struct):
     """The members of a message that routing needs."""
 
     id: Any = UNSET
@@ -65,11 +65,11 @@ class NegotiatedFields(Shown, Struct):
 
 RequestKey = tuple[type, Any]
 
-_one: Final = Decoder(MessageHead).decode
-_several: Final = Decoder(list[MessageHead]).decode
+_one: Final = Decoder(RoutedMessage).decode
+_several: Final = Decoder(list[RoutedMessage]).decode
 
 
-def parse_heads(frame: bytes) -> tuple[list[MessageHead], bool]:
+def parse_heads(frame: bytes) -> tuple[list[RoutedMessage], bool]:
     """Return the head of each message in a frame, and True for a batch."""
     try:
         if frame.lstrip()[:1] == b"[":
@@ -84,7 +84,7 @@ def request_key(id: object) -> RequestKey | None:
     return (type(id), id) if isinstance(id, str | int) else None
 
 
-def cancelled_request(head: MessageHead) -> RequestKey | None:
+def cancelled_request(head: RoutedMessage) -> RequestKey | None:
     """Return the request that a notifications/cancelled names."""
     return request_key(decode_as(head.params, _Cancelled).requestId)
 
@@ -135,7 +135,7 @@ class ReplayedSession:
         self._level: bytes | None = None
         self._subscriptions: dict[str, bytes] = {}
 
-    def track(self, head: MessageHead, frame: bytes) -> None:
+    def track(self, head: RoutedMessage, frame: bytes) -> None:
         """Record a message that has to be replayed."""
         method = head.method
         if method == "notifications/initialized":

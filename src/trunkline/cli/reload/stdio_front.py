@@ -36,10 +36,10 @@ from ...transports.io.fd import FdReader, FdWriter
 from ...transports.stdio.server import StdioServer
 from ..exit_codes import SUCCESS, USAGE_ERROR
 from .session_state import (
-    MessageHead,
     NegotiatedFields,
     ReplayedSession,
     RequestKey,
+    RoutedMessage,
     cancelled_request,
     decode_as,
     error_response,
@@ -140,7 +140,7 @@ class _WorkerConnection:
         # Requests to the client.
         self.server_requests: set[RequestKey | None] = set()
         # Replayed requests and pings.
-        self.own_requests: dict[str, asyncio.Future[MessageHead]] = {}
+        self.own_requests: dict[str, asyncio.Future[RoutedMessage]] = {}
         # Paused while the client is slow to read; `pauses` counts how often.
         self.is_paused = False
         self.pauses = 0
@@ -167,7 +167,7 @@ class _WorkerConnection:
     def send(self, frame: bytes) -> None:
         self.pipes.send(frame)
 
-    async def request(self, frame: bytes, seconds: float) -> MessageHead:
+    async def request(self, frame: bytes, seconds: float) -> RoutedMessage:
         """Send a frame as a request with an id of our own, and return the answer.
 
         Raises:
@@ -175,7 +175,7 @@ class _WorkerConnection:
         """
         self._ids += 1
         id = f"trunkline-reload-{self._ids}"
-        answer: asyncio.Future[MessageHead] = asyncio.get_running_loop().create_future()
+        answer: asyncio.Future[RoutedMessage] = asyncio.get_running_loop().create_future()
         self.own_requests[id] = answer
         members = decode(frame, type=dict[str, Raw])
         self.send(encode({**members, "id": Raw(encode(id))}))
@@ -421,7 +421,7 @@ class StdioFront(WorkerFront):
             connection.send(frame)
         self._update_flow_control()
 
-    def _recipients(self, heads: list[MessageHead]) -> list[_WorkerConnection | None]:
+    def _recipients(self, heads: list[RoutedMessage]) -> list[_WorkerConnection | None]:
         """Return the workers for a frame: a reply goes to the worker that sent the request."""
         head = heads[0] if len(heads) == 1 else None
         if head is not None and self._retiring:
@@ -443,7 +443,7 @@ class StdioFront(WorkerFront):
                     return [connection]
         return [self._current]
 
-    def _track(self, heads: list[MessageHead], frame: bytes, is_batch: bool) -> None:
+    def _track(self, heads: list[RoutedMessage], frame: bytes, is_batch: bool) -> None:
         """Record open requests, and what has to be replayed to later workers."""
         self._batches += is_batch
         connection = self._current
@@ -469,7 +469,7 @@ class StdioFront(WorkerFront):
     def _connections(self) -> list[_WorkerConnection]:
         return [*([] if self._current is None else [self._current]), *self._retiring]
 
-    def _refuse(self, heads: list[MessageHead], is_batch: bool) -> None:
+    def _refuse(self, heads: list[RoutedMessage], is_batch: bool) -> None:
         """Answer requests with an error while no worker serves."""
         asked = [head.id for head in heads if head.method is not UNSET and head.id is not UNSET]
         answers = [error_response(id, _INTERNAL_ERROR, _ENDED) for id in asked if request_key(id)]
@@ -512,7 +512,7 @@ class StdioFront(WorkerFront):
                 answer = connection.own_requests[head.id]
                 if not answer.done():
                     answer.set_result(
-                        MessageHead(
+                        RoutedMessage(
                             head.id,
                             UNSET,
                             UNSET,
@@ -527,7 +527,7 @@ class StdioFront(WorkerFront):
             if self._client_backlog > HIGH_WATER:
                 connection.pause()
 
-    def _on_reply(self, connection: _WorkerConnection, head: MessageHead) -> None:
+    def _on_reply(self, connection: _WorkerConnection, head: RoutedMessage) -> None:
         key = request_key(head.id)
         if key is None:
             return

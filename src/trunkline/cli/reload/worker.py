@@ -22,7 +22,7 @@ from msgspec.json import decode, encode
 from ...jsonrpc.messages import Shown
 from ..command import UsageError
 from ..exit_codes import SUCCESS, USAGE_ERROR
-from ..loader import LoadError, load_app, parse_app_target, stdout_on_stderr
+from ..loader import LoadError, core_of, load_app, parse_app_target, stdout_on_stderr
 from .file_watch import is_own
 
 if TYPE_CHECKING:
@@ -132,10 +132,10 @@ class _Reporter:
 
     def report_ready(self, app: Server) -> None:
         """Report that the server is ready."""
-        policy = app._core.policy
-        size = policy.limits.message_size("stdio")
+        core = core_of(app)
+        size = core.policy.limits.message_size("stdio")
         self._send(
-            WorkerReport(True, self._own_files(), policy.framing, size, app._core.limits.grace)
+            WorkerReport(True, self._own_files(), core.policy.framing, size, core.limits.grace)
         )
 
     def report_failure(self) -> None:
@@ -158,10 +158,11 @@ class _Reporter:
 
 
 def _set_first_id(app: Server, generation: int) -> None:
-    policy = app._core.policy
+    core = core_of(app)
+    policy = core.policy
     first = policy.first_id + generation * _IDS_PER_GENERATION
     if first < policy.max_id:
-        app._core.policy = policy.replace(first_id=first)
+        core.policy = policy.replace(first_id=first)
 
 
 def _follow_control(control: socket.socket, app: Server) -> None:
@@ -178,7 +179,7 @@ def _follow_control(control: socket.socket, app: Server) -> None:
         except OSError:
             has_byte = False
         if has_byte:
-            for each in app._core.listeners:
+            for each in core_of(app).listeners:
                 each.stop_accepting()
             return
         loop.remove_reader(control)

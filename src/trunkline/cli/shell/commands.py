@@ -195,7 +195,7 @@ async def _tasks(shell: ShellSession, words: list[str]) -> int:
 async def _list_tasks(shell: ShellSession) -> int:
     """Show the tasks of this shell, and those that the server lists, if its revision can."""
     client = await shell.connection.live()
-    if shell.can_list_tasks:
+    if shell.connection.can_list_tasks:
         for found in await client.list_tasks():
             shell.adopt_task(found.task_id, client)
     rows = []
@@ -249,7 +249,7 @@ def _facts(shell: ShellSession) -> list[tuple[str, str]]:
     if trace.dropped:
         kept += f"; {trace.dropped} more were not kept"
     facts = [
-        ("target", shell.target),
+        ("target", shell.connection.target),
         ("transport", connection.transport),
         ("subscriptions", ", ".join(visible(each, kept="") for each in sorted(connection.uris))),
         ("watch", "on" if shell.console.is_watching else "off"),

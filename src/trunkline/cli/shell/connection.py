@@ -9,7 +9,14 @@ from __future__ import annotations
 import argparse
 from typing import TYPE_CHECKING, Any, Literal
 
-from ...errors import ProtocolError, TransportError, TrunklineError, visible
+from ...errors import (
+    LocalProtocolError,
+    ProtocolError,
+    TransportError,
+    TrunklineError,
+    visible,
+)
+from ...redaction import redact
 from ..connect.talk import make_client, set_log_level, transport_name
 from ..output.progress import is_interactive
 from ..output.terminal import fitted
@@ -69,6 +76,32 @@ class ShellConnection:
     def transport(self) -> str:
         """The name of the transport, as in a recording."""
         return transport_name(self._options.target)
+
+    @property
+    def target(self) -> str:
+        """The target as it was given, secrets hidden."""
+        from ...transports.stdio.client import redacted_command
+
+        # Of an entry, the URL and the arguments can hold secrets.
+        if self._options.typed:
+            config = f" --config {self._options.config}" if self._options.config else ""
+            return visible(f"{redact(self._options.typed)}{config}", kept="")
+        words = [self._options.target] if self._options.target else self._options.command or []
+        return " ".join(visible(each, kept="") for each in redacted_command(words))
+
+    @property
+    def can_list_tasks(self) -> bool:
+        """Whether the revision has a list of tasks, and the server declares it."""
+        from ...client.requests.method_checks import check_declared, sendable
+
+        client = self.client
+        if client is None or "tasks/list" not in sendable(client.revision, "request"):
+            return False
+        try:
+            check_declared("tasks/list", client.revision, client.server_capabilities)
+        except LocalProtocolError:
+            return False
+        return True
 
     async def open(self, revision: str | None = None) -> Client:
         """Connect, instead of the connection that there is; None negotiates the revision.

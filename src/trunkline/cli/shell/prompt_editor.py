@@ -6,7 +6,7 @@ The only module that imports prompt_toolkit, and only `trunkline shell` imports 
 from __future__ import annotations
 
 import sys
-from collections.abc import AsyncGenerator, AsyncIterator, Callable, Iterable
+from collections.abc import AsyncGenerator, AsyncIterator, Callable, Iterable, Mapping
 from contextlib import asynccontextmanager
 
 from prompt_toolkit import PromptSession
@@ -17,11 +17,27 @@ from prompt_toolkit.history import History
 from prompt_toolkit.output import ColorDepth, create_output
 
 from ..output.terminal import wants_colour
+from .catalogue import Catalogue
 from .completion import ShellCompleter
-from .history import HistoryFile
+from .history import HistoryFile, default_path
 from .line_editor import LineInterrupted
+from .options import command_options
 
-__all__ = ["PromptEditor"]
+__all__ = ["PromptEditor", "prompt_editor"]
+
+
+def prompt_editor(
+    prompt: Callable[[], str],
+    catalogue: Catalogue,
+    commands: Mapping[str, str],
+    *,
+    has_history: bool,
+    on_history_error: Callable[[OSError], object],
+) -> PromptEditor:
+    """Return an editor that completes commands, their options and what the server lists."""
+    history = HistoryFile(default_path()) if has_history else None
+    completer = ShellCompleter(catalogue, commands, command_options)
+    return PromptEditor(prompt, completer, history, on_history_error)
 
 
 class _FileHistory(History):

@@ -19,8 +19,8 @@ from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from typing import TYPE_CHECKING, Any, Final
 
-from ...errors import LocalProtocolError, TrunklineError, visible
-from ...redaction import redact, show
+from ...errors import TrunklineError, visible
+from ...redaction import show
 from ...spec.mcp.meta import LOG_LEVELS
 from ..command import UnreadableInput, UsageError
 from ..connect.errors import explain, explain_failure, sentence, status
@@ -31,10 +31,8 @@ from ..signals import ctrl_c_handled
 from .argument_editor import ArgumentEditor
 from .catalogue import Catalogue
 from .commands import COMMANDS, summaries
-from .completion import ShellCompleter
 from .connection import ShellConnection
 from .line_editor import LineEditor, LineInterrupted, PlainEditor, can_edit
-from .options import command_options
 from .words import split_words
 
 if TYPE_CHECKING:
@@ -102,32 +100,6 @@ class ShellSession:
         """The command after `--`, if the server was started by the shell."""
         given: list[str] | None = self._options.command
         return given
-
-    @property
-    def target(self) -> str:
-        """The target as it was given, secrets hidden."""
-        from ...transports.stdio.client import redacted_command
-
-        # Of an entry, the URL and the arguments can hold secrets.
-        if self._options.typed:
-            config = f" --config {self._options.config}" if self._options.config else ""
-            return visible(f"{redact(self._options.typed)}{config}", kept="")
-        words = [self._options.target] if self._options.target else self.command or []
-        return " ".join(visible(each, kept="") for each in redacted_command(words))
-
-    @property
-    def can_list_tasks(self) -> bool:
-        """Whether the revision has a list of tasks, and the server declares it."""
-        from ...client.requests.method_checks import check_declared, sendable
-
-        client = self.connection.client
-        if client is None or "tasks/list" not in sendable(client.revision, "request"):
-            return False
-        try:
-            check_declared("tasks/list", client.revision, client.server_capabilities)
-        except LocalProtocolError:
-            return False
-        return True
 
     def set_log_level(self, level: str) -> None:
         """Show log messages from a level on, on later connections too."""
@@ -236,12 +208,15 @@ class ShellSession:
         if self._options.plain or not self.is_interactive or not can_edit():
             return PlainEditor(self._prompt)
         # Imported here: the plain reader does without prompt_toolkit.
-        from .history import HistoryFile, default_path
-        from .prompt_editor import PromptEditor
+        from .prompt_editor import prompt_editor
 
-        history = None if self._options.no_history else HistoryFile(default_path())
-        completer = ShellCompleter(self._catalogue, summaries(), command_options)
-        return PromptEditor(self._prompt, completer, history, self._history_failed)
+        return prompt_editor(
+            self._prompt,
+            self._catalogue,
+            summaries(),
+            has_history=not self._options.no_history,
+            on_history_error=self._history_failed,
+        )
 
     def _history_failed(self, error: OSError) -> None:
         self.console.note(f"the history is not saved: {error.strerror or error}", is_dim=True)

@@ -22,7 +22,6 @@ from trunkline.auth import (
     TokenExchange,
     WorkloadIdentity,
 )
-from trunkline.auth.client.session.grant_session import renewal
 from trunkline.auth.client.storage.token_store import EARLY_S, StoredLogin
 from trunkline.auth.jose import parse_token
 from trunkline.errors import AuthorizationFailed
@@ -206,16 +205,13 @@ def test_a_token_is_replaced_when_it_ends() -> None:
         async with where.client(auth) as client:
             await client.call_tool("subject")
             assert len(where.forms()) == 1
-            assert 0 < auth.session._renew_at - time.time() <= 300 - EARLY_S
-            auth.session._renew_at = time.time()
+            login = auth.session._login
+            assert 0 < login.renew_at - time.time() <= 300 - EARLY_S
+            login.renew_at = time.time()
             await asyncio.gather(*(client.call_tool("subject") for _ in range(5)))
             assert len(where.forms()) == 2
 
     run(work)
-
-
-def test_a_short_life_is_used_for_its_half() -> None:
-    assert renewal(time.time() + 4) - time.time() == pytest.approx(2, abs=0.5)
 
 
 def test_a_refused_token_is_replaced_once_for_all_requests() -> None:
@@ -225,7 +221,8 @@ def test_a_refused_token_is_replaced_once_for_all_requests() -> None:
         async with where.client(auth) as client:
             await client.call_tool("subject")
             # As if the server had revoked it.
-            auth.session._token = replace(auth.session._token, access_token="not.a.token")
+            login = replace(auth.session._login, access_token="not.a.token")
+            await auth.session._keep(login)
             await asyncio.gather(*(client.call_tool("subject") for _ in range(5)))
             assert len(where.forms()) == 2
 
@@ -488,6 +485,40 @@ def test_a_stored_token_that_is_refused_is_replaced(tmp_path: Path) -> None:
         await subject(where, auth)
         assert len(where.forms()) == 2
         assert only_record(tokens).access_token != "not.a.token"
+
+    run(work)
+
+
+def test_stored_token_that_has_ended_is_renewed_without_a_challenge(tmp_path: Path) -> None:
+    async def work(where: Scene) -> None:
+        where.login.client("reports", client_secret=CANARY)
+        tokens = FileTokens(tmp_path / "tokens")
+        auth = Watched("reports", client_secret=CANARY, storage=tokens)
+        await subject(where, auth)
+        record = only_record(tokens)
+        record.renew_at = record.expires_at = time.time() - 1
+        tokens.store(f"{where.url} reports", record.encode())
+        await subject(where, auth)
+        assert len(where.forms()) == 2
+        assert auth.session._refused == 0
+        assert not only_record(tokens).has_ended
+
+    run(work)
+
+
+def test_waiting_requests_share_the_failure_of_a_token_request() -> None:
+    async def work(where: Scene) -> None:
+        where.login.client("reports", client_secret=CANARY)
+        auth = Watched("reports", client_secret=CANARY)
+        async with where.client(auth) as client:
+            await client.call_tool("subject")
+            where.login.fail("token", error="server_error", times=None)
+            auth.session._login.renew_at = time.time()
+            calls = (client.call_tool("subject") for _ in range(5))
+            found = await asyncio.gather(*calls, return_exceptions=True)
+            assert {type(each) for each in found} == {AuthorizationFailed}
+            assert {each.error for each in found} == {"server_error"}
+            assert len(where.forms()) == 2
 
     run(work)
 

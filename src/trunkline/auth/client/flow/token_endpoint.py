@@ -32,9 +32,11 @@ from ...challenge import split_scopes
 from .client_authentication import ClientIdentity
 
 if TYPE_CHECKING:
+    from ...metadata import AuthorizationServerMetadata
+    from .discovery import MetadataDiscovery
     from .dpop import ClientProofs
 
-__all__ = ["IssuedToken", "TokenEndpoint"]
+__all__ = ["IssuedToken", "TokenEndpoint", "endpoint_of"]
 
 MAX_ANSWER_BYTES: Final = 256 * 1024
 # Longer lifetimes are as good as none, and so are those that end before a request arrives.
@@ -140,6 +142,25 @@ class TokenEndpoint(Struct, frozen=True, kw_only=True):
             )
         except TransportError as error:
             raise AuthorizationFailed(error.reason, step="token") from None
+
+
+def endpoint_of(server: AuthorizationServerMetadata, discovery: MetadataDiscovery) -> TokenEndpoint:
+    """Return the token endpoint of an authorization server.
+
+    Raises:
+        AuthorizationFailed: it has none.
+    """
+    url = server.token_endpoint
+    if url is None:
+        reason = f"the authorization server {show(server.issuer)} issues no tokens"
+        raise AuthorizationFailed(reason, step="discovery")
+    return TokenEndpoint(
+        url=url,
+        issuer=server.issuer,
+        auth_methods=server.token_endpoint_auth_methods_supported,
+        allow_private=discovery.is_private(),
+        context=discovery.context_for(url),
+    )
 
 
 def _token(response: FetchedResponse, is_bound: bool | None) -> IssuedToken:

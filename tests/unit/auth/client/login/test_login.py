@@ -19,7 +19,8 @@ from tests.http_client.stub_server import PER_REQUEST, SESSION, Asked
 from tests.unit.auth.client.login.protected_stub import WELL_KNOWN, Browser, ProtectedStub, echo
 from trunkline import Client
 from trunkline.auth import FileTokens, MemoryTokens, OAuth, SigningKey
-from trunkline.auth.client.login import oauth_session as module
+from trunkline.auth.client.login.login_source import MAX_STEP_UPS
+from trunkline.auth.client.session.token_session import MAX_IN_A_ROW
 from trunkline.auth.client.storage.token_store import StoredLogin, server_key
 from trunkline.auth.jose import parse_token
 from trunkline.errors import AuthorizationFailed
@@ -259,14 +260,14 @@ def test_a_server_cannot_ask_for_scopes_without_end() -> None:
         async with place.client() as client:
             with pytest.raises(AuthorizationFailed, match="logins in a row"):
                 await client.call_tool("echo")
-            assert len(place.browser.urls) == 1 + module.MAX_IN_A_ROW
+            assert len(place.browser.urls) == 1 + MAX_IN_A_ROW
             while True:
                 await client.list_tools()
                 with pytest.raises(AuthorizationFailed) as caught:
                     await client.call_tool("echo")
                 if "in a row" not in str(caught.value):
                     break
-        assert len(place.browser.urls) == 1 + module.MAX_STEP_UPS
+        assert len(place.browser.urls) == 1 + MAX_STEP_UPS
 
     run(work, scopes=())
 
@@ -879,7 +880,8 @@ def test_nothing_of_a_login_is_shown(caplog: pytest.LogCaptureFixture) -> None:
                     each.parameters[name] for name in ("code", "code_verifier", "client_secret")
                 )
             secrets.extend((kept.access_token, kept.refresh_token or "", query["state"][0]))
-            things = (kept, session, session._settings, session._discovery, place.storage)
+            source = session._source
+            things = (kept, session, source, source._settings, source.discovery, place.storage)
             shown.extend(map(repr, (*things, transport, client, place.auth())))
             place.login.fail("token", error="invalid_grant", status=400)
             place.login.approve = False
