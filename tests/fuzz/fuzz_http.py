@@ -35,8 +35,11 @@ from trunkline.server.runtime.http_service import HttpService
 from trunkline.spec.revisions import LATEST
 from trunkline.transports.http.endpoint.endpoint import Endpoint
 from trunkline.transports.http.gate.admission import Admission
-from trunkline.transports.http.server.known_heads import KnownHeads
-from trunkline.transports.http.server.server import HttpProtocol, HttpServer
+from trunkline.transports.http.request import HttpRequest
+from trunkline.transports.http.server.connection import HttpServerConnection
+from trunkline.transports.http.server.http_server import HttpServer
+from trunkline.transports.http.server.request_reader import RequestReader
+from trunkline.transports.http.server.response_writer import ResponseWriter
 
 MESSAGE_BYTES: Final = 4096
 LIMITS: Final = HttpLimits(
@@ -143,14 +146,12 @@ class Log(logging.Handler):
         self.lines.append(f"{record.name} {record.levelname} {record.getMessage()}")
 
 
-class Protocol(HttpProtocol):
+class Reader(RequestReader):
     """Notes the methods of the requests, as the parser sees them."""
 
-    def __init__(self, server: HttpServer) -> None:
-        super().__init__(server)
-        self.methods: list[str] = []
-        # Requests whose head was not parsed again.
-        self.known = 0
+    def __init__(self, server: HttpServer, protocol: Protocol) -> None:
+        super().__init__(server, protocol)
+        self.methods = protocol.methods
 
     def on_message_begin(self) -> None:
         self.methods.append("")
@@ -160,13 +161,33 @@ class Protocol(HttpProtocol):
         self.methods[-1] = self._parser.get_method().decode()
         super().on_headers_complete()
 
-    def _serve_known(self, known: KnownHeads, nbytes: int) -> bool:
-        self.methods.append("POST")
-        is_served = super()._serve_known(known, nbytes)
-        if not is_served:
-            self.methods.pop()
-        self.known += is_served
-        return is_served
+
+class Writer(ResponseWriter):
+    """Notes the methods of requests that the parser has not seen."""
+
+    def __init__(self, server: HttpServer, protocol: Protocol) -> None:
+        super().__init__(server, protocol)
+        self.protocol = protocol
+        self.begun = 0
+
+    def begin(self, request: HttpRequest, keeps_alive: bool) -> None:
+        self.begun += 1
+        if self.begun > len(self.protocol.methods):
+            self.protocol.methods.append(request.method)
+            self.protocol.known += request.method == "POST"
+        super().begin(request, keeps_alive)
+
+
+class Protocol(HttpServerConnection):
+    """Has the methods of the requests on it."""
+
+    def __init__(self, server: HttpServer) -> None:
+        super().__init__(server)
+        self.methods: list[str] = []
+        # Requests whose head was not parsed again.
+        self.known = 0
+        self.reader = Reader(server, self)
+        self.writer = Writer(server, self)
 
 
 class Transport:
@@ -247,9 +268,9 @@ class Wire:
 
     def _check_memory(self, size: int) -> None:
         one = LIMITS.header_bytes + MESSAGE_BYTES
-        protocol = self.protocol
-        kept = len(protocol._target) + sum(len(a) + len(b) for a, b in protocol._headers)
-        kept += max(len(protocol._body or b""), sum(map(len, protocol._chunks or ())))
+        protocol, reader = self.protocol, self.protocol.reader
+        kept = len(reader._target) + sum(len(a) + len(b) for a, b in reader._headers)
+        kept += max(len(reader._body or b""), sum(map(len, reader._chunks or ())))
         assert kept <= one + size, f"{kept} bytes of one request are kept"
         waiting = 0
         for request, payload, _ in protocol._queue:

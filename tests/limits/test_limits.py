@@ -13,7 +13,7 @@ from bench.limits import Limit, calls, http_system_calls, limits, modules, ticks
 from bench.servers import ours
 from bench.servers.driver import Driver
 from bench.servers.http_load import Connection, is_complete
-from trunkline.transports.http.server.server import HttpProtocol
+from trunkline.transports.http.server.response_writer import ResponseWriter
 
 
 @pytest.mark.parametrize("limit", limits(), ids=lambda limit: limit.name)
@@ -57,13 +57,13 @@ def test_the_meter_counts_turns_of_the_loop() -> None:
 
 
 def test_the_meter_counts_sends(monkeypatch: pytest.MonkeyPatch) -> None:
-    whole = HttpProtocol.respond
+    whole = ResponseWriter.respond
 
-    def respond(self: HttpProtocol, status: int, body: bytes, headers: Any = ()) -> None:
+    def respond(self: ResponseWriter, status: int, body: bytes, headers: Any = ()) -> None:
         self._transport.write(b"HTTP/1.1 100 Continue\r\n\r\n")
         whole(self, status, body, headers)
 
-    monkeypatch.setattr(HttpProtocol, "respond", respond)
+    monkeypatch.setattr(ResponseWriter, "respond", respond)
     monkeypatch.setattr(Connection, "ask", _ask_twice)
     assert http_system_calls(lambda counts: counts.sends, "2025-11-25") == 2
 

@@ -41,7 +41,9 @@ from trunkline.jsonrpc.framing.sse import Event, EventReader
 from trunkline.spec.revisions import LATEST
 from trunkline.transports.http.endpoint.exchange import event_of
 from trunkline.transports.http.endpoint.sessions import HttpSession
-from trunkline.transports.http.server.server import HttpProtocol
+from trunkline.transports.http.server.connection import HttpServerConnection, Phase
+from trunkline.transports.http.server.request_reader import RequestReader
+from trunkline.transports.http.server.response_writer import ResponseWriter
 
 CORPUS = Path(__file__).resolve().parents[1] / "fuzz" / "corpus" / "http"
 SEEDS = sorted(CORPUS.iterdir())
@@ -139,7 +141,7 @@ HEALTH = b"GET /healthz HTTP/1.1\r\nHost: localhost\r\n\r\n"
 HEAD = HEALTH.replace(b"GET", b"HEAD")
 CLOSE = HEALTH[:-2] + b"Connection: close\r\n\r\n"
 LAST: list[Any] = []
-RESPOND = HttpProtocol.respond
+RESPOND = ResponseWriter.respond
 
 
 def script(*requests: bytes) -> bytes:
@@ -152,60 +154,65 @@ def call(number: int, tool: str = "echo") -> bytes:
     return plain(body_of("tools/call", params, number), headers.encode())
 
 
-def respond_twice(self: HttpProtocol, *given: Any) -> None:
-    self._transport.write(b"HTTP/1.1 200 OK\r\ncontent-length: 0\r\n\r\n")
+def respond_twice(self: ResponseWriter, *given: Any) -> None:
+    self.transport.write(b"HTTP/1.1 200 OK\r\ncontent-length: 0\r\n\r\n")
     RESPOND(self, *given)
 
 
-def respond_with_a_body(self: HttpProtocol, *given: Any) -> None:
-    self._serves_head = False
+def respond_with_a_body(self: ResponseWriter, *given: Any) -> None:
+    self._is_head = False
     RESPOND(self, *given)
 
 
 def respond_with_an_old_body(
-    self: HttpProtocol, status: int, body: bytes, headers: Any = ()
+    self: ResponseWriter, status: int, body: bytes, headers: Any = ()
 ) -> None:
     LAST.append(body)
     RESPOND(self, status, b"".join(LAST[-2:]), ((b"content-type", b"text/plain"),))
 
 
 def respond_with_a_header_of_the_request(
-    self: HttpProtocol, status: int, body: bytes, headers: Any = ()
+    self: ResponseWriter, status: int, body: bytes, headers: Any = ()
 ) -> None:
-    RESPOND(self, status, body, (*headers, *(each for each in self._headers if b"x" in each[0])))
+    RESPOND(
+        self,
+        status,
+        body,
+        (*headers, *(each for each in self._connection.reader._headers if b"x" in each[0])),
+    )
 
 
 def respond_with_an_injected_header(
-    self: HttpProtocol, status: int, body: bytes, headers: Any = ()
+    self: ResponseWriter, status: int, body: bytes, headers: Any = ()
 ) -> None:
     RESPOND(self, status, body, (*headers, (b"x-a", b"b\r\n c")))
 
 
-def stay_open(self: HttpProtocol) -> None:
-    self._state = 0
+def stay_open(self: HttpServerConnection) -> None:
+    self.phase = Phase.READY
 
 
-def fail(self: HttpProtocol, *_given: Any) -> None:
+def fail(self: ResponseWriter, *_given: Any) -> None:
     raise RuntimeError("a defect")
 
 
-def fail_later(self: HttpProtocol, *given: Any) -> None:
-    self.server.loop.call_soon(fail, self)
+def fail_later(self: ResponseWriter, *given: Any) -> None:
+    self._server.loop.call_soon(fail, self)
     RESPOND(self, *given)
 
 
-def leave_a_task(self: HttpProtocol, *given: Any) -> None:
-    LAST.append(self.server.loop.create_task(asyncio.sleep(60)))
+def leave_a_task(self: ResponseWriter, *given: Any) -> None:
+    LAST.append(self._server.loop.create_task(asyncio.sleep(60)))
     RESPOND(self, *given)
 
 
-def log_an_error(self: HttpProtocol, *given: Any) -> None:
+def log_an_error(self: ResponseWriter, *given: Any) -> None:
     logging.getLogger("trunkline.http").error("a defect")
     RESPOND(self, *given)
 
 
-def keep_everything(self: HttpProtocol, _refusal: Any) -> None:
-    self._head_bytes = 0
+def keep_everything(self: RequestReader, _refusal: Any) -> None:
+    self._bytes = 0
 
 
 ENDLESS = b"GET / HTTP/1.1\r\n" + b"X-A: b\r\n" * 3000
@@ -237,7 +244,8 @@ def test_a_defect_is_found(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
     where, defect, sent = DEFECTS[name]
     check(sent)
     monkeypatch.setattr(fuzz_http, "PATIENCE", 0.2)
-    monkeypatch.setattr(HttpProtocol, where, defect)
+    classes = (ResponseWriter, RequestReader, HttpServerConnection)
+    monkeypatch.setattr(next(each for each in classes if hasattr(each, where)), where, defect)
     fuzz_http.scene.cache_clear()  # what a defect leaves is not left to the other tests
     try:
         with pytest.raises((AssertionError, RuntimeError, TimeoutError)):

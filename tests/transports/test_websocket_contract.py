@@ -17,7 +17,7 @@ from trunkline.transports import Tls, Transport, Ws
 from trunkline.transports.addresses import Tcp
 from trunkline.transports.http.endpoint.endpoint import Endpoint
 from trunkline.transports.http.gate.admission import Admission
-from trunkline.transports.http.server.server import HttpServer
+from trunkline.transports.http.server.http_server import HttpServer
 from trunkline.transports.http.settings import HttpLimits, HttpSettings
 from trunkline.transports.sockets.listener import Listener
 from trunkline.transports.websocket.server import AcceptedWebSocket, WebSocketRoute

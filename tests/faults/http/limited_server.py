@@ -7,7 +7,7 @@ import os
 import resource
 import sys
 
-import trunkline.transports.http.server.server as http_server
+import trunkline.transports.http.server.http_server as http_server
 from tests.faults.http.serving import make_app
 
 

@@ -16,7 +16,7 @@ from typing import Any, Final, NamedTuple, TypeVar
 
 import pytest
 
-import trunkline.transports.http.server.server as http_server
+import trunkline.transports.http.server.http_server as http_server
 from trunkline import Context, HttpLimits, HttpSettings, Server
 from trunkline.auth import AuthSettings
 from trunkline.server.runtime.http_listener import HttpListener

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-import trunkline.transports.http.server.server as http_server
+import trunkline.transports.http.server.http_server as http_server
 from tests.faults.http.serving import (
     WAIT,
     Closed,
@@ -129,7 +129,7 @@ def test_large_bodies_behind_a_slow_request_are_bounded(served: Served) -> None:
 
 def _held_bodies(served: Served) -> int:
     return sum(
-        each._body_bytes + sum(len(e[1]) for e in each._queue if isinstance(e[1], bytes))
+        each.reader._body_bytes + sum(len(e[1]) for e in each._queue if isinstance(e[1], bytes))
         for each in served.http.connections
     )
 
@@ -333,7 +333,7 @@ def test_connections_that_send_slowly_do_not_keep_others_out(
             wire = served.connect()
             wires.append(wire)
             wire.send(start or single(wire, "echo", text="slowly")[:-5])
-        served.until(lambda: sum(bool(each._reads) for each in served.http.connections) == 8)
+        served.until(lambda: sum(each.reader.is_reading for each in served.http.connections) == 8)
         served.until(lambda: served.http.now - oldest(served) >= 0.05)
         assert served.is_healthy
         assert served.on_loop(lambda: "slowly" not in served.journal.begun)
@@ -342,7 +342,7 @@ def test_connections_that_send_slowly_do_not_keep_others_out(
 
 
 def oldest(served: Served) -> float:
-    return max(each._began for each in served.http.connections)
+    return max(each.began() for each in served.http.connections)
 
 
 def test_more_requests_than_allowed_at_once_are_503() -> None:
@@ -380,7 +380,9 @@ def test_a_session_whose_clients_go_away_cannot_run_more_than_its_share() -> Non
                 wire.send(
                     session.post(wire, call("tools/call", n, name="held", arguments=arguments))
                 )
-                served.until(lambda: any(each._reads == 0 for each in served.http.connections))
+                served.until(
+                    lambda: any(not each.reader.is_reading for each in served.http.connections)
+                )
             served.until(lambda: not served.http.connections)
         assert served.on_loop(lambda: len(journal.begun) <= 3)
         assert served.is_healthy

@@ -117,7 +117,7 @@ def test_a_client_that_listens_gets_the_final_result() -> None:
 def test_a_request_that_was_read_in_part_does_not_hold_up_the_end(cut: int) -> None:
     with serving() as served, served.connect() as wire:
         wire.send(single(wire, "echo", text="in part")[:cut])
-        served.until(lambda: any(each._reads for each in served.http.connections))
+        served.until(lambda: any(each.reader.is_reading for each in served.http.connections))
         stop(served)
         try:
             assert wire.response().status in (408, 503)
@@ -134,7 +134,7 @@ def test_a_request_on_a_stopping_server_is_refused_or_closed() -> None:
             running.send(single(running, "held", key="last") + single(running, "echo", text="no"))
             served.until(lambda: "last" in served.journal.begun)
             wire.send(session.post(wire, call("tools/call", name="echo", arguments={}))[:-5])
-            served.until(lambda: sum(bool(e._reads) for e in served.http.connections) == 1)
+            served.until(lambda: sum(e.reader.is_reading for e in served.http.connections) == 1)
             stop(served)
             wire.try_send(b"x" * 5)
             served.open_gate("last")

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, Final
 from ...transports.addresses import Http, Tcp
 from ...transports.http.endpoint.endpoint import Endpoint
 from ...transports.http.gate.admission import Admission
-from ...transports.http.server.server import HttpServer
+from ...transports.http.server.http_server import HttpServer
 from ...transports.sockets.listener import Listener
 
 if TYPE_CHECKING:

@@ -27,7 +27,7 @@ from ...transports.addresses import Http, Tcp, is_exposed
 from ...transports.http.authority import DEFAULT_PORTS, parse_authority
 from ...transports.http.endpoint.endpoint import Endpoint
 from ...transports.http.gate.admission import Admission
-from ...transports.http.server.server import HttpServer
+from ...transports.http.server.http_server import HttpServer
 from ...transports.sockets.listener import Listener
 from ..dispatch.log_limit import LogLimit
 from .http_service import HttpService

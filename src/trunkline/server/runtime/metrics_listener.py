@@ -21,7 +21,7 @@ from ...spec.http_conditions import HTTP
 from ...transports.addresses import Http, Tcp, is_exposed, parse_host_and_port
 from ...transports.http.gate.admission import Admission
 from ...transports.http.response import Refusal, method_not_allowed
-from ...transports.http.server.server import HttpServer
+from ...transports.http.server.http_server import HttpServer
 from ...transports.http.settings import HttpLimits, HttpSettings
 from ...transports.sockets.listener import Listener
 from ..observability.prometheus import CONTENT_TYPE, enable_metrics, metrics_page

@@ -15,7 +15,8 @@ from ...redaction import show
 from ...transports.http.client.fetch import is_loopback_host
 from ...transports.http.gate.admission import Admission
 from ...transports.http.response import INTERNAL_ERROR, Refusal
-from ...transports.http.server.server import HttpProtocol, HttpServer
+from ...transports.http.server.http_server import HttpServer
+from ...transports.http.server.response_writer import ResponseWriter
 from ...transports.http.settings import HttpLimits, HttpSettings
 
 if TYPE_CHECKING:
@@ -112,7 +113,7 @@ class _Routes:
             return
         if found is not None:
             responder.respond(found.status, found.body, found.headers)
-        elif isinstance(responder, HttpProtocol):
+        elif isinstance(responder, ResponseWriter):
             responder.abort()
 
     def refuse(self, responder: Responder, refusal: Refusal, request: HttpRequest | None) -> None:

@@ -44,7 +44,7 @@ if TYPE_CHECKING:
     from ..http.endpoint.exchange import Exchange
     from ..http.gate.authentication import Owner
     from ..http.request import HttpRequest
-    from ..http.server.server import HttpServer
+    from ..http.server.http_server import HttpServer
 
 __all__ = ["AcceptedWebSocket", "WebSocketRoute"]
 

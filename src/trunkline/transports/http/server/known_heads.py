@@ -84,15 +84,12 @@ class _Head(NamedTuple):
 class KnownHeads:
     """The heads that one connection has repeated."""
 
-    __slots__ = ("_attempts", "_heads")
+    __slots__ = ("_attempts", "heads")
 
     def __init__(self) -> None:
-        self._heads: list[_Head] = []
+        # Those to compare with, the newest first.
+        self.heads: list[_Head] = []
         self._attempts = _MAX_ATTEMPTS
-
-    def __bool__(self) -> bool:
-        """Return True if there is a head to compare with."""
-        return bool(self._heads)
 
     @property
     def learns(self) -> bool:
@@ -101,7 +98,7 @@ class KnownHeads:
 
     def find(self, data: bytes) -> tuple[HttpRequest, bytes] | None:
         """Return the request in `data` and its body, if its head is known; else None."""
-        for parts, end, length, request in self._heads:
+        for parts, end, length, request in self.heads:
             if len(parts) > 1:
                 found = _find(data, parts, end, length, request)
                 if found is not None:
@@ -131,12 +128,12 @@ class KnownHeads:
         """Remember the head of `data`, which was read as one whole request and admitted."""
         self._attempts -= 1
         if not self._attempts:
-            self._heads.clear()
+            self.heads.clear()
             return
         size = data.find(b"\r\n\r\n") + 4
         head = _cut(data[:size], len(data) - size, request)
         if head is not None:
-            self._heads = [head, *self._heads[: _MAX_HEADS - 1]]
+            self.heads = [head, *self.heads[: _MAX_HEADS - 1]]
 
 
 def _find(

@@ -6,7 +6,7 @@ from email.utils import formatdate
 
 import pytest
 
-from trunkline.transports.http.server.server import http_date
+from trunkline.transports.http.server.response_writer import http_date
 
 
 # Each month and each day of the week, an end of February and a start of a year.

@@ -27,8 +27,8 @@ from trunkline.spec.revisions import LATEST
 from trunkline.transports.http.endpoint.endpoint import Endpoint
 from trunkline.transports.http.gate.admission import Admission
 from trunkline.transports.http.request import HttpRequest
+from trunkline.transports.http.server.http_server import HttpServer
 from trunkline.transports.http.server.known_heads import KnownHeads
-from trunkline.transports.http.server.server import HttpServer
 
 LINES = (
     f"MCP-Protocol-Version: {LATEST}\r\nMcp-Method: tools/call\r\nMcp-Name: inline\r\n"
@@ -44,7 +44,7 @@ def call(text: str = "text", lines: bytes = LINES) -> bytes:
 def parsed(wire: Wire) -> list[int]:
     """Count, from now on, what is handed to the parser."""
     counted: list[int] = []
-    parser = wire.protocol._parser
+    parser = wire.protocol.reader._parser
 
     class Counting:
         def feed_data(self, data: memoryview) -> None:
@@ -54,7 +54,7 @@ def parsed(wire: Wire) -> list[int]:
         def __getattr__(self, name: str) -> object:
             return getattr(parser, name)
 
-    wire.protocol._parser = Counting()
+    wire.protocol.reader._parser = Counting()
     return counted
 
 
@@ -132,9 +132,9 @@ def test_a_client_whose_heads_differ_each_time_is_not_compared_any_more() -> Non
     async def act(stage: Scene, wire: Wire) -> None:
         for number in range(20):
             await wire.feed(call("a", LINES + b"X-Kind: %d\r\n" % number), turns=5)
-        known = wire.protocol._known
+        known = wire.protocol.reader.known
         assert known is not None
-        assert not known
+        assert not known.heads
         assert not known.learns
         assert [each.status for each in wire.responses()] == [200] * 20
 
@@ -144,8 +144,8 @@ def test_a_client_whose_heads_differ_each_time_is_not_compared_any_more() -> Non
 def test_a_connection_of_one_request_remembers_nothing() -> None:
     async def act(stage: Scene, wire: Wire) -> None:
         await answers(wire, call())
-        assert not wire.protocol._known
-        assert wire.protocol._learnt is None
+        assert not (wire.protocol.reader.known and wire.protocol.reader.known.heads)
+        assert wire.protocol.reader._learnt is None
 
     run(act)
 
@@ -155,14 +155,14 @@ def test_what_is_remembered_is_bounded() -> None:
         for number in range(60):
             lines = LINES + b"X-Kind: %d\r\n" % (number // 3)
             await wire.feed(call("a", lines), turns=5)
-        known = wire.protocol._known
+        known = wire.protocol.reader.known
         assert known is not None
-        assert 0 < len(known._heads) <= 4
+        assert 0 < len(known.heads) <= 4
         long = LINES + b"X-Long: " + b"x" * 500 + b"\r\n" + b"X-Other: " + b"x" * 500 + b"\r\n"
-        heads = list(known._heads)
+        heads = list(known.heads)
         longer = long + long.replace(b"X-", b"Y-").replace(LINES, b"")
         await answers(wire, *[call("a", longer)] * 3)
-        assert known._heads == heads
+        assert known.heads == heads
 
     run(act)
 
@@ -273,9 +273,9 @@ def request_of(head: bytes) -> HttpRequest:
 def test_a_head_whose_end_or_length_is_in_doubt_is_not_remembered(head: bytes, body: bytes) -> None:
     known = KnownHeads()
     known.learn(head + body, request_of(head))
-    assert not known
+    assert not known.heads
     known.learn(HEAD + b"12345", request_of(HEAD))
-    assert known
+    assert known.heads
 
 
 def test_a_head_that_differs_after_content_length_is_not_known() -> None:
@@ -348,7 +348,8 @@ def test_a_damaged_request_is_answered_as_on_a_connection_that_knows_nothing(
             await each.feed(damaged, turns=5)
         assert _told(wire.responses()[before:]) == _told(fresh.responses())
         assert wire.transport.is_closed == fresh.transport.is_closed
-        assert wire.protocol._state == fresh.protocol._state
+        assert wire.protocol.phase is fresh.protocol.phase
+        assert wire.protocol.reader.part is fresh.protocol.reader.part
         await fresh.lose()
 
     run(act)
@@ -370,7 +371,7 @@ def _told(responses: list[Response]) -> list[tuple[int, bytes, bool]]:
 def test_heads_that_change_how_a_message_is_read_are_not_remembered(line: bytes) -> None:
     async def act(stage: Scene, wire: Wire) -> None:
         await answers(wire, call("a", LINES + line), call("a", LINES + line))
-        assert not wire.protocol._known
+        assert not (wire.protocol.reader.known and wire.protocol.reader.known.heads)
 
     run(act)
 
@@ -382,11 +383,11 @@ def test_a_head_that_was_refused_is_refused_again() -> None:
         empty = plain(b"", LINES)
         await answers(wire, empty[:100], empty[100:])
         ping = empty.replace(b"localhost", b"evil.example")
-        known = list(wire.protocol._known._heads if wire.protocol._known else ())
+        known = list(wire.protocol.reader.known.heads if wire.protocol.reader.known else ())
         found = await answers(wire, ping, ping, ping, call())
         assert [each.status for each in found] == [200] * 3 + [400] + [421] * 3 + [200]
-        assert wire.protocol._known is not None
-        assert wire.protocol._known._heads == known
+        assert wire.protocol.reader.known is not None
+        assert wire.protocol.reader.known.heads == known
 
     run(act)
 

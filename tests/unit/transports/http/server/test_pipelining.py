@@ -1,4 +1,4 @@
-"""`HttpProtocol`: requests that are read while another one is served."""
+"""`HttpServerConnection`: requests that are read while another one is served."""
 
 from __future__ import annotations
 
@@ -21,7 +21,8 @@ from tests.fuzz.fuzz_http import (
 )
 from trunkline import HttpLimits
 from trunkline.spec.revisions import LATEST
-from trunkline.transports.http.server.server import HttpProtocol, HttpServer
+from trunkline.transports.http.server.connection import HttpServerConnection
+from trunkline.transports.http.server.http_server import HttpServer
 
 HEALTH = b"GET /healthz HTTP/1.1\r\nHost: localhost\r\n\r\n"
 META = {
@@ -275,17 +276,17 @@ def test_a_client_is_not_asked_for_a_body_before_its_turn() -> None:
 def test_what_is_read_between_two_responses_waits_for_its_turn(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    serve_next = HttpProtocol._serve_next
+    serve_next = HttpServerConnection._serve_next
 
     async def act(stage: Scene, wire: Wire) -> None:
-        def read_first(protocol: HttpProtocol) -> None:
+        def read_first(protocol: HttpServerConnection) -> None:
             # In the same turn of the event loop the socket was readable.
             monkeypatch.undo()
             protocol.get_buffer(-1)[: len(HEALTH)] = HEALTH
             protocol.buffer_updated(len(HEALTH))
             serve_next(protocol)
 
-        monkeypatch.setattr(HttpProtocol, "_serve_next", read_first)
+        monkeypatch.setattr(HttpServerConnection, "_serve_next", read_first)
         await wire.feed(call("hold") + call("echo"), turns=5)
         stage.released.set()
         responses = await received(wire, 3)

@@ -1,4 +1,4 @@
-"""`HttpServer` and `HttpProtocol` by plain calls: what is written, bounded and timed out."""
+"""`HttpServer` and its connections by plain calls: what is written, bounded and timed out."""
 
 from __future__ import annotations
 
@@ -18,8 +18,10 @@ from trunkline.transports.http.endpoint.exchange import Exchange
 from trunkline.transports.http.gate.admission import Admission
 from trunkline.transports.http.request import HttpRequest
 from trunkline.transports.http.response import JSON_HEADERS, Refusal
-from trunkline.transports.http.server import server as module
-from trunkline.transports.http.server.server import HttpProtocol, HttpServer
+from trunkline.transports.http.server import connection as module
+from trunkline.transports.http.server import http_server
+from trunkline.transports.http.server.http_server import HttpServer
+from trunkline.transports.http.server.response_writer import ResponseWriter
 
 GET = b"GET /a HTTP/1.1\r\nHost: localhost\r\n\r\n"
 LIMIT = 1000
@@ -93,7 +95,7 @@ class Stage:
     def open(self) -> Wire:
         return Wire(self.http)
 
-    def exchange(self, protocol: HttpProtocol) -> Exchange:
+    def exchange(self, protocol: ResponseWriter) -> Exchange:
         """Give the request that is served an exchange."""
         made = Exchange(request(), protocol, self.routes.carrier, lambda _: 400, 0.0)
         protocol.exchange = made
@@ -135,7 +137,7 @@ def test_a_stream_is_chunks_and_one_write_in_each_turn_of_the_loop() -> None:
         stage.routes.answers = False
         wire = stage.open()
         await wire.feed(GET)
-        protocol = wire.protocol
+        protocol = wire.protocol.writer
         protocol.start(())
         protocol.write(b"ab")
         protocol.write(b"")
@@ -160,9 +162,9 @@ def test_a_stream_to_http_1_0_ends_with_the_connection() -> None:
         stage.routes.answers = False
         wire = stage.open()
         await wire.feed(b"GET /a HTTP/1.0\r\nHost: localhost\r\nConnection: keep-alive\r\n\r\n")
-        wire.protocol.start(())
-        wire.protocol.write(b"abc")
-        wire.protocol.end()
+        wire.protocol.writer.start(())
+        wire.protocol.writer.write(b"abc")
+        wire.protocol.writer.end()
         (response,) = wire.responses()
         assert b"transfer-encoding" not in response.headers
         assert (response.body, response.closes) == (b"abc", True)
@@ -188,19 +190,19 @@ def test_what_is_written_after_the_response_or_the_connection_is_dropped() -> No
         wire = stage.open()
         await wire.feed(GET)
         for act in (
-            lambda: wire.protocol.respond(200, b"again"),
-            lambda: wire.protocol.start(()),
-            lambda: wire.protocol.write(b"again"),
-            wire.protocol.end,
+            lambda: wire.protocol.writer.respond(200, b"again"),
+            lambda: wire.protocol.writer.start(()),
+            lambda: wire.protocol.writer.write(b"again"),
+            wire.protocol.writer.end,
         ):
             act()
         await wire.lose()
-        wire.protocol.respond(200, b"again")
-        wire.protocol.start(())
+        wire.protocol.writer.respond(200, b"again")
+        wire.protocol.writer.start(())
         await asyncio.sleep(0)
         assert len(wire.transport.written) == 1
-        assert wire.protocol.is_gone
-        assert wire.protocol.unread == 0
+        assert wire.protocol.writer.is_gone
+        assert wire.protocol.writer.unread == 0
 
     run(work)
 
@@ -312,7 +314,7 @@ def test_requests_wait_for_the_response_before_theirs_and_too_many_are_not_read(
         for n in range(module._MAX_PIPELINED + 1):
             while len(stage.routes.asked) == n:
                 await asyncio.sleep(0)
-            wire.protocol.respond(200, b"%d" % n)
+            wire.protocol.writer.respond(200, b"%d" % n)
         assert [each.body for each in wire.responses()] == [b"%d" % n for n in range(17)]
         assert wire.transport.is_reading
 
@@ -370,7 +372,7 @@ def test_idle_connections_make_room_when_descriptors_run_out() -> None:
 
 def later(wire: Wire, seconds: float) -> None:
     """Look at a connection so many seconds after its last change."""
-    wire.protocol.tick(wire.protocol._since + seconds)
+    wire.protocol.tick(wire.protocol.reader.since + seconds)
 
 
 def test_an_idle_connection_is_closed_without_a_response() -> None:
@@ -392,10 +394,10 @@ def test_a_head_that_takes_long_is_408_however_often_a_byte_comes() -> None:
     async def work(stage: Stage) -> None:
         wire = stage.open()
         await wire.feed(b"G")
-        began = wire.protocol._since
+        began = wire.protocol.reader.since
         for each in (b"E", b"T", b" "):
             await wire.feed(each)
-        assert wire.protocol._since == began
+        assert wire.protocol.reader.since == began
         later(wire, 9.9)
         assert wire.transport.written == []
         later(wire, 10)
@@ -428,7 +430,7 @@ def test_a_request_that_is_served_has_no_timeout_and_its_exchange_is_looked_at()
         await wire.feed(GET)
         later(wire, 10_000)
         assert wire.transport.written == []
-        stage.exchange(wire.protocol)
+        stage.exchange(wire.protocol.writer)
         wire.protocol.tick(10_000)
         await asyncio.sleep(0)
         assert wire.responses()[0].headers[b"content-type"] == b"text/event-stream"
@@ -441,7 +443,7 @@ def test_a_client_that_takes_nothing_of_what_it_was_sent_is_disconnected() -> No
         stage.routes.answers = False
         wire = stage.open()
         await wire.feed(GET)
-        exchange = stage.exchange(wire.protocol)
+        exchange = stage.exchange(wire.protocol.writer)
         exchange.start_stream()
         wire.protocol.pause_writing()
         now = 1000.0
@@ -464,11 +466,11 @@ def test_a_client_that_reads_again_is_not_slow_any_more() -> None:
         stage.routes.answers = False
         wire = stage.open()
         await wire.feed(GET)
-        stage.exchange(wire.protocol).start_stream()
+        stage.exchange(wire.protocol.writer).start_stream()
         wire.protocol.pause_writing()
         wire.protocol.resume_writing()
         wire.transport.unread = 5
-        assert wire.protocol.unread == 5
+        assert wire.protocol.writer.unread == 5
         later(wire, 10_000)
         assert not wire.transport.is_closed
         assert stage.routes.carrier.said == [("slow", True), ("slow", False)]
@@ -482,7 +484,7 @@ def test_a_refused_client_has_a_second_to_read_its_answer() -> None:
         # The last look at connections was some time ago.
         stage.http.now -= 100
         await wire.feed(b"POST /no HTTP/1.1\r\nHost: localhost\r\nContent-Length: 900\r\n\r\nabc")
-        assert wire.protocol._since > stage.http.now + 50
+        assert wire.protocol.reader.since > stage.http.now + 50
         (response,) = wire.responses()
         assert response.closes
         assert wire.transport.has_ended
@@ -502,7 +504,7 @@ def test_the_end_of_the_connection_is_reported_to_the_exchange_once() -> None:
         stage.routes.answers = False
         wire = stage.open()
         await wire.feed(GET + GET)
-        stage.exchange(wire.protocol)
+        stage.exchange(wire.protocol.writer)
         assert wire.protocol.eof_received() is False
         await wire.lose()
         assert stage.routes.carrier.said == ["gone"]
@@ -522,7 +524,7 @@ def test_a_stopping_server_closes_idle_connections_and_others_after_their_respon
         stage.http.stop()
         assert idle.transport.is_closed
         assert not busy.transport.is_closed
-        busy.protocol.respond(200, b"last")
+        busy.protocol.writer.respond(200, b"last")
         assert busy.transport.is_closed
         stage.routes.answers = True
         await half.feed(GET[10:])
@@ -542,7 +544,7 @@ def test_closing_waits_for_responses_and_then_closes_at_once() -> None:
         closing = asyncio.create_task(stage.http.close(3600))
         await asyncio.sleep(0)
         assert not closing.done()
-        busy.protocol.respond(200, b"last")
+        busy.protocol.writer.respond(200, b"last")
         await closing
         never = Stage()
         never.routes.answers = False
@@ -583,7 +585,7 @@ def test_the_access_log_has_a_line_for_each_request(caplog: pytest.LogCaptureFix
 
 
 def test_each_second_the_routes_are_reaped(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(module, "_TICK_S", 0.001)
+    monkeypatch.setattr(http_server, "_TICK_S", 0.001)
 
     async def work(stage: Stage) -> None:
         while len(stage.routes.reaped) < 3:

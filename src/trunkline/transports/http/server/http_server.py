@@ -1,0 +1,238 @@
+"""An HTTP/1.1 server on asyncio and httptools: the connections of one listener, and their limits.
+
+The rules that live here, and only here:
+
+* When all connections are in use, the longest idle one gives way; without one, the new connection
+  is answered 503 and closed. So is a request beyond `HttpLimits.requests`, except those for health
+  checks; its connection stays open.
+* When descriptors run out, some idle connections are closed, or such as have been sending one
+  request for long.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import time
+from collections.abc import Callable
+from itertools import islice
+from typing import TYPE_CHECKING, Final, Protocol
+
+from ....exception_text import as_redacted
+from ..endpoint.endpoint import HEALTH_PATH, READY_PATH
+from ..response import JSON_HEADERS
+from .connection import HttpServerConnection
+from .known_heads import MAX_HEAD_BYTES, MAX_KNOWN_BYTES, MAX_VALUE_BYTES
+from .response_writer import http_date
+
+if TYPE_CHECKING:
+    from ....jsonrpc.framing.framing import Oversize
+    from ..endpoint.exchange import Exchange
+    from ..gate.admission import Admission
+    from ..request import HttpRequest
+    from ..response import Refusal, Responder
+    from ..settings import HttpLimits
+
+__all__ = ["ConnectionCounters", "HttpServer", "Routes", "ServedConnection"]
+
+_log: Final = logging.getLogger("trunkline.http")
+
+# One buffer for all connections of a loop: reading and processing are one step.
+_READ_BYTES: Final = 256 * 1024
+# Idle connections that are closed when descriptors run out.
+_MADE_ROOM: Final = 8
+# Seconds between two looks at timeouts and streams.
+_TICK_S: Final = 1.0
+# Seconds after which a request that was not read to its end gives way to a new connection.
+_SLOW_REQUEST_S: Final = 2.0
+
+
+class Routes(Protocol):
+    """What a listener serves: an `Endpoint`, or less."""
+
+    @property
+    def admission(self) -> Admission:
+        """The gate of the listener."""
+        ...
+
+    def admit(self, request: HttpRequest) -> Refusal | None:
+        """Decide on a request by its head; None lets it in."""
+        ...
+
+    def handle(self, request: HttpRequest, body: bytes | Oversize, responder: Responder) -> None:
+        """Serve a request that was admitted; it is answered through the responder."""
+        ...
+
+    def refuse(self, responder: Responder, refusal: Refusal, request: HttpRequest | None) -> None:
+        """Answer a request with an HTTP error."""
+        ...
+
+    def reap(self, now: float) -> None:
+        """End what has expired; called every second."""
+        ...
+
+
+class ServedConnection(Protocol):
+    """A connection of the server, in HTTP or in the protocol it was handed to."""
+
+    @property
+    def exchange(self) -> Exchange | None:
+        """The exchange of the request that is served, if it is in HTTP."""
+        ...
+
+    def tick(self, now: float) -> None:
+        """Apply the timeouts; called every second."""
+        ...
+
+    def drop(self) -> None:
+        """Close an idle connection."""
+        ...
+
+    def abort(self) -> None:
+        """Close at once, whatever was not written."""
+        ...
+
+
+class ConnectionCounters(Protocol):
+    """Counts connections that were refused, and idle ones that gave way to others."""
+
+    refused_connections: int
+    dropped_connections: int
+
+
+class HttpServer:
+    """The connections of one listener."""
+
+    def __init__(
+        self,
+        endpoint: Routes,
+        limits: HttpLimits,
+        message_size: int | None,
+        *,
+        is_secure: bool = False,
+        access_log: bool = False,
+        counters: ConnectionCounters | None = None,
+    ) -> None:
+        self.endpoint = endpoint
+        self.limits = limits
+        self.message_size = message_size
+        # Requests up to this size are compared with those before. Where the limits on
+        # headers are below what a known head may have, each is parsed.
+        self.known_bytes = min(MAX_KNOWN_BYTES, message_size or MAX_KNOWN_BYTES)
+        if limits.header_bytes < MAX_HEAD_BYTES or limits.header_line_bytes < MAX_VALUE_BYTES:
+            self.known_bytes = 0
+        self.is_secure = is_secure
+        self.access_log = access_log
+        self.loop = asyncio.get_running_loop()
+        self.buffer = memoryview(bytearray(_READ_BYTES))
+        # Returns True if a request asks for another protocol that is served where it asks.
+        self.is_upgrade: Callable[[HttpRequest], bool] = lambda _: False
+        self.connections: dict[ServedConnection, None] = {}
+        # Those between two requests, the longest idle first.
+        self.idle: dict[HttpServerConnection, None] = {}
+        self.is_stopping = False
+        # A connection has one request at a time: more of them than connections do not exist.
+        self.is_limited = limits.requests < limits.connections
+        self._counters = counters
+        self.now = self.loop.time()
+        self.head = self.json_head = b""
+        self._set_date()
+        self._closed: asyncio.Future[None] | None = None
+        self._timer: asyncio.TimerHandle | None = self.loop.call_later(_TICK_S, self._tick)
+
+    def protocol(self) -> HttpServerConnection:
+        """Return the protocol of a new connection."""
+        return HttpServerConnection(self)
+
+    @property
+    def in_flight(self) -> int:
+        """The number of requests that are being served."""
+        return sum(each.exchange is not None for each in self.connections)
+
+    def admit(self, connection: HttpServerConnection) -> bool:
+        """Count a new connection, perhaps in place of an idle one; return False if that fails."""
+        if len(self.connections) >= self.limits.connections:
+            oldest = list(islice(self.idle, 1)) or self._slow(1)
+            if not oldest:
+                if self._counters is not None:
+                    self._counters.refused_connections += 1
+                return False
+            self._count_dropped()
+            oldest[0].drop()
+        self.connections[connection] = None
+        return True
+
+    def is_busy_for(self, request: HttpRequest) -> bool:
+        """Return True if too many connections have a request, and this is not a health check."""
+        active = len(self.connections) - len(self.idle)
+        return active > self.limits.requests and request.path not in (HEALTH_PATH, READY_PATH)
+
+    def _slow(self, most: int) -> list[HttpServerConnection]:
+        """Return connections that have been sending one request for long, the longest first."""
+        since = self.loop.time() - _SLOW_REQUEST_S
+        found = [
+            each
+            for each in self.connections
+            if isinstance(each, HttpServerConnection)
+            and each.is_reading_request
+            and each.began() <= since
+        ]
+        return sorted(found, key=HttpServerConnection.began)[:most]
+
+    def make_room(self) -> bool:
+        """Close some connections, because descriptors ran out; return False without any.
+
+        They are idle, or have been sending one request for long.
+        """
+        oldest = list(islice(self.idle, _MADE_ROOM)) or self._slow(_MADE_ROOM)
+        for each in oldest:
+            self._count_dropped()
+            each.abort()
+        return bool(oldest)
+
+    def _count_dropped(self) -> None:
+        if self._counters is not None:
+            self._counters.dropped_connections += 1
+
+    def forget(self, connection: ServedConnection) -> None:
+        """Forget a closed connection."""
+        self.connections.pop(connection, None)
+        if isinstance(connection, HttpServerConnection):
+            self.idle.pop(connection, None)
+        if not self.connections and self._closed is not None and not self._closed.done():
+            self._closed.set_result(None)
+
+    def stop(self) -> None:
+        """Close idle connections; others close after the response they wait for."""
+        self.is_stopping = True
+        for each in list(self.idle):
+            each.close()
+
+    async def close(self, seconds: float) -> None:
+        """Wait for the clients to read their responses, then close every connection."""
+        self.stop()
+        if self.connections:
+            self._closed = self.loop.create_future()
+            await asyncio.wait([self._closed], timeout=seconds)
+        for each in list(self.connections):
+            each.abort()
+        if self._timer is not None:
+            self._timer.cancel()
+            self._timer = None
+
+    def _tick(self) -> None:
+        self.now = now = self.loop.time()
+        self._set_date()
+        self._timer = self.loop.call_later(_TICK_S, self._tick)
+        for each in list(self.connections):
+            try:
+                each.tick(now)
+            except Exception as error:  # noqa: BLE001  # a defect; the other connections go on
+                _log.error("internal error of an HTTP connection\n%s", as_redacted(error))
+        self.endpoint.reap(now)
+
+    def _set_date(self) -> None:
+        self.head = b"\r\ndate: " + http_date(time.time()) + b"\r\n"
+        # All of the most frequent response up to its length.
+        lines = [*(b"%b: %b" % each for each in JSON_HEADERS), b"content-length: "]
+        self.json_head = b"HTTP/1.1 200 OK" + self.head + b"\r\n".join(lines)
