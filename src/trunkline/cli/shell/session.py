@@ -118,7 +118,7 @@ class ShellSession:
     @property
     def can_list_tasks(self) -> bool:
         """Whether the revision has a list of tasks, and the server declares it."""
-        from ...client.requests.method_checks import check_declared, sendable
+        from ...client.session.method_checks import check_declared, sendable
 
         client = self.connection.client
         if client is None or "tasks/list" not in sendable(client.revision, "request"):

@@ -43,8 +43,8 @@ from ...mcp.types import (
 from ...spec.error_kinds import ErrorKind
 from ...spec.profiles import profile
 from ...spec.revisions import LATEST, REVISIONS
-from ..requests.decode import PER_REQUEST, read
-from ..session import Era, NegotiatedSession, Session
+from ..session.decode import PER_REQUEST, read
+from ..session.session import Era, NegotiatedSession, Session
 
 __all__ = ["ClientHello", "negotiate", "per_request_meta"]
 

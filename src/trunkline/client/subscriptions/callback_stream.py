@@ -31,7 +31,7 @@ from ...errors import (
     TrunklineError,
 )
 from ...redaction import show
-from ..diagnostics import log
+from ..session.diagnostics import log
 from .dispatch import ListenStream, SubscriptionRouter, SubscriptionTopics
 
 __all__ = ["CallbackSubscription"]

@@ -47,11 +47,11 @@ from ...mcp.types import (
     TaskStatus,
 )
 from ...redaction import show
-from ..diagnostics import log
-from ..requests.decode import read
-from ..requests.request import OutgoingRequest
 from ..server_requests.input_required import InputRequest
-from ..session import NOT_SENT, Session, error_from
+from ..session.decode import read
+from ..session.diagnostics import log
+from ..session.request import OutgoingRequest
+from ..session.session import NOT_SENT, Session, error_from
 from ..subscriptions.dispatch import (
     LISTEN,
     ListenStream,
