@@ -1553,7 +1553,7 @@ def test_a_server_that_dies_while_the_user_thinks_ends_the_call(
 def test_a_client_closes_though_the_handler_of_a_question_hangs(
     handler: str, revision: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("trunkline.client.diagnostics.CANCEL_TIMEOUT_S", 0.1)
+    monkeypatch.setattr("trunkline.client.session.diagnostics.CANCEL_TIMEOUT_S", 0.1)
     release = threading.Event()
 
     async def script() -> None:

@@ -30,7 +30,7 @@ from tests.faults.scene import (
     until_async,
 )
 from trunkline import Client, ConnectionLost, Server, SocketLimits, Tcp, TransportError, Unix
-from trunkline.client.session import Session
+from trunkline.client.session.session import Session
 from trunkline.server.dispatch.connection import Connection
 from trunkline.server.runtime.keepalive import KeepAlive
 from trunkline.transports.addresses import parse_address

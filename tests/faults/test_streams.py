@@ -765,7 +765,7 @@ def test_a_hundred_thousand_changes_that_nobody_reads_do_not_grow_a_client(whose
 def test_a_callback_that_never_returns_is_told_so_much_and_no_more(
     caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("trunkline.client.diagnostics.CANCEL_TIMEOUT_S", 0.1)
+    monkeypatch.setattr("trunkline.client.session.diagnostics.CANCEL_TIMEOUT_S", 0.1)
     called: list[str] = []
 
     async def script() -> None:

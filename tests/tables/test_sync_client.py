@@ -54,7 +54,7 @@ def test_a_list_is_folded_as_the_formatter_folds_it() -> None:
     [
         ("typing", "typing"),
         ("trunkline.errors", "...errors"),
-        ("trunkline.client.session", "..session"),
+        ("trunkline.client.session.session", "..session.session"),
         ("trunkline.client.sync.base", ".base"),
     ],
 )

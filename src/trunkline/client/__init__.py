@@ -12,7 +12,7 @@ __all__, __getattr__, __dir__ = lazy_exports(
     __name__,
     {
         "client": "Client",
-        "extensions": "ClientExtension",
+        "connect.extensions": "ClientExtension",
         "requests.call": "PendingCall",
         "requests.tool_result": "ToolResult",
         "subscriptions.dispatch": "ServerChange SubscriptionTopics",

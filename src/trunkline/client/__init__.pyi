@@ -1,6 +1,6 @@
 # Generated from __init__.py by tools/generate_exports.py: run `make exports`.
 from .client import Client as Client
-from .extensions import ClientExtension as ClientExtension
+from .connect.extensions import ClientExtension as ClientExtension
 from .requests.call import PendingCall as PendingCall
 from .requests.tool_result import ToolResult as ToolResult
 from .subscriptions.dispatch import ServerChange as ServerChange

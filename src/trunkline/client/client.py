@@ -66,12 +66,8 @@ from .connect.capabilities import capabilities, extended
 from .connect.connection import ClientConnection, ConnectionOptions
 from .connect.negotiation import ClientHello
 from .connect.targets import TargetLike, target_of, with_http_options
-from .options import LEVELS, OnEvent, Validate, check_choice, check_count, check_seconds
 from .requests.cache import Cache
 from .requests.call import PendingCall, SubmitMethods, tool_call
-from .requests.decode import NotComplete, read, read_own
-from .requests.method_checks import check_method, raise_not_sendable
-from .requests.request import OnProgress, OutgoingRequest
 from .requests.sender import RequestSender
 from .requests.tool_result import ToolResult, read_answer, tool_result
 from .server_requests.handlers import (
@@ -82,7 +78,11 @@ from .server_requests.handlers import (
     Roots,
     fixed_roots,
 )
-from .session import NOT_SENT, Era
+from .session.decode import NotComplete, read, read_own
+from .session.method_checks import check_method, raise_not_sendable
+from .session.options import LEVELS, OnEvent, Validate, check_choice, check_count, check_seconds
+from .session.request import OnProgress, OutgoingRequest
+from .session.session import NOT_SENT, Era
 from .subscriptions.notifications import (
     NotificationListeners,
     OnListChanged,
@@ -96,7 +96,7 @@ from .tasks.methods import TaskRequests
 if TYPE_CHECKING:
     from ..transports.http.client.authorization import ClientAuth
     from ..transports.http.client.settings import HttpOptions
-    from .extensions import Extensions
+    from .connect.extensions import Extensions
     from .requests.batch import CallBatch
     from .subscriptions.budget import NotificationBudget
     from .tasks.task_call import TaskHandle

@@ -26,8 +26,8 @@ from typing import TYPE_CHECKING, Any, Final, Literal, ParamSpec, TypeAlias
 from msgspec import Raw, Struct, field
 from msgspec.json import encode
 
-from ..client.requests.decode import read
 from ..client.requests.tool_result import tool_result
+from ..client.session.decode import read
 from ..errors import PeerError
 from ..jsonrpc.messages import Shown
 from ..mcp.types import (

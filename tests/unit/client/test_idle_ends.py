@@ -17,7 +17,7 @@ from trunkline import (
     TransportError,
     TrunklineError,
 )
-from trunkline.client.session import Session
+from trunkline.client.session.session import Session
 from trunkline.jsonrpc import Policy
 from trunkline.server import ServerListener
 from trunkline.spec.revisions import REVISIONS

@@ -10,12 +10,13 @@ import pytest
 
 # Each is loaded by the first who needs it: a server that asks, a list, a task, a judge.
 LATER = (
-    "extensions",
+    "connect.extensions",
     "requests.batch",
     "requests.pagination",
     "server_requests.form_validation",
     "server_requests.incoming",
     "server_requests.input_required",
+    "session.validation",
     "subscriptions.callback_stream",
     "sync.base",
     "sync.callbacks",
@@ -28,7 +29,6 @@ LATER = (
     "tasks.retry",
     "tasks.task_call",
     "tasks.wait_timeout",
-    "validation",
 )
 
 

@@ -92,7 +92,7 @@ class ShellConnection:
     @property
     def can_list_tasks(self) -> bool:
         """Whether the revision has a list of tasks, and the server declares it."""
-        from ...client.requests.method_checks import check_declared, sendable
+        from ...client.session.method_checks import check_declared, sendable
 
         client = self.client
         if client is None or "tasks/list" not in sendable(client.revision, "request"):

@@ -21,8 +21,8 @@ from ...spec.mcp.tasks_extension import EXTENSION as TASKS
 from ..server_requests.handlers import HandlerFunctions
 
 if TYPE_CHECKING:
-    from ..extensions import Extensions
-    from ..requests.decode import Resolver
+    from ..session.decode import Resolver
+    from .extensions import Extensions
 
 __all__ = ["TASKS", "capabilities", "extended"]
 
@@ -42,7 +42,7 @@ def extended(
     resolvers: dict[str, Resolver] = {}
     if extensions is not None:
         # Imported here: most clients have none.
-        from ..extensions import declared
+        from .extensions import declared
 
         settings, resolvers = declared(extensions)
     if tasks:

@@ -28,14 +28,15 @@ from ...jsonrpc.policy import Policy
 from ...mcp.types import DiscoverResult, LoggingLevel
 from ...spec.revisions import LATEST
 from ...transports.base import ignore
-from ..diagnostics import RateLimitedLog
-from ..options import Validate
 from ..requests.cache import Cache, fresh_until
-from ..requests.decode import read
-from ..requests.request import OnProgress, OutgoingRequest
 from ..server_requests.handlers import MAX_HANDLERS, ClientHandlers, HandlerFunctions
-from ..session import CLOSED, Session
+from ..session.decode import read
+from ..session.diagnostics import RateLimitedLog
+from ..session.options import Validate
+from ..session.request import OnProgress, OutgoingRequest
+from ..session.session import CLOSED, Session
 from ..subscriptions.budget import NotificationBudget
+from ..subscriptions.dispatch import SubscriptionRouter
 from ..subscriptions.notifications import NotificationCallbacks, NotificationListeners
 from .negotiation import ClientHello, negotiate
 from .targets import (
@@ -50,7 +51,7 @@ from .targets import (
 if TYPE_CHECKING:
     from ...concurrency.thread_pool import ThreadPool
     from ..requests.tool_headers import ToolHeaders
-    from ..validation import MessageValidator
+    from ..session.validation import MessageValidator
 
 __all__ = ["ClientConnection", "ConnectionOptions"]
 
@@ -234,6 +235,7 @@ class ClientConnection:
             list_timeout=options.list_timeout,
             handlers=ClientHandlers(self._handlers, lambda: self.threads),
             callbacks=callbacks,
+            new_router=lambda session: SubscriptionRouter(session, callbacks, server_log),
             server_log=server_log,
             on_progress=options.on_progress,
             validator=self._validator(transport.name, server_log),
@@ -290,7 +292,7 @@ class ClientConnection:
         if self.options.validate == "off":
             return None
         # Imported here, as above: for those who write servers.
-        from ..validation import MessageValidator
+        from ..session.validation import MessageValidator
 
         return MessageValidator(transport, server_log, raises=self.options.validate == "raise")
 

@@ -43,8 +43,8 @@ from ...mcp.types import (
 from ...spec.error_kinds import ErrorKind
 from ...spec.profiles import profile
 from ...spec.revisions import HANDSHAKE, LATEST, NEWEST_HANDSHAKE, PER_REQUEST, REVISIONS
-from ..requests.decode import read
-from ..session import Era, NegotiatedSession, Session
+from ..session.decode import read
+from ..session.session import Era, NegotiatedSession, Session
 
 __all__ = ["ClientHello", "negotiate", "per_request_meta"]
 

@@ -17,7 +17,7 @@ from ...errors import TransportError
 from ...jsonrpc.policy import Policy
 from ...redaction import show
 from ...transports.base import Address, Transport
-from ..session import Era
+from ..session.session import Era
 
 if TYPE_CHECKING:
     from ...transports.http.client.authorization import ClientAuth

@@ -23,7 +23,7 @@ from ...jsonrpc.limits import Limits
 from ...redaction import show
 from ..client import Client
 from ..connect.configured import config_servers
-from ..options import LEVELS, check_choice
+from ..session.options import LEVELS, check_choice
 from ..subscriptions.budget import NotificationBudget
 from .members import GroupMembers
 from .routes import PROMPTS, TOOLS, GroupRoutes
@@ -40,8 +40,8 @@ if TYPE_CHECKING:
         Tool,
     )
     from ..requests.call import PendingCall
-    from ..requests.request import OnProgress
     from ..requests.tool_result import ToolResult
+    from ..session.request import OnProgress
     from ..tasks.task_call import TaskHandle
 
 __all__ = ["OF_ONE_SERVER", "ClientGroup"]

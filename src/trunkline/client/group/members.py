@@ -19,8 +19,8 @@ from typing import TYPE_CHECKING, Any, Final
 from ...errors import ConnectionLost, TransportError, TrunklineError
 from ...redaction import show
 from ..connect.targets import server_target
-from ..diagnostics import log, report
-from ..session import RequestNotSent
+from ..session.diagnostics import log, report
+from ..session.session import RequestNotSent
 
 if TYPE_CHECKING:
     from ..client import Client

@@ -20,7 +20,7 @@ from msgspec import structs
 
 from ...errors import LocalProtocolError, PeerError, TrunklineError
 from ...redaction import show
-from ..diagnostics import log
+from ..session.diagnostics import log
 from .names import MAX_NAME_LENGTH, joined, owners, prefixes
 from .uri_match import matches
 

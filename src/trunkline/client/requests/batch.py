@@ -17,11 +17,11 @@ from typing import Any, NamedTuple, TypeVar
 
 from ...errors import LocalProtocolError, TrunklineError
 from ...jsonrpc.messages import Notification, shown_tuple
-from ..options import check_seconds
-from ..session import NOT_SENT, Session
+from ..session.method_checks import check_method, check_sendable
+from ..session.options import check_seconds
+from ..session.request import OutgoingRequest
+from ..session.session import NOT_SENT, Session
 from .call import PendingCall, SubmitMethods
-from .method_checks import check_method, check_sendable
-from .request import OutgoingRequest
 
 __all__ = ["CallBatch"]
 

@@ -18,15 +18,15 @@ from msgspec import UNSET, Raw, UnsetType
 from ...errors import NOTHING, RemoteProtocolError, RequestAborted, TrunklineError
 from ...mcp.types import CallToolRequestParams
 from ...redaction import show
-from ..diagnostics import report
-from .decode import NotComplete, read_own
-from .method_checks import check_method
-from .request import OnProgress, OutgoingRequest
+from ..session.decode import NotComplete, read_own
+from ..session.diagnostics import report
+from ..session.method_checks import check_method
+from ..session.request import OnProgress, OutgoingRequest
 from .tool_result import ToolResult, tool_result
 
 if TYPE_CHECKING:
     from ...jsonrpc.peer.outgoing import Pending
-    from ..session import Session
+    from ..session.session import Session
 
 __all__ = ["CompletingWaiter", "PendingCall", "SubmitMethods", "tool_call"]
 

@@ -21,14 +21,14 @@ from msgspec.structs import replace
 from ...errors import PeerError, TransportError, TrunklineError
 from ...mcp.types import ListToolsResult, PaginatedRequestParams, Result
 from ...spec.error_kinds import ErrorKind
-from ..diagnostics import report
-from ..options import check_seconds
-from ..session import NOT_SENT, Session
+from ..session.decode import INPUT_REQUIRED, NotComplete, Resolver, complete, read
+from ..session.diagnostics import report
+from ..session.method_checks import check_sendable
+from ..session.options import check_seconds
+from ..session.request import OutgoingRequest
+from ..session.session import NOT_SENT, Session
 from .cache import fresh_until
 from .call import CompletingWaiter, PendingCall
-from .decode import INPUT_REQUIRED, NotComplete, Resolver, complete, read
-from .method_checks import check_sendable
-from .request import OutgoingRequest
 
 if TYPE_CHECKING:
     from ..connect.connection import ClientConnection

@@ -30,7 +30,7 @@ from ...jsonrpc.codec.decode_errors import UNREADABLE
 from ...mcp.meta import WRAPPED
 from ...mcp.types import CallToolResult, ContentBlock, TextContent
 from ...redaction import show
-from .decode import decode_again, decoder, look_again, type_name, where_and_what
+from ..session.decode import decode_again, decoder, look_again, type_name, where_and_what
 
 __all__ = ["ToolResult", "read_answer", "tool_result"]
 

@@ -47,8 +47,8 @@ from ...mcp.types import (
 )
 from ...redaction import show
 from ...spec import lookup
-from ..diagnostics import current_task, wait_cancelled
-from ..requests.decode import decode_again, decoder, where_and_what
+from ..session.decode import decode_again, decoder, where_and_what
+from ..session.diagnostics import current_task, wait_cancelled
 
 if TYPE_CHECKING:
     from ...concurrency.thread_pool import ThreadPool

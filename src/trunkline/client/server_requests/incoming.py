@@ -33,8 +33,8 @@ from ...jsonrpc.policy import Policy
 from ...mcp.tables import params_type
 from ...mcp.types import CancelledNotificationParams
 from ...spec.error_kinds import ErrorKind
-from ..diagnostics import RateLimitedLog, current_task
-from ..requests.decode import decoder
+from ..session.decode import decoder
+from ..session.diagnostics import RateLimitedLog, current_task
 from .handlers import ClientHandlers
 
 __all__ = ["ServerRequestRunner"]

@@ -34,9 +34,9 @@ from ...jsonrpc.messages import Shown
 from ...mcp.tables import result_types
 from ...mcp.types import InputRequiredResult
 from ...spec import lookup
-from ..diagnostics import current_task
-from ..requests.decode import INPUT_REQUIRED, decoder, result_type, where_and_what
-from ..session import OutgoingRequest, Session
+from ..session.decode import INPUT_REQUIRED, decoder, result_type, where_and_what
+from ..session.diagnostics import current_task
+from ..session.session import OutgoingRequest, Session
 from .form_validation import FormMismatch
 from .handlers import ClientHandlers
 

@@ -16,7 +16,6 @@ The rules that live here, and only here:
 from __future__ import annotations
 
 import asyncio
-import random
 from collections.abc import Iterator
 from typing import Final
 
@@ -32,7 +31,7 @@ from ...errors import (
     TrunklineError,
 )
 from ...redaction import show
-from ..diagnostics import log
+from ..session.diagnostics import log
 from .dispatch import ListenStream, SubscriptionRouter, SubscriptionTopics
 
 __all__ = ["CallbackSubscription"]
@@ -184,7 +183,7 @@ class CallbackSubscription:
         is_stable = self._opened_at and loop.time() - self._opened_at >= STABLE_AFTER_S
         if is_stable or not self._attempts:
             self._attempts = 0
-            self._delays = _delays()
+            self._delays = backoff(FIRST_DELAY_S, MAX_DELAY_S)
         if self._reopening is None or self._reopening.done():
             self._reopening = loop.create_task(self._reopen())
 
@@ -218,8 +217,3 @@ class CallbackSubscription:
         log.warning(
             "subscription to changes ended %d times, giving up: no more notifications", MAX_ATTEMPTS
         )
-
-
-def _delays() -> Iterator[float]:
-    for delay in backoff(FIRST_DELAY_S, MAX_DELAY_S):
-        yield delay * random.uniform(0.5, 1.0)  # jitter, not a secret

@@ -51,13 +51,13 @@ from ...mcp.types import (
 )
 from ...redaction import show
 from ...spec import lookup
-from ..diagnostics import RateLimitedLog
-from ..requests.decode import decoder
+from ..session.decode import decoder
+from ..session.diagnostics import RateLimitedLog
 from .budget import weigh
 from .notifications import NotificationCallbacks
 
 if TYPE_CHECKING:
-    from ..session import Session
+    from ..session.session import Session
     from .callback_stream import CallbackSubscription
 
 __all__ = [

@@ -20,9 +20,9 @@ from msgspec import UNSET
 from ...jsonrpc.codec.decode_errors import UNREADABLE
 from ...mcp.types import LoggingMessageNotificationParams, ResourceUpdatedNotificationParams
 from ...redaction import show
-from ..diagnostics import RateLimitedLog, current_task, wait_cancelled
 from ..requests.cache import Cache
-from ..requests.decode import decode_again, decoder
+from ..session.decode import decode_again, decoder
+from ..session.diagnostics import RateLimitedLog, current_task, wait_cancelled
 from .budget import NotificationBudget, WeighedCallback, weigh
 
 __all__ = ["NotificationCallbacks", "NotificationListeners"]

@@ -37,11 +37,11 @@ from ...mcp.capabilities import declares
 from ...mcp.types import SubscribeRequestParams, UnsubscribeRequestParams
 from ...redaction import show
 from ...spec import lookup
-from ..diagnostics import log
-from ..options import check_seconds
-from ..requests.request import OutgoingRequest
 from ..requests.sender import RequestSender
-from ..session import NOT_SENT, Session
+from ..session.diagnostics import log
+from ..session.options import check_seconds
+from ..session.request import OutgoingRequest
+from ..session.session import NOT_SENT, Session
 from .budget import NotificationBudget
 from .dispatch import LISTEN, ListenStream, ServerChange, SubscribeTurn, SubscriptionTopics
 

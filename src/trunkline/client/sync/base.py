@@ -20,7 +20,7 @@ from typing import TYPE_CHECKING, Any, Final, Generic, Self, TypeVar, cast
 
 from ...errors import Cancelled, RequestTimeout, TrunklineError
 from ..client import Client
-from ..options import check_seconds
+from ..session.options import check_seconds
 from .callbacks import Callbacks
 from .event_loop_thread import NOT_CONNECTED, LoopProxy, PartProxy
 

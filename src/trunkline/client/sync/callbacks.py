@@ -21,7 +21,7 @@ from queue import SimpleQueue
 from typing import Any, Final, Generic, ParamSpec
 
 from ...jsonrpc.limits import Limits
-from ..diagnostics import CANCEL_TIMEOUT_S, RateLimitedLog
+from ..session.diagnostics import CANCEL_TIMEOUT_S, RateLimitedLog
 from ..subscriptions.budget import NotificationBudget, WeighedCallback
 
 __all__ = ["Callbacks"]

@@ -38,18 +38,18 @@ from ...mcp.types import (
     Tool,
 )
 from ..connect.targets import TargetLike
-from ..options import OnEvent, Validate
-from ..requests.request import OnProgress
 from ..requests.tool_result import ToolResult
 from ..server_requests.handlers import OnElicit, OnElicitUrl, OnSample, Roots
-from ..session import Era
+from ..session.options import OnEvent, Validate
+from ..session.request import OnProgress
+from ..session.session import Era
 from ..subscriptions.notifications import OnListChanged, OnLog, OnNotification, OnResourceUpdated
 from .base import SyncClientBase
 
 if TYPE_CHECKING:
     from ...transports.http.client.authorization import ClientAuth
     from ...transports.http.client.settings import HttpOptions
-    from ..extensions import Extensions
+    from ..connect.extensions import Extensions
     from .handles import SyncCallBatch, SyncPendingCall, SyncSubscription, SyncTaskHandle
 
 __all__ = ["ClientOptions", "SyncClient"]

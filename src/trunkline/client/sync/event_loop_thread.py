@@ -33,9 +33,9 @@ from time import monotonic
 from typing import TYPE_CHECKING, Any, Final, Generic, ParamSpec, TypeVar, cast
 
 from ...errors import ConnectionLost, TrunklineError
-from ..diagnostics import CANCEL_TIMEOUT_S, log
 from ..requests.call import PendingCall
-from ..session import CLOSED
+from ..session.diagnostics import CANCEL_TIMEOUT_S, log
+from ..session.session import CLOSED
 from .callbacks import Callbacks
 
 if TYPE_CHECKING:

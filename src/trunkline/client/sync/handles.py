@@ -13,8 +13,8 @@ from typing import Any, TypeVar, overload
 
 from ...errors import TrunklineError
 from ...mcp.types import TaskStatus
-from ..requests.request import OnProgress
 from ..requests.tool_result import ToolResult
+from ..session.request import OnProgress
 from .base import BatchBase, PendingCallBase, SubscriptionBase, TaskHandleBase
 
 __all__ = ["SyncCallBatch", "SyncPendingCall", "SyncSubscription", "SyncTaskHandle"]

@@ -16,10 +16,10 @@ from msgspec import Struct
 from ...errors import ConnectionLost, LocalProtocolError, TrunklineError
 from ...mcp.types import CancelTaskRequestParams
 from ...redaction import show
-from ..diagnostics import log
+from ..session.diagnostics import log
 
 if TYPE_CHECKING:
-    from ..session import Session
+    from ..session.session import Session
 
 __all__ = ["cancel_late_task", "send_unawaited"]
 
@@ -39,7 +39,7 @@ def send_unawaited(session: Session, method: str, kind: type[Struct], **fields: 
 def cancel_late_task(session: Session, raw: Any) -> None:
     """Cancel the task that a call became, if the caller had left before the reply arrived."""
     # Imported here: these modules import this one.
-    from ..requests.decode import result_type
+    from ..session.decode import result_type
     from .methods import TASK
     from .poller import ENDED, created
 

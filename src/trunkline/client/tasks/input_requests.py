@@ -23,14 +23,14 @@ from typing import TYPE_CHECKING, Any, Final
 
 from ...errors import PeerError, RequestAborted, RequestTimeout, TrunklineError
 from ...mcp.types import UpdateTaskRequestParams
-from ..diagnostics import report
-from ..requests.request import OutgoingRequest
 from ..server_requests.input_required import InputRequest, fulfil
+from ..session.diagnostics import report
+from ..session.request import OutgoingRequest
 from .retry import RetryPolicy
 
 if TYPE_CHECKING:
     from ..requests.sender import RequestSender
-    from ..session import Session
+    from ..session.session import Session
 
 __all__ = ["TaskInputRequests"]
 

@@ -34,10 +34,10 @@ from ...mcp.capabilities import declares
 from ...mcp.types import ListToolsResult, TaskMetadata, Tool
 from ...spec.error_kinds import ErrorKind
 from ..requests.call import CompletingWaiter, PendingCall
-from ..requests.decode import COMPLETE, decoder, result_type
-from ..requests.request import OnProgress, OutgoingRequest
 from ..requests.sender import RequestSender
-from ..session import NOT_SENT, Session
+from ..session.decode import COMPLETE, decoder, result_type
+from ..session.request import OnProgress, OutgoingRequest
+from ..session.session import NOT_SENT, Session
 
 if TYPE_CHECKING:
     from .poller import TaskPoller

@@ -22,7 +22,6 @@ The rules that live here, and only here:
 from __future__ import annotations
 
 import asyncio
-import random
 from collections import deque
 from collections.abc import AsyncIterator, Callable
 from math import inf
@@ -30,7 +29,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from msgspec import UNSET, Raw, Struct, UnsetType
 
-from ...concurrency.backoff import backoff
+from ...concurrency.backoff import backoff, jittered
 from ...errors import (
     Cancelled,
     ConnectionLost,
@@ -48,11 +47,11 @@ from ...mcp.types import (
     TaskStatus,
 )
 from ...redaction import show
-from ..diagnostics import log
-from ..requests.decode import read
-from ..requests.request import OutgoingRequest
 from ..server_requests.input_required import InputRequest
-from ..session import NOT_SENT, Session, error_from
+from ..session.decode import read
+from ..session.diagnostics import log
+from ..session.request import OutgoingRequest
+from ..session.session import NOT_SENT, Session, error_from
 from ..subscriptions.dispatch import (
     LISTEN,
     ListenStream,
@@ -83,6 +82,8 @@ MAX_POLL_INTERVAL_S: Final = 60.0
 FIRST_POLL_INTERVAL_S: Final = 0.25
 USUAL_POLL_INTERVAL_S: Final = 5.0
 _INTERVAL_FACTOR: Final = 1.5
+# The factors between which an interval is spread.
+_JITTER: Final = (1.0, 1.1)
 
 # A new task is polled after this long, and each wait is this many times the one before, up to the
 # poll interval: with an interval of 1 s that makes three polls in the first second.
@@ -154,8 +155,9 @@ class TaskPoller:
         self._timeout = timeout
         # Whether `state` is a result of `tasks/get`, and not of a notification.
         self._is_full = False
+        # Exact: `_next_interval` has the jitter.
         self._intervals = backoff(
-            FIRST_POLL_INTERVAL_S, USUAL_POLL_INTERVAL_S, factor=_INTERVAL_FACTOR
+            FIRST_POLL_INTERVAL_S, USUAL_POLL_INTERVAL_S, factor=_INTERVAL_FACTOR, least=1.0
         )
         # The longest wait before the next poll of a new task; a task of an earlier call has none.
         self._first_delay = inf if state is None else FIRST_POLL_DELAY_S
@@ -463,11 +465,12 @@ class TaskPoller:
         else:
             # Compared before it is divided: a JSON integer may be too large for a float.
             seconds = max(min(wanted, MAX_POLL_INTERVAL_S * 1000) / 1000, MIN_POLL_INTERVAL_S)
-        return seconds * random.uniform(1.0, 1.1)
+        # Longer, not shorter: the server chose the shortest.
+        return jittered(seconds, *_JITTER)
 
     def _next_poll(self) -> float:
         """Return the seconds until the next poll, which is sooner for a new task."""
-        seconds = min(self._next_interval(), self._first_delay * random.uniform(1.0, 1.1))
+        seconds = min(self._next_interval(), jittered(self._first_delay, *_JITTER))
         self._first_delay *= _FIRST_POLLS_FACTOR
         return max(seconds, self._retry_delay)
 

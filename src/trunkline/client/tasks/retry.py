@@ -20,7 +20,7 @@ from ...spec.error_kinds import ErrorKind
 __all__ = ["RetryPolicy"]
 
 MAX_RETRIES: Final = 5
-# The delay before the first retry; each is twice the one before.
+# The longest delay before the first retry; each bound is twice the one before.
 FIRST_DELAY_S: Final = 0.25
 # The longest delay: a longer `retryAfterMs` is cut.
 MAX_DELAY_S: Final = 60.0

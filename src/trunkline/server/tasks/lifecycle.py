@@ -480,7 +480,7 @@ class Tasks:
                 return
             except StoreError as error:
                 delay = next(delays)
-                _log.warning("task outcome not stored, retrying in %g s: %s", delay, error)
+                _log.warning("task outcome not stored, retrying in %.2g s: %s", delay, error)
                 await asyncio.sleep(delay)
             else:
                 running.is_over = True

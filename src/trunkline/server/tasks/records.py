@@ -313,7 +313,7 @@ class TaskRecords:
                 delay = next(delays)
                 if time.monotonic() + delay > until:
                     raise
-                _log.warning("task not updated, retrying in %g s: %s", delay, error)
+                _log.warning("task not updated, retrying in %.2g s: %s", delay, error)
             await asyncio.sleep(delay)
 
     async def page(

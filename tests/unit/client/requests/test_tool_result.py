@@ -10,8 +10,8 @@ from msgspec import Raw, Struct
 from msgspec.json import encode
 
 from tests.unit.client.scripted import text
-from trunkline.client.requests.decode import NotComplete, read, read_own, where_and_what
 from trunkline.client.requests.tool_result import ToolResult, tool_result
+from trunkline.client.session.decode import NotComplete, read, read_own, where_and_what
 from trunkline.errors import RemoteProtocolError, ResultTypeMismatch, ToolFailed
 from trunkline.mcp import ListToolsResult
 from trunkline.spec.revisions import LATEST, REVISIONS

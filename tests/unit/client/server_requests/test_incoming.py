@@ -11,8 +11,9 @@ from typing import Any
 import pytest
 
 from tests.unit.client.scripted import NEWEST_HANDSHAKE, SILENT, Place, run, text
-from trunkline.client import Client, diagnostics
+from trunkline.client import Client
 from trunkline.client.server_requests.handlers import MAX_HANDLERS
+from trunkline.client.session import diagnostics
 from trunkline.client.subscriptions import notifications as noticing
 from trunkline.errors import RemoteProtocolError, RequestError
 from trunkline.mcp import CreateMessageResult, ElicitResult, Root, TextContent

@@ -13,7 +13,7 @@ from msgspec import Raw
 from tests.unit.client.scripted import SILENT, Place, Refused, run, text
 from trunkline.client import Client, ClientExtension
 from trunkline.client.server_requests import input_required
-from trunkline.client.session import OutgoingRequest, Session
+from trunkline.client.session.session import OutgoingRequest, Session
 from trunkline.errors import (
     ConnectionLost,
     InputRequestFailed,
@@ -442,6 +442,7 @@ def test_a_server_that_only_names_a_state_is_asked_again_less_and_less_soon(
         waits.append(seconds)
 
     monkeypatch.setattr(Session, "pause", pause)
+    monkeypatch.setattr("trunkline.concurrency.backoff._uniform", lambda: 1.0)
     place = Place({"tools/call": asks("s")})
     with pytest.raises(TooManyRoundTrips):
         use(place, lambda client: client.call_tool("book"))

@@ -12,7 +12,7 @@ from msgspec.json import encode
 from tests.unit.client.scripted import SILENT, run, text
 from tests.unit.client.subscriptions.test_stream import Hub, settle
 from trunkline.client import Client
-from trunkline.client.requests.timeouts import RequestTimeouts
+from trunkline.client.session.timeouts import RequestTimeouts
 from trunkline.client.subscriptions.budget import SHARED_BYTES, NotificationBudget, weigh
 from trunkline.jsonrpc import Limits
 

@@ -20,7 +20,8 @@ from tests.unit.client.scripted import (
     text,
 )
 from tests.unit.client.subscriptions.test_stream import ID
-from trunkline.client import Client, session
+from trunkline.client import Client
+from trunkline.client.session import session
 from trunkline.client.tasks import input_requests, poller, retry
 from trunkline.errors import (
     Cancelled,

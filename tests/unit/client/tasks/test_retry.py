@@ -11,6 +11,11 @@ from trunkline.client.tasks.retry import RetryPolicy
 from trunkline.errors import ConnectionLost, PeerError, RequestTimeout
 
 
+@pytest.fixture(autouse=True)
+def longest_delays(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("trunkline.concurrency.backoff._uniform", lambda: 1.0)
+
+
 def told(wish: Any) -> PeerError:
     return PeerError(-32603, "later", {"retryAfterMs": wish}, kind="INTERNAL_ERROR")
 

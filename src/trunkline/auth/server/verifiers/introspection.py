@@ -266,7 +266,7 @@ class Introspection:
         self._endpoint = self._given_endpoint
         delay = next(self._delays)
         self._retry_at = self._clock() + delay
-        _log.warning("introspection failed: %s; the next request in %g s", reason, delay)
+        _log.warning("introspection failed: %s; the next request in %.2g s", reason, delay)
 
 
 def _bound(principal: Principal, credential: Credential) -> Principal:

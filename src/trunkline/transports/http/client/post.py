@@ -26,6 +26,7 @@ from typing import TYPE_CHECKING, Any, Final
 from msgspec import UNSET
 from msgspec.json import encode
 
+from ....concurrency.backoff import jittered
 from ....errors import AuthorizationFailed, RemoteProtocolError, TransportError
 from ....jsonrpc.framing.framing import Oversize, head_size
 from ....jsonrpc.framing.sse import Event, EventReader
@@ -420,8 +421,9 @@ class Post:
         can_resume = not self.is_per_request and reader.last_event_id
         if can_resume and self._resumes < self._transport.options.reconnects:
             self._resumes += 1
-            wait = RECONNECT_S if reader.retry_ms is None else reader.retry_ms / 1000
-            self._transport.on_event("resume", f"{self._what}, in {wait:g} s")
+            asked = reader.retry_ms
+            wait = jittered(RECONNECT_S) if asked is None else asked / 1000
+            self._transport.on_event("resume", f"{self._what}, in {wait:.2g} s")
             self._resuming = self._transport.spawn(self._resume(longest_wait(wait)))
             return
         text = f"the stream of {self._what} ended before its answer"

@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 __all__ = ["RECONNECT_S", "GetStream", "PlainRequest", "SessionStream", "longest_wait"]
 
 _EVENTS: Final = b"text/event-stream"
-# Seconds between attempts to reopen a stream, if the server did not ask for a delay.
+# Seconds between attempts to reopen a stream, if the server did not ask for a delay; at most.
 RECONNECT_S: Final = 1.0
 _LONGEST_RECONNECT_S: Final = 30.0
 # A server that asks for less would be asked again as fast as it closes.
@@ -279,7 +279,7 @@ class SessionStream:
                 delays = backoff(RECONNECT_S, _LONGEST_RECONNECT_S)
             if self._reader.retry_ms is None or status != 200 or not is_useful:
                 wait = max(wait, next(delays))
-            transport.on_event("reconnect", f"the stream of the session, in {wait:g} s")
+            transport.on_event("reconnect", f"the stream of the session, in {wait:.2g} s")
             await asyncio.sleep(longest_wait(wait))
         transport.on_event("given-up", "the stream of the session cannot be opened")
 

@@ -137,6 +137,7 @@ def test_a_stream_that_brings_nothing_is_not_reopened_as_fast_as_the_server_clos
 ) -> None:
     monkeypatch.setattr(stream_module, "RECONNECT_S", 30.0)
     monkeypatch.setattr(stream_module, "_LONGEST_RECONNECT_S", 30.0)
+    monkeypatch.setattr("trunkline.concurrency.backoff._uniform", lambda: 1.0)
     events: list[tuple[str, str]] = []
     stub = McpStub(SESSION)
     stub.on["GET"] = lambda asked: asked.stream("retry: 0\n\n")

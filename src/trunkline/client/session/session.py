@@ -29,7 +29,7 @@ from typing import TYPE_CHECKING, Any, Final, Literal, NamedTuple, TypeAlias
 from msgspec import UNSET, Raw
 from msgspec.json import encode
 
-from ..errors import (
+from ...errors import (
     ConnectionLost,
     IdsExhausted,
     InvalidMessage,
@@ -38,34 +38,34 @@ from ..errors import (
     TransportError,
     TrunklineError,
 )
-from ..jsonrpc.codec.codec import Codec, Envelope
-from ..jsonrpc.error_codes import peer_error
-from ..jsonrpc.framing.framing import Oversize
-from ..jsonrpc.limits import TransportName
-from ..jsonrpc.messages import Notification, Reply, Request, RequestId, shown_tuple
-from ..jsonrpc.peer.outgoing import Pending, UnmatchedReply
-from ..jsonrpc.peer.peer import Extras, Peer, ProtocolProblem, UnmatchedReplyEvent
-from ..jsonrpc.policy import Policy
-from ..mcp.meta import LOG_LEVEL
-from ..mcp.names import official, spoken
-from ..mcp.types import (
+from ...jsonrpc.codec.codec import Codec, Envelope
+from ...jsonrpc.error_codes import peer_error
+from ...jsonrpc.framing.framing import Oversize
+from ...jsonrpc.limits import TransportName
+from ...jsonrpc.messages import Notification, Reply, Request, RequestId, shown_tuple
+from ...jsonrpc.peer.outgoing import Pending, UnmatchedReply
+from ...jsonrpc.peer.peer import Extras, Peer, ProtocolProblem, UnmatchedReplyEvent
+from ...jsonrpc.policy import Policy
+from ...mcp.meta import LOG_LEVEL
+from ...mcp.names import official, spoken
+from ...mcp.types import (
     CancelledNotificationParams,
     Implementation,
     ProgressNotificationParams,
     ServerCapabilities,
 )
-from ..redaction import show
-from ..transports.base import HIGH_WATER, Frame, Transport, ignore
+from ...redaction import show
+from ...transports.base import HIGH_WATER, Frame, Transport, ignore
 from .diagnostics import RateLimitedLog, current_task
-from .requests.method_checks import sendable
-from .requests.request import OnProgress, OutgoingRequest, ReplyWaiter
-from .requests.timeouts import RequestTimeouts, RequestWatch
-from .server_requests.handlers import ClientHandlers
-from .subscriptions.dispatch import SubscriptionRouter
-from .subscriptions.notifications import NotificationCallbacks
+from .method_checks import sendable
+from .request import OnProgress, OutgoingRequest, ReplyWaiter
+from .timeouts import RequestTimeouts, RequestWatch
 
 if TYPE_CHECKING:
-    from .server_requests.incoming import ServerRequestRunner
+    from ..server_requests.handlers import ClientHandlers
+    from ..server_requests.incoming import ServerRequestRunner
+    from ..subscriptions.dispatch import SubscriptionRouter
+    from ..subscriptions.notifications import NotificationCallbacks
     from .validation import MessageValidator
 
 __all__ = [
@@ -156,6 +156,7 @@ class Session:
         list_timeout: float | None = None,
         handlers: ClientHandlers,
         callbacks: NotificationCallbacks,
+        new_router: Callable[[Session], SubscriptionRouter],
         server_log: RateLimitedLog,
         on_progress: OnProgress | None = None,
         validator: MessageValidator | None = None,
@@ -192,7 +193,7 @@ class Session:
         self._server_log = server_log
         # The last error without an id, by which a server may reject the connection.
         self._rejection = ""
-        self.streams = SubscriptionRouter(self, callbacks, server_log)
+        self.streams = new_router(self)
         self._loop = loop
         self._now = loop.time
         # As `create_future` of asyncio's own loops does.
@@ -679,7 +680,7 @@ class Session:
         else:
             if self._server_requests is None:
                 # Imported here: most servers send no requests.
-                from .server_requests.incoming import ServerRequestRunner
+                from ..server_requests.incoming import ServerRequestRunner
 
                 self._server_requests = ServerRequestRunner(
                     self.handlers, self._server_log, self._pause_timeouts
@@ -759,7 +760,7 @@ class Session:
     def _take_late_reply(self, reply: Reply) -> None:
         if reply.error is UNSET and self._end is None:
             # Imported here: most replies come in time.
-            from .tasks.cleanup import cancel_late_task
+            from ..tasks.cleanup import cancel_late_task
 
             cancel_late_task(self, reply.result)
 

@@ -11,7 +11,7 @@ from msgspec import Raw
 from msgspec.json import encode
 
 from trunkline import Client, Context, Extension, PeerError, RemoteProtocolError, Server
-from trunkline.client.extensions import ClientExtension, declared
+from trunkline.client.connect.extensions import ClientExtension, declared
 from trunkline.mcp.types import TextContent
 
 STARS = "com.example/stars"

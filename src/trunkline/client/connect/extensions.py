@@ -19,9 +19,9 @@ from typing import Any, NamedTuple, TypeAlias
 
 from msgspec import Struct
 
-from ..jsonrpc.messages import Shown
-from ..mcp.extensions import check_id, result_types_of, settings_of
-from .requests.decode import Resolver
+from ...jsonrpc.messages import Shown
+from ...mcp.extensions import check_id, result_types_of, settings_of
+from ..session.decode import Resolver
 
 __all__ = ["ClientExtension", "DeclaredExtensions", "Extensions", "declared"]
 

@@ -17,8 +17,9 @@ from tests.unit.client.scripted import (
     run,
     text,
 )
-from trunkline.client import Client, diagnostics
-from trunkline.client import session as sessions
+from trunkline.client import Client
+from trunkline.client.session import diagnostics
+from trunkline.client.session import session as sessions
 from trunkline.errors import (
     ConnectionLost,
     InvalidMessage,

@@ -58,7 +58,7 @@ class RateLimitedLog:
 def report(error: BaseException, what: str, level: int = logging.ERROR) -> None:
     """Log that `what` raised, and where."""
     # Imported here: most callbacks never raise.
-    from ..exception_text import as_redacted
+    from ...exception_text import as_redacted
 
     # Formatted here, so that secrets in the text are concealed and its length is bounded.
     log.log(level, "%s raised an exception\n%s", what, as_redacted(error))

@@ -33,8 +33,8 @@ from ...mcp.types import Wire
 from ...spec.revisions import PER_REQUEST
 
 if TYPE_CHECKING:
-    from ..session import Session
     from .request import OutgoingRequest
+    from .session import Session
 
 __all__ = [
     "COMPLETE",

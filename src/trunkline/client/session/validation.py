@@ -8,14 +8,14 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from ..errors import RemoteProtocolError
-from ..jsonrpc.codec.decode_errors import UNREADABLE
-from ..jsonrpc.messages import RequestId
+from ...errors import RemoteProtocolError
+from ...jsonrpc.codec.decode_errors import UNREADABLE
+from ...jsonrpc.messages import RequestId
+from .decode import decoder
 from .diagnostics import RateLimitedLog
-from .requests.decode import decoder
 
 if TYPE_CHECKING:
-    from ..judge import Finding
+    from ...judge import Finding
 
 __all__ = ["MessageValidator"]
 
@@ -25,7 +25,7 @@ class MessageValidator:
 
     def __init__(self, transport: str, server_log: RateLimitedLog, *, raises: bool) -> None:
         # Imported here: the judge loads the rows of the whole specification.
-        from ..judge import Conversation
+        from ...judge import Conversation
 
         self._talk = Conversation()
         self._transport = transport

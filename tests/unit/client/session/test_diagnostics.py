@@ -6,7 +6,7 @@ import logging
 
 import pytest
 
-from trunkline.client.diagnostics import MAX_LOGGED, RateLimitedLog
+from trunkline.client.session.diagnostics import MAX_LOGGED, RateLimitedLog
 
 
 def test_the_first_of_a_kind_are_told_and_the_rest_in_sum(

@@ -25,7 +25,7 @@ from ...jsonrpc.messages import RequestId
 from ...jsonrpc.peer.outgoing import Pending
 from ...jsonrpc.peer.peer import Peer
 from ...mcp.types import PaginatedRequestParams
-from ..options import check_seconds
+from .options import check_seconds
 from .request import OnProgress, OutgoingRequest
 
 __all__ = ["RequestTimeouts", "RequestWatch"]

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable
 from typing import Final, Literal, TypeAlias, get_args
 
-from ..mcp.types import LoggingLevel
-from ..redaction import show
+from ...mcp.types import LoggingLevel
+from ...redaction import show
 
 __all__ = ["LEVELS", "OnEvent", "Validate", "check_choice", "check_count", "check_seconds"]
 

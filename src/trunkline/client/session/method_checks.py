@@ -18,7 +18,7 @@ from ...spec import lookup
 from ...spec.revisions import REVISIONS
 
 if TYPE_CHECKING:
-    from ..session import Session
+    from .session import Session
 
 __all__ = ["check_declared", "check_method", "check_sendable", "raise_not_sendable", "sendable"]
 
