@@ -5,8 +5,8 @@ from pathlib import Path
 
 import trunkline.judge
 from trunkline.spec.jsonrpc import RULES as ENVELOPE_RULES
+from trunkline.spec.lookup.meta_key_check import KEY_RESERVED, KEY_SYNTAX
 from trunkline.spec.mcp.rules import RULES, rule
-from trunkline.spec.meta_key_check import KEY_RESERVED, KEY_SYNTAX
 from trunkline.spec.requirements import requirements
 
 SOURCE = Path(trunkline.judge.__file__).parent
