@@ -13,9 +13,11 @@ import pytest
 
 from tests.conversation.app import example
 from tests.imaginary_revision import NEWEST, NEXT
+from tests.unit.judge.rules.recording import ask, call, found, tell
 from tests.vectors.conversations import test_conversations as recordings
 from tests.vectors.judge import test_judge_vectors as messages
 from trunkline import Client
+from trunkline.spec.mcp.meta import PROTOCOL_VERSION
 from trunkline.spec.revisions import NEWEST_HANDSHAKE, REVISIONS
 
 
@@ -69,3 +71,16 @@ def test_a_server_of_the_next_revision_serves_a_client_of_each(revision: str) ->
             assert (await client.call_tool("add", {"a": 2}, result_type=int)).value == 3
 
     asyncio.run(main())
+
+
+@pytest.mark.parametrize("revision", [NEWEST, NEXT])
+def test_a_message_that_names_no_revision_has_the_era_of_those_before_it(revision: str) -> None:
+    request = call(1, "tools/list", meta={PROTOCOL_VERSION: revision})
+    cancelled = tell("notifications/cancelled", by="client", requestId=1)
+    assert found(request, cancelled) == []
+
+
+def test_a_method_that_only_the_per_request_era_has_is_judged_by_it() -> None:
+    missing = [rule for rule, *_ in found(ask(1, "subscriptions/listen", notifications={}))]
+    assert "mcp.meta.version-present" in missing
+    assert "mcp.lifecycle.initialize-first" not in missing
