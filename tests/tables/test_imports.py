@@ -113,7 +113,14 @@ SISTERS: dict[str, dict[str, set[str]]] = {
     },
     # The resource server and the client know nothing of each other.
     "auth": {"server": set(), "client": set()},
-    "judge": {"types": set(), "messages": {"types"}, "rules": {"types"}, "diff": set()},
+    "judge": {
+        "types": set(),
+        "messages": {"types"},
+        "trace": {"messages"},
+        "rules": {"types", "trace"},
+        "conversation": {"messages", "trace", "rules"},
+        "diff": {"trace"},
+    },
     "spec": {"mcp": set(), "profiles": set(), "lookup": {"mcp", "profiles"}},
     "jsonrpc": {"framing": set(), "codec": {"framing"}, "peer": {"framing", "codec"}},
     "compat": {"erlmcp": set()},

@@ -18,7 +18,7 @@ MODULES = [
     "types/prose_checks",
     "finding",
     "types/hints",
-    "message",
+    "messages/message",
     "messages/replies",
     "types/unions",
     "types/type_checks",
