@@ -10,8 +10,8 @@ import time
 import tracemalloc
 from collections.abc import Iterator
 
-from trunkline.judge.conversation import Conversation
-from trunkline.judge.trace import read_trace
+from trunkline.judge.conversation.conversation import Conversation
+from trunkline.judge.trace.reader import read_trace
 
 _P = "io.modelcontextprotocol/"
 _META = {

@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import Any, Final, Literal, NamedTuple
 
 from trunkline.judge import Conversation, Finding, TraceEntry, TraceFault, read_trace
-from trunkline.judge.trace import StreamId
+from trunkline.judge.trace.reader import StreamId
 from trunkline.spec.rows import Role
 
 from .recorder import scenario_of

@@ -48,7 +48,7 @@ from trunkline.mcp import (
 )
 from trunkline.server import CapabilitySwitches
 from trunkline.skills import Skills
-from trunkline.spec.revisions import LATEST, REVISIONS
+from trunkline.spec.revisions import HANDSHAKE, PER_REQUEST, REVISIONS
 
 # What no peer may ever be shown: it is in exceptions that were not meant for one.
 CANARY: Final = "canary-5d2f"
@@ -608,7 +608,8 @@ def skilled() -> Server:
     return Server("skilled", page_size=1, extensions=[skills])
 
 
-_HANDSHAKES: Final = [revision for revision in REVISIONS if revision != LATEST]
+_HANDSHAKES: Final = list(filter(HANDSHAKE.holds, REVISIONS))
+_PER_REQUEST: Final = list(filter(PER_REQUEST.holds, REVISIONS))
 
 VARIANTS: Final[dict[str, Callable[[], Server]]] = {
     "example": example,
@@ -624,7 +625,7 @@ VARIANTS: Final[dict[str, Callable[[], Server]]] = {
     "empty": lambda: Server("empty"),
     "unsubscribable": lambda: example(subscribe=False, list_changed=False),
     "handshake-only": lambda: example(revisions=_HANDSHAKES),
-    "per-request-only": lambda: example(revisions=[LATEST]),
+    "per-request-only": lambda: example(revisions=_PER_REQUEST),
     "middle": lambda: example(revisions=["2025-03-26", "2025-06-18"]),
     "rejecting": lambda: example(policy=Policy().replace(version_policy="reject")),
     "falling-back": lambda: example(policy=Policy().replace(version_policy="fallback")),

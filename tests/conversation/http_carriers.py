@@ -23,7 +23,7 @@ from trunkline import HttpSettings, Server
 from trunkline.jsonrpc import Policy
 from trunkline.jsonrpc.framing.sse import Event
 from trunkline.judge import TraceEntry
-from trunkline.judge.trace import TraceHttp
+from trunkline.judge.trace.reader import TraceHttp
 from trunkline.spec.revisions import V2026_07_28, Window
 from trunkline.transports import Address, TappedTransport, parse_address
 

@@ -11,7 +11,7 @@ import pytest
 from tests.conversation.rules import rule
 from tests.conversation.talking import Talk
 from trunkline.errors import ConnectionLost, PeerError, RequestTimeout
-from trunkline.spec.revisions import LATEST
+from trunkline.spec.revisions import V2026_07_28
 
 
 @rule("F-24", "F-26")
@@ -111,7 +111,7 @@ async def test_every_callback_runs_on_the_loop_of_the_client(talk: Talk) -> None
         assert threading.active_count() == before
 
 
-@rule("K-16", since=LATEST)
+@rule("K-16", since=V2026_07_28)
 async def test_an_error_of_the_peer_is_told_with_its_method_and_meaning(talk: Talk) -> None:
     with pytest.raises(PeerError) as caught:
         await talk.client.read_resource("note://nowhere")

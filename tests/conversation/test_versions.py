@@ -8,10 +8,18 @@ from tests.conversation.rules import rule
 from tests.conversation.talking import Talk
 from trunkline import Client
 from trunkline.errors import PeerError, RemoteProtocolError
-from trunkline.spec.revisions import LATEST, REVISIONS, V2025_11_25, V2026_07_28
+from trunkline.spec.revisions import (
+    HANDSHAKE,
+    LATEST,
+    NEWEST_HANDSHAKE,
+    PER_REQUEST,
+    REVISIONS,
+    V2026_07_28,
+)
 
-NEWEST_HANDSHAKE = V2025_11_25
-HANDSHAKES = [revision for revision in REVISIONS if revision != LATEST]
+HANDSHAKES = [revision for revision in REVISIONS if HANDSHAKE.holds(revision)]
+# What a server without handshake names, newest first.
+SUPPORTED = [revision for revision in reversed(REVISIONS) if PER_REQUEST.holds(revision)]
 
 
 @rule("BP-031", "P-45", "K-79", "P-56", "P-43", fresh=True)
@@ -83,7 +91,7 @@ async def test_a_server_without_handshake_names_its_versions_to_one_who_asks_for
     )
     error = (await raw.reply(1))["error"]
     assert error["code"] == -32022
-    assert error["data"]["supported"] == [LATEST]
+    assert error["data"]["supported"] == SUPPORTED
     raw.send({"jsonrpc": "2.0", "id": 2, "method": "tools/list"})
     assert (await raw.reply(2))["error"]["code"] == -32602
     assert await raw.text("echo", text="new") == "new"
@@ -95,7 +103,7 @@ async def test_a_server_without_handshake_names_its_versions_to_one_who_asks_for
     [
         ("example", LATEST),
         ("per-request-only", LATEST),
-        ("handshake-only", "2025-11-25"),
+        ("handshake-only", NEWEST_HANDSHAKE),
         ("middle", "2025-06-18"),
     ],
 )
@@ -104,7 +112,7 @@ async def test_both_sides_settle_on_the_newest_they_share(
 ) -> None:
     client, record = await talk.connect_recorded(variant, revision=None)
     assert client.revision == agreed
-    assert client.era == ("per_request" if agreed == LATEST else "handshake")
+    assert client.era == ("per_request" if PER_REQUEST.holds(agreed) else "handshake")
     assert b"server/discover" in record.lines[0][1]
     assert (await client.call_tool("add", {"a": 2}, result_type=int)).value == 3
 
@@ -141,4 +149,4 @@ async def test_a_pinned_client_is_told_what_a_server_without_handshake_has(talk:
     with pytest.raises(PeerError) as caught:
         await talk.connect("per-request-only")
     assert caught.value.code == -32022
-    assert caught.value.data["supported"] == [LATEST]
+    assert caught.value.data["supported"] == SUPPORTED

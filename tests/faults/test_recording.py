@@ -17,7 +17,7 @@ from trunkline.cli import main
 from trunkline.cli.command import UsageError
 from trunkline.cli.recording import recording
 from trunkline.judge import Conversation, TraceEntry
-from trunkline.judge.trace_writer import encode_entry, frame_entry
+from trunkline.judge.trace.writer import encode_entry, frame_entry
 
 SERVER = """
 from trunkline import Server

@@ -41,7 +41,7 @@ from trunkline.errors import TransportError
 from trunkline.jsonrpc.framing.framing import Oversize
 from trunkline.jsonrpc.framing.sse import EventReader
 from trunkline.jsonrpc.policy import Policy
-from trunkline.judge.trace import TraceEntry, TraceHttp
+from trunkline.judge.trace.reader import TraceEntry, TraceHttp
 from trunkline.spec.revisions import V2025_06_18, V2026_07_28, Window
 from trunkline.transports.base import Frame, ignore
 

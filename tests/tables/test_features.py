@@ -12,14 +12,14 @@ import pytest
 
 from tests.cases import for_each
 from trunkline.spec import lookup
+from trunkline.spec.lookup.meta_key_check import meta_grammar
+from trunkline.spec.lookup.revision_diff import diff
 from trunkline.spec.mcp.advice import ADVICE
 from trunkline.spec.mcp.capabilities import CAPABILITIES
 from trunkline.spec.mcp.headers import HEADERS
 from trunkline.spec.mcp.meta import GRAMMARS, META_KEYS
 from trunkline.spec.mcp.methods import METHODS
 from trunkline.spec.mcp.transports import TRANSPORTS
-from trunkline.spec.meta_key_check import meta_grammar
-from trunkline.spec.revision_diff import diff
 from trunkline.spec.revisions import REVISIONS, V2024_11_05, V2025_11_25, V2026_07_28
 from trunkline.spec.rows import Advice, Capability, Header, MetaKey, Method, Role
 from trunkline.spec.types import TypeView, need, parse, type_

@@ -114,8 +114,15 @@ SISTERS: dict[str, dict[str, set[str]]] = {
     },
     # The resource server and the client know nothing of each other.
     "auth": {"server": set(), "client": set()},
-    "judge": {"types": set(), "messages": {"types"}, "rules": {"types"}, "diff": set()},
-    "spec": {"mcp": set(), "profiles": set()},
+    "judge": {
+        "types": set(),
+        "messages": {"types"},
+        "trace": {"messages"},
+        "rules": {"types", "trace"},
+        "conversation": {"messages", "trace", "rules"},
+        "diff": {"trace"},
+    },
+    "spec": {"mcp": set(), "profiles": set(), "lookup": {"mcp", "profiles"}},
     "jsonrpc": {"framing": set(), "codec": {"framing"}, "peer": {"framing", "codec"}},
     "compat": {"erlmcp": set()},
     "testing": {"authorization_server": set()},
@@ -139,6 +146,7 @@ PACKAGES_WITH_CODE = {
     "cli.output.reports",
     "compat.erlmcp",
     "judge.diff",
+    "spec.lookup",
     "spec.profiles",
 }
 

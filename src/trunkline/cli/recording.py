@@ -6,7 +6,7 @@ The rules that live here, and only here:
 * It is a new file each time: a process that still writes the one before does not write into it.
   A device or a stream such as /dev/stderr is written to directly.
 * Each entry is written unbuffered, so that a killed process leaves a readable recording.
-* Only its owner may read it. `judge.trace_writer` removes secrets.
+* Only its owner may read it. `judge.trace.writer` removes secrets.
 * A pipe or a socket of another user is not written to: its owner would read the traffic.
 """
 
@@ -22,7 +22,7 @@ from typing import TYPE_CHECKING, BinaryIO, Literal, TypeAlias
 from .command import UsageError
 
 if TYPE_CHECKING:
-    from ..judge.trace import TraceEntry
+    from ..judge.trace.reader import TraceEntry
     from ..transports.base import Frame
 
 __all__ = ["FrameListener", "Recording", "recorded", "recording", "write_recording"]
@@ -35,7 +35,7 @@ class Recording:
 
     def __init__(self, write: Callable[[bytes], object]) -> None:
         # Imported here: most runs record nothing.
-        from ..judge.trace_writer import TraceWriter
+        from ..judge.trace.writer import TraceWriter
 
         TraceWriter(write)  # writes the header
         self._write = write
@@ -49,8 +49,8 @@ class Recording:
         connection: int | None = None,
     ) -> None:
         """Write a frame as one entry."""
-        from ..judge.trace import TraceEntry
-        from ..judge.trace_writer import frame_entry
+        from ..judge.trace.reader import TraceEntry
+        from ..judge.trace.writer import frame_entry
 
         at = round(monotonic() - self._begin, 6)
         entry = TraceEntry(at=at, sender=sender, transport=transport, connection=connection)
@@ -58,7 +58,7 @@ class Recording:
 
     def write(self, entry: TraceEntry) -> None:
         """Write an entry of `capture` or `frame_entry`, whose secrets are hidden."""
-        from ..judge.trace_writer import encode_entry
+        from ..judge.trace.writer import encode_entry
 
         self._write(encode_entry(entry))
 
@@ -182,7 +182,7 @@ def _is_replaceable(path: str) -> bool:
 
     The target of a link is overwritten in place.
     """
-    from ..judge.trace import HEADER
+    from ..judge.trace.reader import HEADER
 
     try:
         found = os.stat(path)

@@ -10,12 +10,13 @@ from .._lazy_exports import lazy_exports
 __all__, __getattr__, __dir__ = lazy_exports(
     __name__,
     {
-        "conversation": "Conversation Outcome",
+        "conversation.conversation": "Conversation",
+        "conversation.outcomes": "Outcome",
         "diff": "Change Comparison compare read_listing",
         "finding": "Finding",
-        "message": "judge",
-        "trace": "TraceEntry TraceFault read_trace",
-        "trace_writer": "TraceWriter",
+        "messages.message": "judge",
+        "trace.reader": "TraceEntry TraceFault read_trace",
+        "trace.writer": "TraceWriter",
         "types.type_checks": "judge_type",
     },
 )

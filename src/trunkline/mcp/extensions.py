@@ -25,8 +25,8 @@ from typing import Any, Final
 from msgspec.json import encode
 
 from ..spec.lookup import capability
+from ..spec.lookup.meta_key_check import KEY_SYNTAX, check_meta_key
 from ..spec.mcp.tasks_extension import EXTENSION as TASKS
-from ..spec.meta_key_check import KEY_SYNTAX, check_meta_key
 
 __all__ = ["check_id", "declared_in", "has_extensions", "result_types_of", "settings_of"]
 

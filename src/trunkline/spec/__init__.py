@@ -21,9 +21,9 @@ __all__, __getattr__, __dir__ = lazy_exports(
             "http_condition http_status http_statuses meta_key meta_keys method method_status "
             "methods specification transport transports"
         ),
-        "meta_key_check": "MetaProblem check_meta_key",
-        "revision_diff": "Detail Diff SpecChange diff",
-        "schemas": "json_schema",
+        "lookup.meta_key_check": "MetaProblem check_meta_key",
+        "lookup.revision_diff": "Detail Diff SpecChange diff",
+        "lookup.schemas": "json_schema",
         "types": "type_=type types=all_types",
     },
 )

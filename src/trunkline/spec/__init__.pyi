@@ -18,13 +18,13 @@ from .lookup import methods as methods
 from .lookup import specification as specification
 from .lookup import transport as transport
 from .lookup import transports as transports
-from .meta_key_check import MetaProblem as MetaProblem
-from .meta_key_check import check_meta_key as check_meta_key
-from .revision_diff import Detail as Detail
-from .revision_diff import Diff as Diff
-from .revision_diff import SpecChange as SpecChange
-from .revision_diff import diff as diff
-from .schemas import json_schema as json_schema
+from .lookup.meta_key_check import MetaProblem as MetaProblem
+from .lookup.meta_key_check import check_meta_key as check_meta_key
+from .lookup.revision_diff import Detail as Detail
+from .lookup.revision_diff import Diff as Diff
+from .lookup.revision_diff import SpecChange as SpecChange
+from .lookup.revision_diff import diff as diff
+from .lookup.schemas import json_schema as json_schema
 from .types import type_ as type
 from .types import types as all_types
 

@@ -9,10 +9,7 @@ from typing import Final, NamedTuple
 
 __all__ = [
     "FORMER_NAMES",
-    "HANDSHAKE",
     "LATEST",
-    "NEWEST_HANDSHAKE",
-    "PER_REQUEST",
     "REVISIONS",
     "V2024_11_05",
     "V2025_03_26",

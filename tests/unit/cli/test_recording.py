@@ -14,7 +14,7 @@ from trunkline.cli.command import UsageError
 from trunkline.cli.recording import recorded, recording
 from trunkline.jsonrpc.framing.framing import Oversize
 from trunkline.judge import TraceEntry, read_trace
-from trunkline.judge.trace import UnreadFrame
+from trunkline.judge.trace.reader import UnreadFrame
 
 CANARY = "canary-3310"
 

@@ -642,7 +642,7 @@ def test_msgspec_is_the_one_engine_and_the_one_package_from_outside() -> None:
     # hosts are edited as text, one string or number at a time.
     others = {path.name for path in core if "json" in imported(path)}
     hosts = {"edit.py", "jsonc.py", "mask.py", "toml_text.py"}
-    assert others == {"envelope.py", "jose.py", "json_log.py", "trace_writer.py", *hosts}
+    assert others == {"envelope.py", "jose.py", "json_log.py", "writer.py", *hosts}
 
 
 def test_python_3_11_and_msgspec_are_all_that_has_to_be_there() -> None:

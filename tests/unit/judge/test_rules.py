@@ -5,8 +5,8 @@ from pathlib import Path
 
 import trunkline.judge
 from trunkline.spec.jsonrpc import RULES as ENVELOPE_RULES
+from trunkline.spec.lookup.meta_key_check import KEY_RESERVED, KEY_SYNTAX
 from trunkline.spec.mcp.rules import RULES, rule
-from trunkline.spec.meta_key_check import KEY_RESERVED, KEY_SYNTAX
 from trunkline.spec.requirements import requirements
 
 SOURCE = Path(trunkline.judge.__file__).parent
@@ -18,7 +18,7 @@ MODULES = [
     "types/prose_checks",
     "finding",
     "types/hints",
-    "message",
+    "messages/message",
     "messages/replies",
     "types/unions",
     "types/type_checks",

@@ -32,11 +32,12 @@ from tests.type_matrix import (
 )
 from trunkline import Client, PeerError, Server
 from trunkline.server.handlers.schema_validator import SchemaCheck
-from trunkline.spec.revisions import REVISIONS
+from trunkline.spec.mcp.behaviour import BAD_ARGUMENTS_ARE_RESULTS
+from trunkline.spec.revisions import REVISIONS, V2025_06_18, V2026_07_28, Window
 
-# Revisions whose structured content is an object; only the newest has any value there.
-WRAPPING = ("2025-06-18", "2025-11-25")
-NEWEST = "2026-07-28"
+# Revisions in which structured content exists, and in which it is an object.
+STRUCTURED = Window(V2025_06_18)
+WRAPPING = Window(V2025_06_18, V2026_07_28)
 
 
 def test_the_matrix_has_as_many_types_as_it_promises() -> None:
@@ -82,7 +83,7 @@ def test_an_argument(row: Argument) -> None:
 
 async def refused(client: Client, given: Any) -> None:
     """Look that a value is refused: by an error up to 2025-06-18, then by a result."""
-    if client.revision in ("2025-11-25", NEWEST):
+    if BAD_ARGUMENTS_ARE_RESULTS.holds(client.revision):
         result = await client.call_tool("tool", {"x": given})
         assert result.is_error, given
         text = result.text
@@ -126,14 +127,14 @@ def look_at_text(row: Result, result: Any) -> None:
 
 def look_at_structure(row: Result, revision: str, listed: Any, result: Any) -> None:
     """Look at schema and structured content, as one revision has them."""
-    if row.schema is None or revision not in (*WRAPPING, NEWEST):
+    if row.schema is None or not STRUCTURED.holds(revision):
         assert listed.output_schema is None
         assert not result.has_value
         assert not result.structured_content
         return
     is_object = row.schema.get("type") == "object"
     schema, sent = row.schema, row.seen
-    if revision in WRAPPING and not is_object:
+    if WRAPPING.holds(revision) and not is_object:
         schema = {"type": "object", "properties": {"result": schema}, "required": ["result"]}
         sent = {"result": sent}
     assert listed.output_schema == schema
@@ -145,7 +146,7 @@ def look_at_structure(row: Result, revision: str, listed: Any, result: Any) -> N
 
 def look_at_value(row: Result, revision: str, result: Any) -> None:
     """Look that the value is that of the handler as JSON; without structure it is the text."""
-    if row.schema is not None and revision in (*WRAPPING, NEWEST):
+    if row.schema is not None and STRUCTURED.holds(revision):
         assert result.value == row.seen
         assert type(result.value) is type(row.seen)
     else:

@@ -1,4 +1,4 @@
-"""`spec/lookup.py` and the front of `spec`: rows by name and revision."""
+"""`spec/lookup` and the front of `spec`: rows by name and revision."""
 
 from __future__ import annotations
 
@@ -392,7 +392,8 @@ def test_the_front_has_the_pinned_names() -> None:
 
 
 def test_the_front_hands_out_what_the_modules_define() -> None:
-    from trunkline.spec import meta_key_check, revision_diff, schemas, types
+    from trunkline.spec import types
+    from trunkline.spec.lookup import meta_key_check, revision_diff, schemas
 
     homes = {
         "diff": revision_diff.diff,

@@ -5,8 +5,12 @@ from __future__ import annotations
 import pytest
 
 from trunkline.spec import revisions
+from trunkline.spec.lookup import method
 from trunkline.spec.revisions import (
+    HANDSHAKE,
     LATEST,
+    NEWEST_HANDSHAKE,
+    PER_REQUEST,
     REVISIONS,
     V2025_03_26,
     V2025_11_25,
@@ -29,6 +33,14 @@ def test_each_revision_has_a_constant_that_spells_it() -> None:
         name: name for name in constants
     }
     assert sorted(constants.values()) == list(REVISIONS)
+
+
+def test_each_revision_has_one_era_and_the_method_rows_agree() -> None:
+    for revision in REVISIONS:
+        has_handshake = HANDSHAKE.holds(revision)
+        assert has_handshake is not PER_REQUEST.holds(revision)
+        assert has_handshake is (method("initialize", revision) is not None)
+    assert HANDSHAKE.holds(NEWEST_HANDSHAKE)
 
 
 def test_a_bare_window_holds_in_every_revision() -> None:

@@ -14,9 +14,10 @@ from typing import Any, Final, TypeAlias
 
 import pytest
 
-from trunkline.judge.conversation import UNJUDGED, VERDICTS, Conversation, Outcome
+from trunkline.judge.conversation.conversation import Conversation
+from trunkline.judge.conversation.outcomes import UNJUDGED, VERDICTS, Outcome
 from trunkline.judge.rules.checker import traceable
-from trunkline.judge.trace import TraceEntry, read_trace
+from trunkline.judge.trace.reader import TraceEntry, read_trace
 from trunkline.spec.requirements import requirements
 
 Json: TypeAlias = dict[str, Any]

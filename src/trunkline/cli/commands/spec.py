@@ -14,9 +14,9 @@ from itertools import groupby
 from typing import Any, Final, NamedTuple
 
 from ... import spec
+from ...spec.lookup.revision_diff import SpecChange
 from ...spec.profiles import PROFILE_NAMES, candidates
 from ...spec.requirements import ACTORS, JUDGES, LEVELS, requirement, requirements
-from ...spec.revision_diff import SpecChange
 from ...spec.revisions import LATEST, REVISIONS, Window
 from ...spec.rows import Capability, ErrorCode, Method
 from ...spec.types import TypeView, need, parse

@@ -25,8 +25,8 @@ from ...errors import NOTHING
 from ...jsonrpc.codec.decode_errors import UNREADABLE, mended, read_json
 from ...jsonrpc.policy import Policy
 from ...judge.finding import Finding
-from ...judge.message import judge
-from ...judge.trace import HEADER, StreamId, TraceEntry, TraceFault, read_trace
+from ...judge.messages.message import judge
+from ...judge.trace.reader import HEADER, StreamId, TraceEntry, TraceFault, read_trace
 from ...redaction import redact
 from ...spec.mcp.meta import PROTOCOL_VERSION
 from ...spec.revisions import LATEST, REVISIONS
@@ -400,7 +400,7 @@ class _Connection:
 
     def __init__(self, revision: str | None) -> None:
         # Imported here: one message alone needs no conversation rules.
-        from ...judge.conversation import Conversation
+        from ...judge.conversation.conversation import Conversation
 
         self.talk = Conversation(revision)
         self.requests = _Requests()

@@ -21,7 +21,7 @@ from ...redaction import HIDDEN, conceal
 
 if TYPE_CHECKING:
     from ...jsonrpc.framing.sse import Event
-    from ...judge.trace import TraceEntry, TraceHttp
+    from ...judge.trace.reader import TraceEntry, TraceHttp
     from ...transports.base import Frame
     from ...transports.http.request import HttpRequest
     from .observer import ConnectionObserver
@@ -43,7 +43,7 @@ _HEAD_END: Final = b"\r\n\r\n"
 
 
 def _facts(headers: Iterable[tuple[bytes, bytes]], **more: Any) -> TraceHttp:
-    from ...judge.trace import TraceHttp
+    from ...judge.trace.reader import TraceHttp
 
     found: dict[str, str] = {}
     for raw, value in headers:

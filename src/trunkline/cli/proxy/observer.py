@@ -21,9 +21,9 @@ from ..output.reports import visible
 from .job_thread import JobThread
 
 if TYPE_CHECKING:
-    from ...judge.conversation import Conversation
+    from ...judge.conversation.conversation import Conversation
     from ...judge.finding import Finding
-    from ...judge.trace import TraceEntry, TraceHttp
+    from ...judge.trace.reader import TraceEntry, TraceHttp
     from ...transports.base import Frame
     from ..recording import Recording
 
@@ -67,10 +67,10 @@ class ProxyObserver:
         self._judges = judges
         self._revision = revision
         # Loaded before a client waits for it.
-        from ...judge import trace_writer  # noqa: F401
+        from ...judge.trace import writer  # noqa: F401
 
         if judges:
-            from ...judge import conversation  # noqa: F401
+            from ...judge.conversation import conversation  # noqa: F401
 
     def connection(
         self,
@@ -82,7 +82,7 @@ class ProxyObserver:
         """Return the observer of one connection; `source` and `target` name its transports."""
         talk = None
         if self._judges:
-            from ...judge.conversation import Conversation
+            from ...judge.conversation.conversation import Conversation
 
             talk = Conversation(self._revision)
         names: dict[Side, str] = {"client": source, "server": target}
@@ -151,7 +151,7 @@ class ConnectionObserver:
         self._run.messages += 1 if frame else 0
         if self._talk is None and self._run.record is None:
             return
-        from ...judge.trace import TraceEntry
+        from ...judge.trace.reader import TraceEntry
 
         at = round(monotonic() - self._run.begin, 6)
         size = len(frame) if isinstance(frame, bytes) else 0
@@ -183,7 +183,7 @@ class ConnectionObserver:
             self._judge(self._talk, entry)
 
     def _entry(self, frame: Frame, entry: TraceEntry) -> TraceEntry:
-        from ...judge.trace_writer import frame_entry
+        from ...judge.trace.writer import frame_entry
 
         kept = frame_entry(frame, entry)
         if kept.http is not None:

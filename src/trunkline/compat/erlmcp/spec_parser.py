@@ -23,10 +23,10 @@ from typing import TYPE_CHECKING, Any, Final, Literal, overload
 from ...jsonrpc import Policy
 from ...redaction import show
 from ...spec import lookup
+from ...spec.lookup.schemas import json_schema
 from ...spec.profiles import UnknownRevision
 from ...spec.revisions import V2025_11_25
 from ...spec.rows import Role
-from ...spec.schemas import json_schema
 from ...spec.types import type_
 from .spec_records import (
     Compatibility,

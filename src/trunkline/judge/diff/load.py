@@ -14,7 +14,7 @@ from msgspec.json import Decoder
 from ...errors import NOTHING
 from ...jsonrpc.codec.decode_errors import UNREADABLE
 from ...redaction import show
-from ..trace import HEADER, TraceFault, read_trace
+from ..trace.reader import HEADER, TraceFault, read_trace
 from .compare import PARTS
 
 __all__ = ["FORMAT", "read_listing"]

@@ -7,7 +7,7 @@ from urllib.parse import parse_qsl, urlsplit
 
 from ...redaction import HIDDEN
 from ...spec.revisions import PER_REQUEST
-from ..trace import TraceEntry, TraceHttp
+from ..trace.reader import TraceEntry, TraceHttp
 from .checker import Checker
 from .state import (
     LISTEN,

@@ -16,7 +16,7 @@ from ...errors import NOTHING
 from ...spec.mcp.methods import METHODS
 from ...spec.rows import Role
 from ..finding import Finding
-from ..trace import TraceEntry
+from ..trace.reader import TraceEntry
 from .checker import Checker, traceable
 from .state import ObservedCall, ObservedMessage, State, key_of
 

@@ -17,7 +17,7 @@ from ...jsonrpc.messages import Shown
 from ...mcp.param_headers import InvalidParamHeader, ParamPath, param_headers
 from ...spec.mcp.meta import CLIENT_CAPABILITIES, LOG_LEVEL, PROTOCOL_VERSION
 from ...spec.rows import Method, Role
-from ..trace import StreamId, TraceEntry
+from ..trace.reader import StreamId, TraceEntry
 from ..unknown import Unknown
 
 __all__ = [

@@ -10,9 +10,9 @@ from collections.abc import Callable, Mapping
 from functools import cache
 from typing import Any, Final
 
+from ...spec.lookup.meta_key_check import KEY_SYNTAX, check_meta_key
 from ...spec.mcp.capabilities import CAPABILITIES
 from ...spec.mcp.meta import META_KEYS
-from ...spec.meta_key_check import KEY_SYNTAX, check_meta_key
 from ...spec.revisions import REVISIONS
 from ...spec.rows import MetaKey
 from .checks import Check

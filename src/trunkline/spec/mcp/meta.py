@@ -1,6 +1,6 @@
 """The `_meta` keys that MCP revisions define, the grammar of other keys, and the log levels.
 
-`trunkline.spec.meta_key_check` applies the grammar.
+`trunkline.spec.lookup.meta_key_check` applies the grammar.
 """
 
 from __future__ import annotations

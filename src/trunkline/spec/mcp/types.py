@@ -2,7 +2,9 @@
 
 Rows and fields are in the order of the official schema files, so that the two can be
 read side by side; `tools/import_schema.py` documents how anonymous types were named.
-Envelope members (`jsonrpc`, `id`) are on the `JSONRPC...` types only.
+Members that several types share stand first in a row. The types of messages and of responses
+follow from the rows of methods. Envelope members (`jsonrpc`, `id`) are on the `JSONRPC...`
+types only.
 
 Where a row differs from the files on purpose, `departs` says why. The files are
 generated from TypeScript, which loses some information.
@@ -10,12 +12,27 @@ generated from TypeScript, which loses some information.
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from itertools import groupby
+from operator import itemgetter
 from typing import Final
 
-from ..revisions import V2025_03_26, V2025_06_18, V2025_11_25, V2026_07_28, Window
-from ..rows import Field, Limits, Member, Type
+from ..revisions import (
+    HANDSHAKE,
+    PER_REQUEST,
+    V2025_03_26,
+    V2025_06_18,
+    V2025_11_25,
+    V2026_07_28,
+    Window,
+)
+from ..rows import ALWAYS, Field, Limits, Member, Method, Type
+from .methods import METHODS
 
 __all__ = ["TYPES"]
+
+# Only in 2025-11-25, mainly tasks.
+ONE_REVISION: Final = Window(V2025_11_25, V2026_07_28)
 
 BASE64: Final[Limits] = (("format", "byte"),)
 FRACTION: Final[Limits] = (("minimum", 0), ("maximum", 1))
@@ -34,18 +51,106 @@ TOLD_BY_VALUE: Final = "this value tells results apart; the file allows any text
 UNREADABLE_ID: Final = "JSON-RPC 2.0 answers a request whose id cannot be read with null"
 
 # fmt: off
-TYPES: Final[tuple[Type, ...]] = (
-    Type("Annotated", "object", when=Window(until=V2025_03_26), fields=(
-        Field("annotations", "Annotations"),
-    )),
+# Members that several types share; `TYPES` puts the members of each type in order.
+RESULT_META: Final = (
+    Field("_meta", "MetaObject", when=HANDSHAKE),
+    Field("_meta", "ResultMetaObject", when=PER_REQUEST),
+)
+COMPLETE: Final = (
+    *RESULT_META,
+    Field("resultType", "'complete'", required=True, when=PER_REQUEST, departs=TOLD_BY_VALUE),
+)
+CACHEABLE: Final = (
+    *COMPLETE,
+    Field("cacheScope", "'private' | 'public'", required=True, when=PER_REQUEST),
+    Field("ttlMs", "integer", required=True, when=PER_REQUEST, limits=NOT_NEGATIVE),
+)
+REQUEST_META: Final = (
+    Field("_meta", "RequestMetaObject", when=Window(until=V2025_11_25), departs=LOST_META),
+    Field("_meta", "RequestMetaObject", required=PER_REQUEST, when=Window(V2025_11_25)),
+)
+HANDSHAKE_META: Final = (
+    Field("_meta", "RequestMetaObject", when=Window(until=V2025_11_25), departs=LOST_META),
+    Field("_meta", "RequestMetaObject", when=Window(V2025_11_25)),
+)
+NOTIFICATION_META: Final = (
+    Field("_meta", "MetaObject", when=Window(until=V2025_11_25), departs=LOST_META),
+    Field("_meta", "MetaObject", when=ONE_REVISION),
+    Field("_meta", "NotificationMetaObject", when=PER_REQUEST),
+)
+ROUND_TRIP: Final = (
+    Field("inputResponses", "InputResponses", when=PER_REQUEST),
+    Field("requestState", "string", when=PER_REQUEST),
+)
+TASK: Final = (
+    Field("createdAt", "string", required=True),
+    Field("lastUpdatedAt", "string", required=True),
+    Field("pollInterval", "integer"),
+    Field("status", "TaskStatus", required=True),
+    Field("statusMessage", "string"),
+    Field("taskId", "string", required=True),
+    Field("ttl", "integer | null", required=True),
+)
+ERROR: Final = (
+    Field("data", "any"),
+    Field("message", "string", required=True),
+)
+ANNOTATED: Final = (
+    Field("_meta", "MetaObject", when=Window(V2025_06_18)),
+    Field("annotations", "Annotations"),
+)
+DISPLAYED: Final = (
+    Field("description", "string"),
+    Field("title", "string"),
+)
+
+# The type of each message, with its method: all of it follows from the rows of the method.
+MESSAGES: Final = {
+    "CallToolRequest": "tools/call",
+    "CancelTaskRequest": "tasks/cancel",
+    "CancelledNotification": "notifications/cancelled",
+    "CompleteRequest": "completion/complete",
+    "CreateMessageRequest": "sampling/createMessage",
+    "DiscoverRequest": "server/discover",
+    "ElicitRequest": "elicitation/create",
+    "ElicitationCompleteNotification": "notifications/elicitation/complete",
+    "GetPromptRequest": "prompts/get",
+    "GetTaskPayloadRequest": "tasks/result",
+    "GetTaskRequest": "tasks/get",
+    "InitializeRequest": "initialize",
+    "InitializedNotification": "notifications/initialized",
+    "ListPromptsRequest": "prompts/list",
+    "ListResourceTemplatesRequest": "resources/templates/list",
+    "ListResourcesRequest": "resources/list",
+    "ListRootsRequest": "roots/list",
+    "ListTasksRequest": "tasks/list",
+    "ListToolsRequest": "tools/list",
+    "LoggingMessageNotification": "notifications/message",
+    "PingRequest": "ping",
+    "ProgressNotification": "notifications/progress",
+    "PromptListChangedNotification": "notifications/prompts/list_changed",
+    "ReadResourceRequest": "resources/read",
+    "ResourceListChangedNotification": "notifications/resources/list_changed",
+    "ResourceUpdatedNotification": "notifications/resources/updated",
+    "RootsListChangedNotification": "notifications/roots/list_changed",
+    "SetLevelRequest": "logging/setLevel",
+    "SubscribeRequest": "resources/subscribe",
+    "SubscriptionsAcknowledgedNotification": "notifications/subscriptions/acknowledged",
+    "SubscriptionsListenRequest": "subscriptions/listen",
+    "TaskStatusNotification": "notifications/tasks/status",
+    "ToolListChangedNotification": "notifications/tools/list_changed",
+    "UnsubscribeRequest": "resources/unsubscribe",
+}
+
+_WRITTEN: Final[tuple[Type, ...]] = (
+    Type("Annotated", "object", when=Window(until=V2025_03_26), fields=(Field("annotations", "Annotations"),)),
     Type("Annotations", "object", fields=(
         Field("audience", "list<Role>"),
         Field("lastModified", "string", when=Window(V2025_06_18)),
         Field("priority", "number", limits=FRACTION),
     )),
     Type("AudioContent", "object", when=Window(V2025_03_26), fields=(
-        Field("_meta", "MetaObject", when=Window(V2025_06_18)),
-        Field("annotations", "Annotations"),
+        *ANNOTATED,
         Field("data", "string", required=True, limits=BASE64),
         Field("mimeType", "string", required=True),
         Field("type", "'audio'", required=True),
@@ -61,161 +166,119 @@ TYPES: Final[tuple[Type, ...]] = (
         Field("uri", "string", required=True, limits=URI),
     )),
     Type("BooleanSchema", "object", when=Window(V2025_06_18), fields=(
+        *DISPLAYED,
         Field("default", "boolean"),
-        Field("description", "string"),
-        Field("title", "string"),
         Field("type", "'boolean'", required=True),
     )),
-    Type("CacheableResult", "object", when=Window(V2026_07_28), fields=(
+    Type("CacheableResult", "object", when=PER_REQUEST, fields=(
         Field("_meta", "ResultMetaObject"),
         Field("cacheScope", "'private' | 'public'", required=True),
         Field("resultType", "string", required=True),
         Field("ttlMs", "integer", required=True, limits=NOT_NEGATIVE),
     )),
-    Type("CallToolRequest", "object", fields=(
-        Field("method", "'tools/call'", required=True),
-        Field("params", "CallToolRequestParams", required=True),
-    )),
     Type("CallToolRequestParams", "object", fields=(
-        Field("_meta", "RequestMetaObject", when=Window(until=V2025_11_25), departs=LOST_META),
-        Field("_meta", "RequestMetaObject", required=Window(V2026_07_28), when=Window(V2025_11_25)),
+        *REQUEST_META,
+        *ROUND_TRIP,
         Field("arguments", "map<any>"),
-        Field("inputResponses", "InputResponses", when=Window(V2026_07_28)),
         Field("name", "string", required=True),
-        Field("requestState", "string", when=Window(V2026_07_28)),
-        Field("task", "TaskMetadata", when=Window(V2025_11_25, V2026_07_28)),
+        Field("task", "TaskMetadata", when=ONE_REVISION),
     )),
     Type("CallToolResult", "object", fields=(
-        Field("_meta", "MetaObject", when=Window(until=V2026_07_28)),
-        Field("_meta", "ResultMetaObject", when=Window(V2026_07_28)),
+        *COMPLETE,
         Field("content", "list<TextContent | ImageContent | EmbeddedResource>", required=True, when=Window(until=V2025_03_26)),
         Field("content", "list<TextContent | ImageContent | AudioContent | EmbeddedResource>", required=True, when=Window(V2025_03_26, V2025_06_18)),
         Field("content", "list<ContentBlock>", required=True, when=Window(V2025_06_18)),
         Field("isError", "boolean"),
-        Field("resultType", "'complete'", required=True, when=Window(V2026_07_28), departs=TOLD_BY_VALUE),
         Field("structuredContent", "map<any>", when=Window(V2025_06_18, V2026_07_28)),
-        Field("structuredContent", "any", when=Window(V2026_07_28)),
+        Field("structuredContent", "any", when=PER_REQUEST),
     )),
-    Type("CallToolResultResponse", "object", when=Window(V2026_07_28), fields=(
-        Field("result", "InputRequiredResult | CallToolResult", required=True),
-    )),
-    Type("CancelTaskRequest", "object", when=Window(V2025_11_25, V2026_07_28), fields=(
-        Field("method", "'tasks/cancel'", required=True),
-        Field("params", "CancelTaskRequestParams", required=True),
-    )),
-    Type("CancelTaskRequestParams", "object", when=Window(V2025_11_25, V2026_07_28), fields=(
+    Type("CancelTaskRequestParams", "object", when=ONE_REVISION, fields=(
         Field("_meta", "RequestMetaObject", departs=LOST_META),
         Field("taskId", "string", required=True),
     )),
-    Type("CancelTaskResult", "object", when=Window(V2025_11_25, V2026_07_28), open=True, fields=(
-        Field("_meta", "MetaObject"),
-        Field("createdAt", "string", required=True),
-        Field("lastUpdatedAt", "string", required=True),
-        Field("pollInterval", "integer"),
-        Field("status", "TaskStatus", required=True),
-        Field("statusMessage", "string"),
-        Field("taskId", "string", required=True),
-        Field("ttl", "integer | null", required=True),
-    )),
-    Type("CancelledNotification", "object", fields=(
-        Field("method", "'notifications/cancelled'", required=True),
-        Field("params", "CancelledNotificationParams", required=True),
-    )),
+    Type("CancelTaskResult", "object", when=ONE_REVISION, open=True, fields=(*TASK, Field("_meta", "MetaObject"))),
     Type("CancelledNotificationParams", "object", fields=(
-        Field("_meta", "MetaObject", when=Window(until=V2025_11_25), departs=LOST_META),
-        Field("_meta", "MetaObject", when=Window(V2025_11_25, V2026_07_28)),
-        Field("_meta", "NotificationMetaObject", when=Window(V2026_07_28)),
+        *NOTIFICATION_META,
         Field("reason", "string"),
         Field("requestId", "RequestId", required=True, when=Window(until=V2025_11_25)),
-        Field("requestId", "RequestId", when=Window(V2025_11_25, V2026_07_28)),
-        Field("requestId", "RequestId", required=True, when=Window(V2026_07_28)),
+        Field("requestId", "RequestId", when=ONE_REVISION),
+        Field("requestId", "RequestId", required=True, when=PER_REQUEST),
     )),
     Type("ClientCapabilities", "object", fields=(
         Field("elicitation", "map<any>", when=Window(V2025_06_18, V2025_11_25)),
         Field("elicitation", "ClientCapabilities.elicitation", when=Window(V2025_11_25)),
-        Field("experimental", "map<map<any>>", when=Window(until=V2026_07_28)),
-        Field("experimental", "map<JSONObject>", when=Window(V2026_07_28)),
-        Field("extensions", "map<JSONObject>", when=Window(V2026_07_28)),
+        Field("experimental", "map<map<any>>", when=HANDSHAKE),
+        Field("experimental", "map<JSONObject>", when=PER_REQUEST),
+        Field("extensions", "map<JSONObject>", when=PER_REQUEST),
         Field("roots", "ClientCapabilities.roots"),
         Field("sampling", "map<any>", when=Window(until=V2025_11_25)),
         Field("sampling", "ClientCapabilities.sampling", when=Window(V2025_11_25)),
-        Field("tasks", "ClientCapabilities.tasks", when=Window(V2025_11_25, V2026_07_28)),
+        Field("tasks", "ClientCapabilities.tasks", when=ONE_REVISION),
     )),
     Type("ClientCapabilities.elicitation", "object", when=Window(V2025_11_25), fields=(
-        Field("form", "map<any>", when=Window(until=V2026_07_28)),
-        Field("form", "JSONObject", when=Window(V2026_07_28)),
-        Field("url", "map<any>", when=Window(until=V2026_07_28)),
-        Field("url", "JSONObject", when=Window(V2026_07_28)),
+        Field("form", "map<any>", when=HANDSHAKE),
+        Field("form", "JSONObject", when=PER_REQUEST),
+        Field("url", "map<any>", when=HANDSHAKE),
+        Field("url", "JSONObject", when=PER_REQUEST),
     )),
-    Type("ClientCapabilities.roots", "object", fields=(
-        Field("listChanged", "boolean", when=Window(until=V2026_07_28)),
-    )),
+    Type("ClientCapabilities.roots", "object", fields=(Field("listChanged", "boolean", when=HANDSHAKE),)),
     Type("ClientCapabilities.sampling", "object", when=Window(V2025_11_25), fields=(
-        Field("context", "map<any>", when=Window(until=V2026_07_28)),
-        Field("context", "JSONObject", when=Window(V2026_07_28)),
-        Field("tools", "map<any>", when=Window(until=V2026_07_28)),
-        Field("tools", "JSONObject", when=Window(V2026_07_28)),
+        Field("context", "map<any>", when=HANDSHAKE),
+        Field("context", "JSONObject", when=PER_REQUEST),
+        Field("tools", "map<any>", when=HANDSHAKE),
+        Field("tools", "JSONObject", when=PER_REQUEST),
     )),
-    Type("ClientCapabilities.tasks", "object", when=Window(V2025_11_25, V2026_07_28), fields=(
+    Type("ClientCapabilities.tasks", "object", when=ONE_REVISION, fields=(
         Field("cancel", "map<any>"),
         Field("list", "map<any>"),
         Field("requests", "ClientCapabilities.tasks.requests"),
     )),
-    Type("ClientCapabilities.tasks.requests", "object", when=Window(V2025_11_25, V2026_07_28), fields=(
+    Type("ClientCapabilities.tasks.requests", "object", when=ONE_REVISION, fields=(
         Field("elicitation", "ClientCapabilities.tasks.requests.elicitation"),
         Field("sampling", "ClientCapabilities.tasks.requests.sampling"),
     )),
-    Type("ClientCapabilities.tasks.requests.elicitation", "object", when=Window(V2025_11_25, V2026_07_28), fields=(
-        Field("create", "map<any>"),
-    )),
-    Type("ClientCapabilities.tasks.requests.sampling", "object", when=Window(V2025_11_25, V2026_07_28), fields=(
-        Field("createMessage", "map<any>"),
-    )),
+    Type("ClientCapabilities.tasks.requests.elicitation", "object", when=ONE_REVISION, fields=(Field("create", "map<any>"),)),
+    Type("ClientCapabilities.tasks.requests.sampling", "object", when=ONE_REVISION, fields=(Field("createMessage", "map<any>"),)),
     Type("ClientNotification", "union", of=(
         Member("CancelledNotification"),
-        Member("InitializedNotification", when=Window(until=V2026_07_28)),
-        Member("ProgressNotification", when=Window(until=V2026_07_28)),
-        Member("TaskStatusNotification", when=Window(V2025_11_25, V2026_07_28)),
-        Member("RootsListChangedNotification", when=Window(until=V2026_07_28)),
+        Member("InitializedNotification", when=HANDSHAKE),
+        Member("ProgressNotification", when=HANDSHAKE),
+        Member("TaskStatusNotification", when=ONE_REVISION),
+        Member("RootsListChangedNotification", when=HANDSHAKE),
     )),
     Type("ClientRequest", "union", of=(
-        Member("InitializeRequest", when=Window(until=V2026_07_28)),
-        Member("PingRequest", when=Window(until=V2026_07_28)),
-        Member("DiscoverRequest", when=Window(V2026_07_28)),
+        Member("InitializeRequest", when=HANDSHAKE),
+        Member("PingRequest", when=HANDSHAKE),
+        Member("DiscoverRequest", when=PER_REQUEST),
         Member("ListResourcesRequest"),
         Member("ListResourceTemplatesRequest"),
         Member("ReadResourceRequest"),
-        Member("SubscribeRequest", when=Window(until=V2026_07_28)),
-        Member("UnsubscribeRequest", when=Window(until=V2026_07_28)),
-        Member("SubscriptionsListenRequest", when=Window(V2026_07_28)),
+        Member("SubscribeRequest", when=HANDSHAKE),
+        Member("UnsubscribeRequest", when=HANDSHAKE),
+        Member("SubscriptionsListenRequest", when=PER_REQUEST),
         Member("ListPromptsRequest"),
         Member("GetPromptRequest"),
         Member("ListToolsRequest"),
         Member("CallToolRequest"),
-        Member("GetTaskRequest", when=Window(V2025_11_25, V2026_07_28)),
-        Member("GetTaskPayloadRequest", when=Window(V2025_11_25, V2026_07_28)),
-        Member("CancelTaskRequest", when=Window(V2025_11_25, V2026_07_28)),
-        Member("ListTasksRequest", when=Window(V2025_11_25, V2026_07_28)),
-        Member("SetLevelRequest", when=Window(until=V2026_07_28)),
+        Member("GetTaskRequest", when=ONE_REVISION),
+        Member("GetTaskPayloadRequest", when=ONE_REVISION),
+        Member("CancelTaskRequest", when=ONE_REVISION),
+        Member("ListTasksRequest", when=ONE_REVISION),
+        Member("SetLevelRequest", when=HANDSHAKE),
         Member("CompleteRequest"),
     )),
     Type("ClientResult", "union", of=(
         Member("Result"),
-        Member("GetTaskResult", when=Window(V2025_11_25, V2026_07_28)),
-        Member("GetTaskPayloadResult", when=Window(V2025_11_25, V2026_07_28)),
-        Member("CancelTaskResult", when=Window(V2025_11_25, V2026_07_28)),
-        Member("ListTasksResult", when=Window(V2025_11_25, V2026_07_28)),
-        Member("CreateMessageResult", when=Window(until=V2026_07_28)),
-        Member("ListRootsResult", when=Window(until=V2026_07_28)),
+        Member("GetTaskResult", when=ONE_REVISION),
+        Member("GetTaskPayloadResult", when=ONE_REVISION),
+        Member("CancelTaskResult", when=ONE_REVISION),
+        Member("ListTasksResult", when=ONE_REVISION),
+        Member("CreateMessageResult", when=HANDSHAKE),
+        Member("ListRootsResult", when=HANDSHAKE),
         Member("ElicitResult", when=Window(V2025_06_18, V2026_07_28)),
     )),
-    Type("CompleteRequest", "object", fields=(
-        Field("method", "'completion/complete'", required=True),
-        Field("params", "CompleteRequestParams", required=True),
-    )),
     Type("CompleteRequestParams", "object", fields=(
-        Field("_meta", "RequestMetaObject", when=Window(until=V2025_11_25), departs=LOST_META),
-        Field("_meta", "RequestMetaObject", required=Window(V2026_07_28), when=Window(V2025_11_25)),
+        *REQUEST_META,
         Field("argument", "CompleteRequestParams.argument", required=True),
         Field("context", "CompleteRequestParams.context", when=Window(V2025_06_18)),
         Field("ref", "PromptReference | ResourceReference", required=True, when=Window(until=V2025_06_18)),
@@ -225,23 +288,13 @@ TYPES: Final[tuple[Type, ...]] = (
         Field("name", "string", required=True),
         Field("value", "string", required=True),
     )),
-    Type("CompleteRequestParams.context", "object", when=Window(V2025_06_18), fields=(
-        Field("arguments", "map<string>"),
-    )),
-    Type("CompleteResult", "object", fields=(
-        Field("_meta", "MetaObject", when=Window(until=V2026_07_28)),
-        Field("_meta", "ResultMetaObject", when=Window(V2026_07_28)),
-        Field("completion", "CompleteResult.completion", required=True),
-        Field("resultType", "'complete'", required=True, when=Window(V2026_07_28), departs=TOLD_BY_VALUE),
-    )),
+    Type("CompleteRequestParams.context", "object", when=Window(V2025_06_18), fields=(Field("arguments", "map<string>"),)),
+    Type("CompleteResult", "object", fields=(*COMPLETE, Field("completion", "CompleteResult.completion", required=True))),
     Type("CompleteResult.completion", "object", fields=(
         Field("hasMore", "boolean"),
         Field("total", "integer"),
-        Field("values", "list<string>", required=True, when=Window(until=V2026_07_28), limits=AT_MOST_100, departs=ONLY_IN_PROSE),
-        Field("values", "list<string>", required=True, when=Window(V2026_07_28), limits=AT_MOST_100),
-    )),
-    Type("CompleteResultResponse", "object", when=Window(V2026_07_28), fields=(
-        Field("result", "CompleteResult", required=True),
+        Field("values", "list<string>", required=True, when=HANDSHAKE, limits=AT_MOST_100, departs=ONLY_IN_PROSE),
+        Field("values", "list<string>", required=True, when=PER_REQUEST, limits=AT_MOST_100),
     )),
     Type("ContentBlock", "union", when=Window(V2025_06_18), of=(
         Member("TextContent"),
@@ -250,22 +303,18 @@ TYPES: Final[tuple[Type, ...]] = (
         Member("ResourceLink"),
         Member("EmbeddedResource"),
     )),
-    Type("CreateMessageRequest", "object", fields=(
-        Field("method", "'sampling/createMessage'", required=True),
-        Field("params", "CreateMessageRequestParams", required=True),
-    )),
     Type("CreateMessageRequestParams", "object", fields=(
         Field("_meta", "RequestMetaObject", when=Window(until=V2025_11_25), departs=LOST_META),
-        Field("_meta", "RequestMetaObject", when=Window(V2025_11_25, V2026_07_28)),
+        Field("_meta", "RequestMetaObject", when=ONE_REVISION),
         Field("includeContext", "'allServers' | 'none' | 'thisServer'"),
         Field("maxTokens", "integer", required=True),
         Field("messages", "list<SamplingMessage>", required=True),
-        Field("metadata", "map<any>", when=Window(until=V2026_07_28)),
-        Field("metadata", "JSONObject", when=Window(V2026_07_28)),
+        Field("metadata", "map<any>", when=HANDSHAKE),
+        Field("metadata", "JSONObject", when=PER_REQUEST),
         Field("modelPreferences", "ModelPreferences"),
         Field("stopSequences", "list<string>"),
         Field("systemPrompt", "string"),
-        Field("task", "TaskMetadata", when=Window(V2025_11_25, V2026_07_28)),
+        Field("task", "TaskMetadata", when=ONE_REVISION),
         Field("temperature", "number"),
         Field("toolChoice", "ToolChoice", when=Window(V2025_11_25)),
         Field("tools", "list<Tool>", when=Window(V2025_11_25)),
@@ -279,16 +328,12 @@ TYPES: Final[tuple[Type, ...]] = (
         Field("role", "Role", required=True),
         Field("stopReason", "string"),
     )),
-    Type("CreateTaskResult", "object", when=Window(V2025_11_25, V2026_07_28), fields=(
+    Type("CreateTaskResult", "object", when=ONE_REVISION, fields=(
         Field("_meta", "MetaObject"),
         Field("task", "Task", required=True),
     )),
     Type("Cursor", "alias", of=(Member("string"),)),
-    Type("DiscoverRequest", "object", when=Window(V2026_07_28), fields=(
-        Field("method", "'server/discover'", required=True),
-        Field("params", "RequestParams", required=True),
-    )),
-    Type("DiscoverResult", "object", when=Window(V2026_07_28), fields=(
+    Type("DiscoverResult", "object", when=PER_REQUEST, fields=(
         Field("_meta", "ResultMetaObject"),
         Field("cacheScope", "'private' | 'public'", required=True),
         Field("capabilities", "ServerCapabilities", required=True),
@@ -297,19 +342,12 @@ TYPES: Final[tuple[Type, ...]] = (
         Field("supportedVersions", "list<string>", required=True),
         Field("ttlMs", "integer", required=True, limits=NOT_NEGATIVE),
     )),
-    Type("DiscoverResultResponse", "object", when=Window(V2026_07_28), fields=(
-        Field("result", "DiscoverResult", required=True),
-    )),
-    Type("ElicitRequest", "object", when=Window(V2025_06_18), fields=(
-        Field("method", "'elicitation/create'", required=True),
-        Field("params", "ElicitRequestParams", required=True),
-    )),
     Type("ElicitRequestFormParams", "object", when=Window(V2025_11_25), fields=(
-        Field("_meta", "RequestMetaObject", when=Window(until=V2026_07_28)),
+        Field("_meta", "RequestMetaObject", when=HANDSHAKE),
         Field("message", "string", required=True),
         Field("mode", "'form'"),
         Field("requestedSchema", "ElicitRequestFormParams.requestedSchema", required=True),
-        Field("task", "TaskMetadata", when=Window(until=V2026_07_28)),
+        Field("task", "TaskMetadata", when=HANDSHAKE),
     )),
     Type("ElicitRequestFormParams.requestedSchema", "object", when=Window(V2025_11_25), fields=(
         Field("$schema", "string"),
@@ -332,39 +370,33 @@ TYPES: Final[tuple[Type, ...]] = (
         Field("type", "'object'", required=True),
     )),
     Type("ElicitRequestURLParams", "object", when=Window(V2025_11_25), fields=(
-        Field("_meta", "RequestMetaObject", when=Window(until=V2026_07_28)),
-        Field("elicitationId", "string", required=True, when=Window(until=V2026_07_28)),
+        Field("_meta", "RequestMetaObject", when=HANDSHAKE),
+        Field("elicitationId", "string", required=True, when=HANDSHAKE),
         Field("message", "string", required=True),
         Field("mode", "'url'", required=True),
-        Field("task", "TaskMetadata", when=Window(until=V2026_07_28)),
+        Field("task", "TaskMetadata", when=HANDSHAKE),
         Field("url", "string", required=True, limits=URI),
     )),
     Type("ElicitResult", "object", when=Window(V2025_06_18), fields=(
-        Field("_meta", "MetaObject", when=Window(until=V2026_07_28)),
+        Field("_meta", "MetaObject", when=HANDSHAKE),
         Field("action", "'accept' | 'cancel' | 'decline'", required=True),
         Field("content", "map<string | number | boolean>", when=Window(until=V2025_11_25), departs=LOST_FRACTIONS),
         Field("content", "map<list<string> | string | number | boolean>", when=Window(V2025_11_25), departs=LOST_FRACTIONS),
     )),
-    Type("ElicitationCompleteNotification", "object", when=Window(V2025_11_25, V2026_07_28), fields=(
-        Field("method", "'notifications/elicitation/complete'", required=True),
-        Field("params", "ElicitationCompleteNotificationParams", required=True),
-    )),
-    Type("ElicitationCompleteNotificationParams", "object", when=Window(V2025_11_25, V2026_07_28), fields=(
+    Type("ElicitationCompleteNotificationParams", "object", when=ONE_REVISION, fields=(
         Field("_meta", "MetaObject", departs=LOST_META),
         Field("elicitationId", "string", required=True),
     )),
     Type("EmbeddedResource", "object", fields=(
-        Field("_meta", "MetaObject", when=Window(V2025_06_18)),
-        Field("annotations", "Annotations"),
+        *ANNOTATED,
         Field("resource", "TextResourceContents | BlobResourceContents", required=True),
         Field("type", "'resource'", required=True),
     )),
     Type("EmptyResult", "alias", of=(Member("Result"),)),
     Type("EnumSchema", "object", when=Window(V2025_06_18, V2025_11_25), fields=(
-        Field("description", "string"),
+        *DISPLAYED,
         Field("enum", "list<string>", required=True),
         Field("enumNames", "list<string>"),
-        Field("title", "string"),
         Field("type", "'string'", required=True),
     )),
     Type("EnumSchema", "union", when=Window(V2025_11_25), of=(
@@ -374,82 +406,39 @@ TYPES: Final[tuple[Type, ...]] = (
         Member("TitledMultiSelectEnumSchema"),
         Member("LegacyTitledEnumSchema"),
     )),
-    Type("Error", "object", when=Window(V2025_11_25), fields=(
-        Field("code", "integer", required=True),
-        Field("data", "any"),
-        Field("message", "string", required=True),
-    )),
-    Type("GetPromptRequest", "object", fields=(
-        Field("method", "'prompts/get'", required=True),
-        Field("params", "GetPromptRequestParams", required=True),
-    )),
+    Type("Error", "object", when=Window(V2025_11_25), fields=(*ERROR, Field("code", "integer", required=True))),
     Type("GetPromptRequestParams", "object", fields=(
-        Field("_meta", "RequestMetaObject", when=Window(until=V2025_11_25), departs=LOST_META),
-        Field("_meta", "RequestMetaObject", required=Window(V2026_07_28), when=Window(V2025_11_25)),
+        *REQUEST_META,
+        *ROUND_TRIP,
         Field("arguments", "map<string>"),
-        Field("inputResponses", "InputResponses", when=Window(V2026_07_28)),
         Field("name", "string", required=True),
-        Field("requestState", "string", when=Window(V2026_07_28)),
     )),
     Type("GetPromptResult", "object", fields=(
-        Field("_meta", "MetaObject", when=Window(until=V2026_07_28)),
-        Field("_meta", "ResultMetaObject", when=Window(V2026_07_28)),
+        *COMPLETE,
         Field("description", "string"),
         Field("messages", "list<PromptMessage>", required=True),
-        Field("resultType", "'complete'", required=True, when=Window(V2026_07_28), departs=TOLD_BY_VALUE),
     )),
-    Type("GetPromptResultResponse", "object", when=Window(V2026_07_28), fields=(
-        Field("result", "InputRequiredResult | GetPromptResult", required=True),
-    )),
-    Type("GetTaskPayloadRequest", "object", when=Window(V2025_11_25, V2026_07_28), fields=(
-        Field("method", "'tasks/result'", required=True),
-        Field("params", "GetTaskPayloadRequestParams", required=True),
-    )),
-    Type("GetTaskPayloadRequestParams", "object", when=Window(V2025_11_25, V2026_07_28), fields=(
+    Type("GetTaskPayloadRequestParams", "object", when=ONE_REVISION, fields=(
         Field("_meta", "RequestMetaObject", departs=LOST_META),
         Field("taskId", "string", required=True),
     )),
-    Type("GetTaskPayloadResult", "object", when=Window(V2025_11_25, V2026_07_28), open=True, fields=(
-        Field("_meta", "MetaObject"),
-    )),
-    Type("GetTaskRequest", "object", when=Window(V2025_11_25, V2026_07_28), fields=(
-        Field("method", "'tasks/get'", required=True),
-        Field("params", "GetTaskRequestParams", required=True),
-    )),
-    Type("GetTaskRequestParams", "object", when=Window(V2025_11_25, V2026_07_28), fields=(
+    Type("GetTaskPayloadResult", "object", when=ONE_REVISION, open=True, fields=(Field("_meta", "MetaObject"),)),
+    Type("GetTaskRequestParams", "object", when=ONE_REVISION, fields=(
         Field("_meta", "RequestMetaObject", departs=LOST_META),
         Field("taskId", "string", required=True),
     )),
-    Type("GetTaskResult", "object", when=Window(V2025_11_25, V2026_07_28), open=True, fields=(
-        Field("_meta", "MetaObject"),
-        Field("createdAt", "string", required=True),
-        Field("lastUpdatedAt", "string", required=True),
-        Field("pollInterval", "integer"),
-        Field("status", "TaskStatus", required=True),
-        Field("statusMessage", "string"),
-        Field("taskId", "string", required=True),
-        Field("ttl", "integer | null", required=True),
-    )),
-    Type("HeaderMismatchError", "object", when=Window(V2026_07_28), fields=(
-        Field("error", "HeaderMismatchError.error", required=True),
-    )),
-    Type("HeaderMismatchError.error", "object", when=Window(V2026_07_28), fields=(
-        Field("code", "-32020", required=True),
-        Field("data", "any"),
-        Field("message", "string", required=True),
-    )),
+    Type("GetTaskResult", "object", when=ONE_REVISION, open=True, fields=(*TASK, Field("_meta", "MetaObject"))),
+    Type("HeaderMismatchError", "object", when=PER_REQUEST, fields=(Field("error", "HeaderMismatchError.error", required=True),)),
+    Type("HeaderMismatchError.error", "object", when=PER_REQUEST, fields=(*ERROR, Field("code", "-32020", required=True))),
     Type("Icon", "object", when=Window(V2025_11_25), fields=(
         Field("mimeType", "string"),
         Field("sizes", "list<string>"),
         Field("src", "string", required=True, limits=URI),
         Field("theme", "'dark' | 'light'"),
     )),
-    Type("Icons", "object", when=Window(V2025_11_25), fields=(
-        Field("icons", "list<Icon>"),
-    )),
+    Type("Icons", "object", when=Window(V2025_11_25), fields=(Field("icons", "list<Icon>"),)),
     Type("ImageContent", "object", fields=(
-        Field("_meta", "MetaObject", when=Window(V2025_06_18)),
-        Field("annotations", "Annotations"),
+        *ANNOTATED,
         Field("data", "string", required=True, limits=BASE64),
         Field("mimeType", "string", required=True),
         Field("type", "'image'", required=True),
@@ -462,68 +451,43 @@ TYPES: Final[tuple[Type, ...]] = (
         Field("version", "string", required=True),
         Field("websiteUrl", "string", when=Window(V2025_11_25), limits=URI),
     )),
-    Type("InitializeRequest", "object", when=Window(until=V2026_07_28), fields=(
-        Field("method", "'initialize'", required=True),
-        Field("params", "InitializeRequestParams", required=True),
-    )),
-    Type("InitializeRequestParams", "object", when=Window(until=V2026_07_28), fields=(
-        Field("_meta", "RequestMetaObject", when=Window(until=V2025_11_25), departs=LOST_META),
-        Field("_meta", "RequestMetaObject", when=Window(V2025_11_25)),
+    Type("InitializeRequestParams", "object", when=HANDSHAKE, fields=(
+        *HANDSHAKE_META,
         Field("capabilities", "ClientCapabilities", required=True),
         Field("clientInfo", "Implementation", required=True),
         Field("protocolVersion", "string", required=True),
     )),
-    Type("InitializeResult", "object", when=Window(until=V2026_07_28), fields=(
+    Type("InitializeResult", "object", when=HANDSHAKE, fields=(
         Field("_meta", "MetaObject"),
         Field("capabilities", "ServerCapabilities", required=True),
         Field("instructions", "string"),
         Field("protocolVersion", "string", required=True),
         Field("serverInfo", "Implementation", required=True),
     )),
-    Type("InitializedNotification", "object", when=Window(until=V2026_07_28), fields=(
-        Field("method", "'notifications/initialized'", required=True),
-        Field("params", "NotificationParams"),
-    )),
-    Type("InputRequest", "union", when=Window(V2026_07_28), of=(
+    Type("InputRequest", "union", when=PER_REQUEST, of=(
         Member("CreateMessageRequest"),
         Member("ListRootsRequest"),
         Member("ElicitRequest"),
     )),
-    Type("InputRequests", "alias", when=Window(V2026_07_28), of=(Member("map<InputRequest>"),)),
-    Type("InputRequiredResult", "object", when=Window(V2026_07_28), fields=(
+    Type("InputRequests", "alias", when=PER_REQUEST, of=(Member("map<InputRequest>"),)),
+    Type("InputRequiredResult", "object", when=PER_REQUEST, fields=(
         Field("_meta", "ResultMetaObject"),
         Field("inputRequests", "InputRequests"),
         Field("requestState", "string"),
         Field("resultType", "'input_required'", required=True, departs=TOLD_BY_VALUE),
     )),
-    Type("InputResponse", "union", when=Window(V2026_07_28), of=(
-        Member("CreateMessageResult"),
-        Member("ListRootsResult"),
-        Member("ElicitResult"),
-    )),
-    Type("InputResponseRequestParams", "object", when=Window(V2026_07_28), fields=(
+    Type("InputResponse", "union", when=PER_REQUEST, of=(Member("CreateMessageResult"), Member("ListRootsResult"), Member("ElicitResult"))),
+    Type("InputResponseRequestParams", "object", when=PER_REQUEST, fields=(
         Field("_meta", "RequestMetaObject", required=True),
         Field("inputResponses", "InputResponses"),
         Field("requestState", "string"),
     )),
-    Type("InputResponses", "alias", when=Window(V2026_07_28), of=(Member("map<InputResponse>"),)),
-    Type("InternalError", "object", when=Window(V2026_07_28), fields=(
-        Field("code", "-32603", required=True),
-        Field("data", "any"),
-        Field("message", "string", required=True),
-    )),
-    Type("InvalidParamsError", "object", when=Window(V2026_07_28), fields=(
-        Field("code", "-32602", required=True),
-        Field("data", "any"),
-        Field("message", "string", required=True),
-    )),
-    Type("InvalidRequestError", "object", when=Window(V2026_07_28), fields=(
-        Field("code", "-32600", required=True),
-        Field("data", "any"),
-        Field("message", "string", required=True),
-    )),
-    Type("JSONArray", "alias", when=Window(V2026_07_28), of=(Member("list<JSONValue>"),)),
-    Type("JSONObject", "alias", when=Window(V2026_07_28), of=(Member("map<JSONValue>"),)),
+    Type("InputResponses", "alias", when=PER_REQUEST, of=(Member("map<InputResponse>"),)),
+    Type("InternalError", "object", when=PER_REQUEST, fields=(*ERROR, Field("code", "-32603", required=True))),
+    Type("InvalidParamsError", "object", when=PER_REQUEST, fields=(*ERROR, Field("code", "-32602", required=True))),
+    Type("InvalidRequestError", "object", when=PER_REQUEST, fields=(*ERROR, Field("code", "-32600", required=True))),
+    Type("JSONArray", "alias", when=PER_REQUEST, of=(Member("list<JSONValue>"),)),
+    Type("JSONObject", "alias", when=PER_REQUEST, of=(Member("map<JSONValue>"),)),
     Type("JSONRPCBatchRequest", "alias", when=Window(V2025_03_26, V2025_06_18), of=(Member("list<JSONRPCRequest | JSONRPCNotification>"),)),
     Type("JSONRPCBatchResponse", "alias", when=Window(V2025_03_26, V2025_06_18), of=(Member("list<JSONRPCResponse | JSONRPCError>"),)),
     Type("JSONRPCError", "object", when=Window(until=V2025_11_25), fields=(
@@ -531,11 +495,7 @@ TYPES: Final[tuple[Type, ...]] = (
         Field("id", "RequestId | null", required=True, departs=UNREADABLE_ID),
         Field("jsonrpc", "'2.0'", required=True),
     )),
-    Type("JSONRPCError.error", "object", when=Window(until=V2025_11_25), fields=(
-        Field("code", "integer", required=True),
-        Field("data", "any"),
-        Field("message", "string", required=True),
-    )),
+    Type("JSONRPCError.error", "object", when=Window(until=V2025_11_25), fields=(*ERROR, Field("code", "integer", required=True))),
     Type("JSONRPCErrorResponse", "object", when=Window(V2025_11_25), fields=(
         Field("error", "Error", required=True),
         Field("id", "RequestId"),
@@ -569,16 +529,13 @@ TYPES: Final[tuple[Type, ...]] = (
         Field("jsonrpc", "'2.0'", required=True),
         Field("result", "Result", required=True),
     )),
-    Type("JSONRPCResponse", "union", when=Window(V2025_11_25), of=(
-        Member("JSONRPCResultResponse"),
-        Member("JSONRPCErrorResponse"),
-    )),
+    Type("JSONRPCResponse", "union", when=Window(V2025_11_25), of=(Member("JSONRPCResultResponse"), Member("JSONRPCErrorResponse"))),
     Type("JSONRPCResultResponse", "object", when=Window(V2025_11_25), fields=(
         Field("id", "RequestId", required=True),
         Field("jsonrpc", "'2.0'", required=True),
         Field("result", "Result", required=True),
     )),
-    Type("JSONValue", "union", when=Window(V2026_07_28), departs=LOST_JSON, of=(
+    Type("JSONValue", "union", when=PER_REQUEST, departs=LOST_JSON, of=(
         Member("JSONObject"),
         Member("list<JSONValue>"),
         Member("string"),
@@ -587,97 +544,41 @@ TYPES: Final[tuple[Type, ...]] = (
         Member("null"),
     )),
     Type("LegacyTitledEnumSchema", "object", when=Window(V2025_11_25), fields=(
+        *DISPLAYED,
         Field("default", "string"),
-        Field("description", "string"),
         Field("enum", "list<string>", required=True),
         Field("enumNames", "list<string>"),
-        Field("title", "string"),
         Field("type", "'string'", required=True),
     )),
-    Type("ListPromptsRequest", "object", fields=(
-        Field("method", "'prompts/list'", required=True),
-        Field("params", "PaginatedRequestParams", required=Window(V2026_07_28)),
-    )),
     Type("ListPromptsResult", "object", fields=(
-        Field("_meta", "MetaObject", when=Window(until=V2026_07_28)),
-        Field("_meta", "ResultMetaObject", when=Window(V2026_07_28)),
-        Field("cacheScope", "'private' | 'public'", required=True, when=Window(V2026_07_28)),
+        *CACHEABLE,
         Field("nextCursor", "string"),
         Field("prompts", "list<Prompt>", required=True),
-        Field("resultType", "'complete'", required=True, when=Window(V2026_07_28), departs=TOLD_BY_VALUE),
-        Field("ttlMs", "integer", required=True, when=Window(V2026_07_28), limits=NOT_NEGATIVE),
-    )),
-    Type("ListPromptsResultResponse", "object", when=Window(V2026_07_28), fields=(
-        Field("result", "ListPromptsResult", required=True),
-    )),
-    Type("ListResourceTemplatesRequest", "object", fields=(
-        Field("method", "'resources/templates/list'", required=True),
-        Field("params", "PaginatedRequestParams", required=Window(V2026_07_28)),
     )),
     Type("ListResourceTemplatesResult", "object", fields=(
-        Field("_meta", "MetaObject", when=Window(until=V2026_07_28)),
-        Field("_meta", "ResultMetaObject", when=Window(V2026_07_28)),
-        Field("cacheScope", "'private' | 'public'", required=True, when=Window(V2026_07_28)),
+        *CACHEABLE,
         Field("nextCursor", "string"),
         Field("resourceTemplates", "list<ResourceTemplate>", required=True),
-        Field("resultType", "'complete'", required=True, when=Window(V2026_07_28), departs=TOLD_BY_VALUE),
-        Field("ttlMs", "integer", required=True, when=Window(V2026_07_28), limits=NOT_NEGATIVE),
-    )),
-    Type("ListResourceTemplatesResultResponse", "object", when=Window(V2026_07_28), fields=(
-        Field("result", "ListResourceTemplatesResult", required=True),
-    )),
-    Type("ListResourcesRequest", "object", fields=(
-        Field("method", "'resources/list'", required=True),
-        Field("params", "PaginatedRequestParams", required=Window(V2026_07_28)),
     )),
     Type("ListResourcesResult", "object", fields=(
-        Field("_meta", "MetaObject", when=Window(until=V2026_07_28)),
-        Field("_meta", "ResultMetaObject", when=Window(V2026_07_28)),
-        Field("cacheScope", "'private' | 'public'", required=True, when=Window(V2026_07_28)),
+        *CACHEABLE,
         Field("nextCursor", "string"),
         Field("resources", "list<Resource>", required=True),
-        Field("resultType", "'complete'", required=True, when=Window(V2026_07_28), departs=TOLD_BY_VALUE),
-        Field("ttlMs", "integer", required=True, when=Window(V2026_07_28), limits=NOT_NEGATIVE),
     )),
-    Type("ListResourcesResultResponse", "object", when=Window(V2026_07_28), fields=(
-        Field("result", "ListResourcesResult", required=True),
-    )),
-    Type("ListRootsRequest", "object", fields=(
-        Field("method", "'roots/list'", required=True),
-        Field("params", "RequestParams", when=Window(until=V2026_07_28)),
-        Field("params", "ListRootsRequestParams", when=Window(V2026_07_28)),
-    )),
-    Type("ListRootsRequestParams", "object", when=Window(V2026_07_28), fields=(
-        Field("_meta", "MetaObject"),
-    )),
+    Type("ListRootsRequestParams", "object", when=PER_REQUEST, fields=(Field("_meta", "MetaObject"),)),
     Type("ListRootsResult", "object", fields=(
-        Field("_meta", "MetaObject", when=Window(until=V2026_07_28)),
+        Field("_meta", "MetaObject", when=HANDSHAKE),
         Field("roots", "list<Root>", required=True),
     )),
-    Type("ListTasksRequest", "object", when=Window(V2025_11_25, V2026_07_28), fields=(
-        Field("method", "'tasks/list'", required=True),
-        Field("params", "PaginatedRequestParams"),
-    )),
-    Type("ListTasksResult", "object", when=Window(V2025_11_25, V2026_07_28), fields=(
+    Type("ListTasksResult", "object", when=ONE_REVISION, fields=(
         Field("_meta", "MetaObject"),
         Field("nextCursor", "string"),
         Field("tasks", "list<Task>", required=True),
     )),
-    Type("ListToolsRequest", "object", fields=(
-        Field("method", "'tools/list'", required=True),
-        Field("params", "PaginatedRequestParams", required=Window(V2026_07_28)),
-    )),
     Type("ListToolsResult", "object", fields=(
-        Field("_meta", "MetaObject", when=Window(until=V2026_07_28)),
-        Field("_meta", "ResultMetaObject", when=Window(V2026_07_28)),
-        Field("cacheScope", "'private' | 'public'", required=True, when=Window(V2026_07_28)),
+        *CACHEABLE,
         Field("nextCursor", "string"),
-        Field("resultType", "'complete'", required=True, when=Window(V2026_07_28), departs=TOLD_BY_VALUE),
         Field("tools", "list<Tool>", required=True),
-        Field("ttlMs", "integer", required=True, when=Window(V2026_07_28), limits=NOT_NEGATIVE),
-    )),
-    Type("ListToolsResultResponse", "object", when=Window(V2026_07_28), fields=(
-        Field("result", "ListToolsResult", required=True),
     )),
     Type("LoggingLevel", "enum", of=(
         Member("'alert'"),
@@ -689,38 +590,26 @@ TYPES: Final[tuple[Type, ...]] = (
         Member("'notice'"),
         Member("'warning'"),
     )),
-    Type("LoggingMessageNotification", "object", fields=(
-        Field("method", "'notifications/message'", required=True),
-        Field("params", "LoggingMessageNotificationParams", required=True),
-    )),
     Type("LoggingMessageNotificationParams", "object", fields=(
-        Field("_meta", "MetaObject", when=Window(until=V2025_11_25), departs=LOST_META),
-        Field("_meta", "MetaObject", when=Window(V2025_11_25, V2026_07_28)),
-        Field("_meta", "NotificationMetaObject", when=Window(V2026_07_28)),
+        *NOTIFICATION_META,
         Field("data", "any", required=True),
         Field("level", "LoggingLevel", required=True),
         Field("logger", "string"),
     )),
     Type("MetaObject", "alias", of=(Member("map<any>"),)),
-    Type("MethodNotFoundError", "object", when=Window(V2026_07_28), fields=(
-        Field("code", "-32601", required=True),
-        Field("data", "any"),
-        Field("message", "string", required=True),
-    )),
-    Type("MissingRequiredClientCapabilityError", "object", when=Window(V2026_07_28), fields=(
+    Type("MethodNotFoundError", "object", when=PER_REQUEST, fields=(*ERROR, Field("code", "-32601", required=True))),
+    Type("MissingRequiredClientCapabilityError", "object", when=PER_REQUEST, fields=(
         Field("error", "MissingRequiredClientCapabilityError.error", required=True),
     )),
-    Type("MissingRequiredClientCapabilityError.error", "object", when=Window(V2026_07_28), fields=(
+    Type("MissingRequiredClientCapabilityError.error", "object", when=PER_REQUEST, fields=(
         Field("code", "-32021", required=True),
         Field("data", "MissingRequiredClientCapabilityError.error.data", required=True),
         Field("message", "string", required=True),
     )),
-    Type("MissingRequiredClientCapabilityError.error.data", "object", when=Window(V2026_07_28), fields=(
+    Type("MissingRequiredClientCapabilityError.error.data", "object", when=PER_REQUEST, fields=(
         Field("requiredCapabilities", "ClientCapabilities", required=True),
     )),
-    Type("ModelHint", "object", fields=(
-        Field("name", "string"),
-    )),
+    Type("ModelHint", "object", fields=(Field("name", "string"),)),
     Type("ModelPreferences", "object", fields=(
         Field("costPriority", "number", limits=FRACTION),
         Field("hints", "list<ModelHint>"),
@@ -736,45 +625,31 @@ TYPES: Final[tuple[Type, ...]] = (
         Field("params", "NotificationParams", when=Window(until=V2025_11_25)),
         Field("params", "map<any>", when=Window(V2025_11_25)),
     )),
-    Type("NotificationMetaObject", "object", when=Window(V2026_07_28), open=True, departs=LOST_KEYS, fields=(
+    Type("NotificationMetaObject", "object", when=PER_REQUEST, open=True, departs=LOST_KEYS, fields=(
         Field("io.modelcontextprotocol/subscriptionId", "RequestId"),
     )),
     Type("NotificationParams", "object", open=Window(until=V2025_11_25), fields=(
-        Field("_meta", "MetaObject", when=Window(until=V2026_07_28)),
-        Field("_meta", "NotificationMetaObject", when=Window(V2026_07_28)),
+        Field("_meta", "MetaObject", when=HANDSHAKE),
+        Field("_meta", "NotificationMetaObject", when=PER_REQUEST),
     )),
     Type("NumberSchema", "object", when=Window(V2025_06_18), fields=(
+        *DISPLAYED,
         Field("default", "number", when=Window(V2025_11_25)),
-        Field("description", "string"),
         Field("maximum", "number"),
         Field("minimum", "number"),
-        Field("title", "string"),
         Field("type", "'integer' | 'number'", required=True),
     )),
     Type("PaginatedRequest", "object", fields=(
         Field("method", "string", required=True),
-        Field("params", "PaginatedRequestParams", required=Window(V2026_07_28)),
+        Field("params", "PaginatedRequestParams", required=PER_REQUEST),
     )),
-    Type("PaginatedRequestParams", "object", fields=(
-        Field("_meta", "RequestMetaObject", when=Window(until=V2025_11_25), departs=LOST_META),
-        Field("_meta", "RequestMetaObject", required=Window(V2026_07_28), when=Window(V2025_11_25)),
-        Field("cursor", "string"),
-    )),
+    Type("PaginatedRequestParams", "object", fields=(*REQUEST_META, Field("cursor", "string"))),
     Type("PaginatedResult", "object", fields=(
-        Field("_meta", "MetaObject", when=Window(until=V2026_07_28)),
-        Field("_meta", "ResultMetaObject", when=Window(V2026_07_28)),
+        *RESULT_META,
         Field("nextCursor", "string"),
-        Field("resultType", "string", required=True, when=Window(V2026_07_28)),
+        Field("resultType", "string", required=True, when=PER_REQUEST),
     )),
-    Type("ParseError", "object", when=Window(V2026_07_28), fields=(
-        Field("code", "-32700", required=True),
-        Field("data", "any"),
-        Field("message", "string", required=True),
-    )),
-    Type("PingRequest", "object", when=Window(until=V2026_07_28), fields=(
-        Field("method", "'ping'", required=True),
-        Field("params", "RequestParams"),
-    )),
+    Type("ParseError", "object", when=PER_REQUEST, fields=(*ERROR, Field("code", "-32700", required=True))),
     Type("PrimitiveSchemaDefinition", "union", when=Window(V2025_06_18), of=(
         Member("StringSchema"),
         Member("NumberSchema"),
@@ -786,23 +661,14 @@ TYPES: Final[tuple[Type, ...]] = (
         Member("TitledMultiSelectEnumSchema", when=Window(V2025_11_25)),
         Member("LegacyTitledEnumSchema", when=Window(V2025_11_25)),
     )),
-    Type("ProgressNotification", "object", fields=(
-        Field("method", "'notifications/progress'", required=True),
-        Field("params", "ProgressNotificationParams", required=True),
-    )),
     Type("ProgressNotificationParams", "object", fields=(
-        Field("_meta", "MetaObject", when=Window(until=V2025_11_25), departs=LOST_META),
-        Field("_meta", "MetaObject", when=Window(V2025_11_25, V2026_07_28)),
-        Field("_meta", "NotificationMetaObject", when=Window(V2026_07_28)),
+        *NOTIFICATION_META,
         Field("message", "string", when=Window(V2025_03_26)),
         Field("progress", "number", required=True),
         Field("progressToken", "ProgressToken", required=True),
         Field("total", "number"),
     )),
-    Type("ProgressToken", "union", of=(
-        Member("string"),
-        Member("integer"),
-    )),
+    Type("ProgressToken", "union", of=(Member("string"), Member("integer"))),
     Type("Prompt", "object", fields=(
         Field("_meta", "MetaObject", when=Window(V2025_06_18)),
         Field("arguments", "list<PromptArgument>"),
@@ -817,10 +683,6 @@ TYPES: Final[tuple[Type, ...]] = (
         Field("required", "boolean"),
         Field("title", "string", when=Window(V2025_06_18)),
     )),
-    Type("PromptListChangedNotification", "object", fields=(
-        Field("method", "'notifications/prompts/list_changed'", required=True),
-        Field("params", "NotificationParams"),
-    )),
     Type("PromptMessage", "object", fields=(
         Field("content", "TextContent | ImageContent | EmbeddedResource", required=True, when=Window(until=V2025_03_26)),
         Field("content", "TextContent | ImageContent | AudioContent | EmbeddedResource", required=True, when=Window(V2025_03_26, V2025_06_18)),
@@ -832,53 +694,28 @@ TYPES: Final[tuple[Type, ...]] = (
         Field("title", "string", when=Window(V2025_06_18)),
         Field("type", "'ref/prompt'", required=True),
     )),
-    Type("ReadResourceRequest", "object", fields=(
-        Field("method", "'resources/read'", required=True),
-        Field("params", "ReadResourceRequestParams", required=True),
-    )),
-    Type("ReadResourceRequestParams", "object", fields=(
-        Field("_meta", "RequestMetaObject", when=Window(until=V2025_11_25), departs=LOST_META),
-        Field("_meta", "RequestMetaObject", required=Window(V2026_07_28), when=Window(V2025_11_25)),
-        Field("inputResponses", "InputResponses", when=Window(V2026_07_28)),
-        Field("requestState", "string", when=Window(V2026_07_28)),
-        Field("uri", "string", required=True, limits=URI),
-    )),
+    Type("ReadResourceRequestParams", "object", fields=(*REQUEST_META, *ROUND_TRIP, Field("uri", "string", required=True, limits=URI))),
     Type("ReadResourceResult", "object", fields=(
-        Field("_meta", "MetaObject", when=Window(until=V2026_07_28)),
-        Field("_meta", "ResultMetaObject", when=Window(V2026_07_28)),
-        Field("cacheScope", "'private' | 'public'", required=True, when=Window(V2026_07_28)),
+        *CACHEABLE,
         Field("contents", "list<TextResourceContents | BlobResourceContents>", required=True),
-        Field("resultType", "'complete'", required=True, when=Window(V2026_07_28), departs=TOLD_BY_VALUE),
-        Field("ttlMs", "integer", required=True, when=Window(V2026_07_28), limits=NOT_NEGATIVE),
     )),
-    Type("ReadResourceResultResponse", "object", when=Window(V2026_07_28), fields=(
-        Field("result", "InputRequiredResult | ReadResourceResult", required=True),
-    )),
-    Type("RelatedTaskMetadata", "object", when=Window(V2025_11_25, V2026_07_28), fields=(
-        Field("taskId", "string", required=True),
-    )),
+    Type("RelatedTaskMetadata", "object", when=ONE_REVISION, fields=(Field("taskId", "string", required=True),)),
     Type("Request", "object", fields=(
         Field("method", "string", required=True),
         Field("params", "RequestParams", when=Window(until=V2025_11_25)),
         Field("params", "map<any>", when=Window(V2025_11_25)),
     )),
-    Type("RequestId", "union", of=(
-        Member("string"),
-        Member("integer"),
-    )),
+    Type("RequestId", "union", of=(Member("string"), Member("integer"))),
     Type("RequestMetaObject", "object", open=True, departs=LOST_KEYS, fields=(
-        Field("io.modelcontextprotocol/clientCapabilities", "ClientCapabilities", required=True, when=Window(V2026_07_28)),
-        Field("io.modelcontextprotocol/clientInfo", "Implementation", when=Window(V2026_07_28)),
-        Field("io.modelcontextprotocol/logLevel", "LoggingLevel", when=Window(V2026_07_28)),
-        Field("io.modelcontextprotocol/protocolVersion", "string", required=True, when=Window(V2026_07_28)),
+        Field("io.modelcontextprotocol/clientCapabilities", "ClientCapabilities", required=True, when=PER_REQUEST),
+        Field("io.modelcontextprotocol/clientInfo", "Implementation", when=PER_REQUEST),
+        Field("io.modelcontextprotocol/logLevel", "LoggingLevel", when=PER_REQUEST),
+        Field("io.modelcontextprotocol/protocolVersion", "string", required=True, when=PER_REQUEST),
         Field("progressToken", "ProgressToken"),
     )),
-    Type("RequestParams", "object", open=Window(until=V2025_11_25), fields=(
-        Field("_meta", "RequestMetaObject", required=Window(V2026_07_28)),
-    )),
+    Type("RequestParams", "object", open=Window(until=V2025_11_25), fields=(Field("_meta", "RequestMetaObject", required=PER_REQUEST),)),
     Type("Resource", "object", fields=(
-        Field("_meta", "MetaObject", when=Window(V2025_06_18)),
-        Field("annotations", "Annotations"),
+        *ANNOTATED,
         Field("description", "string"),
         Field("icons", "list<Icon>", when=Window(V2025_11_25)),
         Field("mimeType", "string"),
@@ -893,32 +730,26 @@ TYPES: Final[tuple[Type, ...]] = (
         Field("uri", "string", required=True, limits=URI),
     )),
     Type("ResourceLink", "object", when=Window(V2025_06_18), fields=(
+        *DISPLAYED,
         Field("_meta", "MetaObject"),
         Field("annotations", "Annotations"),
-        Field("description", "string"),
         Field("icons", "list<Icon>", when=Window(V2025_11_25)),
         Field("mimeType", "string"),
         Field("name", "string", required=True),
         Field("size", "integer"),
-        Field("title", "string"),
         Field("type", "'resource_link'", required=True),
         Field("uri", "string", required=True, limits=URI),
-    )),
-    Type("ResourceListChangedNotification", "object", fields=(
-        Field("method", "'notifications/resources/list_changed'", required=True),
-        Field("params", "NotificationParams"),
     )),
     Type("ResourceReference", "object", when=Window(until=V2025_06_18), fields=(
         Field("type", "'ref/resource'", required=True),
         Field("uri", "string", required=True, limits=URI_TEMPLATE),
     )),
     Type("ResourceRequestParams", "object", when=Window(V2025_11_25), fields=(
-        Field("_meta", "RequestMetaObject", required=Window(V2026_07_28)),
+        Field("_meta", "RequestMetaObject", required=PER_REQUEST),
         Field("uri", "string", required=True, limits=URI),
     )),
     Type("ResourceTemplate", "object", fields=(
-        Field("_meta", "MetaObject", when=Window(V2025_06_18)),
-        Field("annotations", "Annotations"),
+        *ANNOTATED,
         Field("description", "string"),
         Field("icons", "list<Icon>", when=Window(V2025_11_25)),
         Field("mimeType", "string"),
@@ -930,37 +761,17 @@ TYPES: Final[tuple[Type, ...]] = (
         Field("type", "'ref/resource'", required=True),
         Field("uri", "string", required=True, limits=URI_TEMPLATE),
     )),
-    Type("ResourceUpdatedNotification", "object", fields=(
-        Field("method", "'notifications/resources/updated'", required=True),
-        Field("params", "ResourceUpdatedNotificationParams", required=True),
-    )),
-    Type("ResourceUpdatedNotificationParams", "object", fields=(
-        Field("_meta", "MetaObject", when=Window(until=V2025_11_25), departs=LOST_META),
-        Field("_meta", "MetaObject", when=Window(V2025_11_25, V2026_07_28)),
-        Field("_meta", "NotificationMetaObject", when=Window(V2026_07_28)),
-        Field("uri", "string", required=True, limits=URI),
-    )),
-    Type("Result", "object", open=True, fields=(
-        Field("_meta", "MetaObject", when=Window(until=V2026_07_28)),
-        Field("_meta", "ResultMetaObject", when=Window(V2026_07_28)),
-        Field("resultType", "string", required=True, when=Window(V2026_07_28)),
-    )),
-    Type("ResultMetaObject", "object", when=Window(V2026_07_28), open=True, departs=LOST_KEYS, fields=(
+    Type("ResourceUpdatedNotificationParams", "object", fields=(*NOTIFICATION_META, Field("uri", "string", required=True, limits=URI))),
+    Type("Result", "object", open=True, fields=(*RESULT_META, Field("resultType", "string", required=True, when=PER_REQUEST))),
+    Type("ResultMetaObject", "object", when=PER_REQUEST, open=True, departs=LOST_KEYS, fields=(
         Field("io.modelcontextprotocol/serverInfo", "Implementation"),
     )),
-    Type("ResultType", "alias", when=Window(V2026_07_28), of=(Member("string"),)),
-    Type("Role", "enum", of=(
-        Member("'assistant'"),
-        Member("'user'"),
-    )),
+    Type("ResultType", "alias", when=PER_REQUEST, of=(Member("string"),)),
+    Type("Role", "enum", of=(Member("'assistant'"), Member("'user'"))),
     Type("Root", "object", fields=(
         Field("_meta", "MetaObject", when=Window(V2025_06_18)),
         Field("name", "string"),
         Field("uri", "string", required=True, limits=URI),
-    )),
-    Type("RootsListChangedNotification", "object", when=Window(until=V2026_07_28), fields=(
-        Field("method", "'notifications/roots/list_changed'", required=True),
-        Field("params", "NotificationParams"),
     )),
     Type("SamplingMessage", "object", fields=(
         Field("_meta", "MetaObject", when=Window(V2025_11_25)),
@@ -978,51 +789,45 @@ TYPES: Final[tuple[Type, ...]] = (
     )),
     Type("ServerCapabilities", "object", fields=(
         Field("completions", "map<any>", when=Window(V2025_03_26, V2026_07_28)),
-        Field("completions", "JSONObject", when=Window(V2026_07_28)),
-        Field("experimental", "map<map<any>>", when=Window(until=V2026_07_28)),
-        Field("experimental", "map<JSONObject>", when=Window(V2026_07_28)),
-        Field("extensions", "map<JSONObject>", when=Window(V2026_07_28)),
-        Field("logging", "map<any>", when=Window(until=V2026_07_28)),
-        Field("logging", "JSONObject", when=Window(V2026_07_28)),
+        Field("completions", "JSONObject", when=PER_REQUEST),
+        Field("experimental", "map<map<any>>", when=HANDSHAKE),
+        Field("experimental", "map<JSONObject>", when=PER_REQUEST),
+        Field("extensions", "map<JSONObject>", when=PER_REQUEST),
+        Field("logging", "map<any>", when=HANDSHAKE),
+        Field("logging", "JSONObject", when=PER_REQUEST),
         Field("prompts", "ServerCapabilities.prompts"),
         Field("resources", "ServerCapabilities.resources"),
-        Field("tasks", "ServerCapabilities.tasks", when=Window(V2025_11_25, V2026_07_28)),
+        Field("tasks", "ServerCapabilities.tasks", when=ONE_REVISION),
         Field("tools", "ServerCapabilities.tools"),
     )),
-    Type("ServerCapabilities.prompts", "object", fields=(
-        Field("listChanged", "boolean"),
-    )),
+    Type("ServerCapabilities.prompts", "object", fields=(Field("listChanged", "boolean"),)),
     Type("ServerCapabilities.resources", "object", fields=(
         Field("listChanged", "boolean"),
         Field("subscribe", "boolean"),
     )),
-    Type("ServerCapabilities.tasks", "object", when=Window(V2025_11_25, V2026_07_28), fields=(
+    Type("ServerCapabilities.tasks", "object", when=ONE_REVISION, fields=(
         Field("cancel", "map<any>"),
         Field("list", "map<any>"),
         Field("requests", "ServerCapabilities.tasks.requests"),
     )),
-    Type("ServerCapabilities.tasks.requests", "object", when=Window(V2025_11_25, V2026_07_28), fields=(
+    Type("ServerCapabilities.tasks.requests", "object", when=ONE_REVISION, fields=(
         Field("tools", "ServerCapabilities.tasks.requests.tools"),
     )),
-    Type("ServerCapabilities.tasks.requests.tools", "object", when=Window(V2025_11_25, V2026_07_28), fields=(
-        Field("call", "map<any>"),
-    )),
-    Type("ServerCapabilities.tools", "object", fields=(
-        Field("listChanged", "boolean"),
-    )),
+    Type("ServerCapabilities.tasks.requests.tools", "object", when=ONE_REVISION, fields=(Field("call", "map<any>"),)),
+    Type("ServerCapabilities.tools", "object", fields=(Field("listChanged", "boolean"),)),
     Type("ServerNotification", "union", of=(
         Member("CancelledNotification"),
         Member("ProgressNotification"),
         Member("ResourceListChangedNotification"),
-        Member("SubscriptionsAcknowledgedNotification", when=Window(V2026_07_28)),
+        Member("SubscriptionsAcknowledgedNotification", when=PER_REQUEST),
         Member("ResourceUpdatedNotification"),
         Member("PromptListChangedNotification"),
         Member("ToolListChangedNotification"),
-        Member("TaskStatusNotification", when=Window(V2025_11_25, V2026_07_28)),
+        Member("TaskStatusNotification", when=ONE_REVISION),
         Member("LoggingMessageNotification"),
-        Member("ElicitationCompleteNotification", when=Window(V2025_11_25, V2026_07_28)),
+        Member("ElicitationCompleteNotification", when=ONE_REVISION),
     )),
-    Type("ServerRequest", "union", when=Window(until=V2026_07_28), of=(
+    Type("ServerRequest", "union", when=HANDSHAKE, of=(
         Member("PingRequest"),
         Member("GetTaskRequest", when=Window(V2025_11_25)),
         Member("GetTaskPayloadRequest", when=Window(V2025_11_25)),
@@ -1034,127 +839,75 @@ TYPES: Final[tuple[Type, ...]] = (
     )),
     Type("ServerResult", "union", of=(
         Member("Result"),
-        Member("InitializeResult", when=Window(until=V2026_07_28)),
-        Member("InputRequiredResult", when=Window(V2026_07_28)),
-        Member("DiscoverResult", when=Window(V2026_07_28)),
+        Member("InitializeResult", when=HANDSHAKE),
+        Member("InputRequiredResult", when=PER_REQUEST),
+        Member("DiscoverResult", when=PER_REQUEST),
         Member("ListResourcesResult"),
         Member("ListResourceTemplatesResult"),
         Member("ReadResourceResult"),
-        Member("SubscriptionsListenResult", when=Window(V2026_07_28)),
+        Member("SubscriptionsListenResult", when=PER_REQUEST),
         Member("ListPromptsResult"),
         Member("GetPromptResult"),
         Member("ListToolsResult"),
         Member("CallToolResult"),
-        Member("GetTaskResult", when=Window(V2025_11_25, V2026_07_28)),
-        Member("GetTaskPayloadResult", when=Window(V2025_11_25, V2026_07_28)),
-        Member("CancelTaskResult", when=Window(V2025_11_25, V2026_07_28)),
-        Member("ListTasksResult", when=Window(V2025_11_25, V2026_07_28)),
+        Member("GetTaskResult", when=ONE_REVISION),
+        Member("GetTaskPayloadResult", when=ONE_REVISION),
+        Member("CancelTaskResult", when=ONE_REVISION),
+        Member("ListTasksResult", when=ONE_REVISION),
         Member("CompleteResult"),
     )),
-    Type("SetLevelRequest", "object", when=Window(until=V2026_07_28), fields=(
-        Field("method", "'logging/setLevel'", required=True),
-        Field("params", "SetLevelRequestParams", required=True),
-    )),
-    Type("SetLevelRequestParams", "object", when=Window(until=V2026_07_28), fields=(
-        Field("_meta", "RequestMetaObject", when=Window(until=V2025_11_25), departs=LOST_META),
-        Field("_meta", "RequestMetaObject", when=Window(V2025_11_25)),
-        Field("level", "LoggingLevel", required=True),
-    )),
+    Type("SetLevelRequestParams", "object", when=HANDSHAKE, fields=(*HANDSHAKE_META, Field("level", "LoggingLevel", required=True))),
     Type("SingleSelectEnumSchema", "union", when=Window(V2025_11_25), of=(
         Member("UntitledSingleSelectEnumSchema"),
         Member("TitledSingleSelectEnumSchema"),
     )),
     Type("StringSchema", "object", when=Window(V2025_06_18), fields=(
+        *DISPLAYED,
         Field("default", "string", when=Window(V2025_11_25)),
-        Field("description", "string"),
         Field("format", "'date' | 'date-time' | 'email' | 'uri'"),
         Field("maxLength", "integer"),
         Field("minLength", "integer"),
-        Field("title", "string"),
         Field("type", "'string'", required=True),
     )),
-    Type("SubscribeRequest", "object", when=Window(until=V2026_07_28), fields=(
-        Field("method", "'resources/subscribe'", required=True),
-        Field("params", "SubscribeRequestParams", required=True),
-    )),
-    Type("SubscribeRequestParams", "object", when=Window(until=V2026_07_28), fields=(
-        Field("_meta", "RequestMetaObject", when=Window(until=V2025_11_25), departs=LOST_META),
-        Field("_meta", "RequestMetaObject", when=Window(V2025_11_25)),
-        Field("uri", "string", required=True, limits=URI),
-    )),
-    Type("SubscriptionFilter", "object", when=Window(V2026_07_28), fields=(
+    Type("SubscribeRequestParams", "object", when=HANDSHAKE, fields=(*HANDSHAKE_META, Field("uri", "string", required=True, limits=URI))),
+    Type("SubscriptionFilter", "object", when=PER_REQUEST, fields=(
         Field("promptsListChanged", "boolean"),
         Field("resourceSubscriptions", "list<string>"),
         Field("resourcesListChanged", "boolean"),
         Field("toolsListChanged", "boolean"),
     )),
-    Type("SubscriptionsAcknowledgedNotification", "object", when=Window(V2026_07_28), fields=(
-        Field("method", "'notifications/subscriptions/acknowledged'", required=True),
-        Field("params", "SubscriptionsAcknowledgedNotificationParams", required=True),
-    )),
-    Type("SubscriptionsAcknowledgedNotificationParams", "object", when=Window(V2026_07_28), fields=(
+    Type("SubscriptionsAcknowledgedNotificationParams", "object", when=PER_REQUEST, fields=(
         Field("_meta", "NotificationMetaObject"),
         Field("notifications", "SubscriptionFilter", required=True),
     )),
-    Type("SubscriptionsListenRequest", "object", when=Window(V2026_07_28), fields=(
-        Field("method", "'subscriptions/listen'", required=True),
-        Field("params", "SubscriptionsListenRequestParams", required=True),
-    )),
-    Type("SubscriptionsListenRequestParams", "object", when=Window(V2026_07_28), fields=(
+    Type("SubscriptionsListenRequestParams", "object", when=PER_REQUEST, fields=(
         Field("_meta", "RequestMetaObject", required=True),
         Field("notifications", "SubscriptionFilter", required=True),
     )),
-    Type("SubscriptionsListenResult", "object", when=Window(V2026_07_28), fields=(
+    Type("SubscriptionsListenResult", "object", when=PER_REQUEST, fields=(
         Field("_meta", "SubscriptionsListenResultMetaObject", required=True),
         Field("resultType", "'complete'", required=True, departs=TOLD_BY_VALUE),
     )),
-    Type("SubscriptionsListenResultMetaObject", "object", when=Window(V2026_07_28), open=True, departs=LOST_KEYS, fields=(
+    Type("SubscriptionsListenResultMetaObject", "object", when=PER_REQUEST, open=True, departs=LOST_KEYS, fields=(
         Field("io.modelcontextprotocol/serverInfo", "Implementation"),
         Field("io.modelcontextprotocol/subscriptionId", "RequestId", required=True),
     )),
-    Type("SubscriptionsListenResultResponse", "object", when=Window(V2026_07_28), fields=(
-        Field("result", "SubscriptionsListenResult", required=True),
-    )),
-    Type("Task", "object", when=Window(V2025_11_25, V2026_07_28), fields=(
-        Field("createdAt", "string", required=True),
-        Field("lastUpdatedAt", "string", required=True),
-        Field("pollInterval", "integer"),
-        Field("status", "TaskStatus", required=True),
-        Field("statusMessage", "string"),
-        Field("taskId", "string", required=True),
-        Field("ttl", "integer | null", required=True),
-    )),
-    Type("TaskAugmentedRequestParams", "object", when=Window(V2025_11_25, V2026_07_28), fields=(
+    Type("Task", "object", when=ONE_REVISION, fields=(*TASK,)),
+    Type("TaskAugmentedRequestParams", "object", when=ONE_REVISION, fields=(
         Field("_meta", "RequestMetaObject"),
         Field("task", "TaskMetadata"),
     )),
-    Type("TaskMetadata", "object", when=Window(V2025_11_25, V2026_07_28), fields=(
-        Field("ttl", "integer"),
-    )),
-    Type("TaskStatus", "enum", when=Window(V2025_11_25, V2026_07_28), of=(
+    Type("TaskMetadata", "object", when=ONE_REVISION, fields=(Field("ttl", "integer"),)),
+    Type("TaskStatus", "enum", when=ONE_REVISION, of=(
         Member("'cancelled'"),
         Member("'completed'"),
         Member("'failed'"),
         Member("'input_required'"),
         Member("'working'"),
     )),
-    Type("TaskStatusNotification", "object", when=Window(V2025_11_25, V2026_07_28), fields=(
-        Field("method", "'notifications/tasks/status'", required=True),
-        Field("params", "TaskStatusNotificationParams", required=True),
-    )),
-    Type("TaskStatusNotificationParams", "object", when=Window(V2025_11_25, V2026_07_28), fields=(
-        Field("_meta", "MetaObject"),
-        Field("createdAt", "string", required=True),
-        Field("lastUpdatedAt", "string", required=True),
-        Field("pollInterval", "integer"),
-        Field("status", "TaskStatus", required=True),
-        Field("statusMessage", "string"),
-        Field("taskId", "string", required=True),
-        Field("ttl", "integer | null", required=True),
-    )),
+    Type("TaskStatusNotificationParams", "object", when=ONE_REVISION, fields=(*TASK, Field("_meta", "MetaObject"))),
     Type("TextContent", "object", fields=(
-        Field("_meta", "MetaObject", when=Window(V2025_06_18)),
-        Field("annotations", "Annotations"),
+        *ANNOTATED,
         Field("text", "string", required=True),
         Field("type", "'text'", required=True),
     )),
@@ -1165,12 +918,11 @@ TYPES: Final[tuple[Type, ...]] = (
         Field("uri", "string", required=True, limits=URI),
     )),
     Type("TitledMultiSelectEnumSchema", "object", when=Window(V2025_11_25), fields=(
+        *DISPLAYED,
         Field("default", "list<string>"),
-        Field("description", "string"),
         Field("items", "TitledMultiSelectEnumSchema.items", required=True),
         Field("maxItems", "integer"),
         Field("minItems", "integer"),
-        Field("title", "string"),
         Field("type", "'array'", required=True),
     )),
     Type("TitledMultiSelectEnumSchema.items", "object", when=Window(V2025_11_25), fields=(
@@ -1181,10 +933,9 @@ TYPES: Final[tuple[Type, ...]] = (
         Field("title", "string", required=True),
     )),
     Type("TitledSingleSelectEnumSchema", "object", when=Window(V2025_11_25), fields=(
+        *DISPLAYED,
         Field("default", "string"),
-        Field("description", "string"),
         Field("oneOf", "list<TitledSingleSelectEnumSchema.oneOf[]>", required=True),
-        Field("title", "string"),
         Field("type", "'string'", required=True),
     )),
     Type("TitledSingleSelectEnumSchema.oneOf[]", "object", when=Window(V2025_11_25), fields=(
@@ -1195,24 +946,24 @@ TYPES: Final[tuple[Type, ...]] = (
         Field("_meta", "MetaObject", when=Window(V2025_06_18)),
         Field("annotations", "ToolAnnotations", when=Window(V2025_03_26)),
         Field("description", "string"),
-        Field("execution", "ToolExecution", when=Window(V2025_11_25, V2026_07_28)),
+        Field("execution", "ToolExecution", when=ONE_REVISION),
         Field("icons", "list<Icon>", when=Window(V2025_11_25)),
         Field("inputSchema", "Tool.inputSchema", required=True),
         Field("name", "string", required=True),
         Field("outputSchema", "Tool.outputSchema", when=Window(V2025_06_18)),
         Field("title", "string", when=Window(V2025_06_18)),
     )),
-    Type("Tool.inputSchema", "object", open=Window(V2026_07_28), fields=(
+    Type("Tool.inputSchema", "object", open=PER_REQUEST, fields=(
         Field("$schema", "string", when=Window(V2025_11_25)),
-        Field("properties", "map<map<any>>", when=Window(until=V2026_07_28)),
-        Field("required", "list<string>", when=Window(until=V2026_07_28)),
+        Field("properties", "map<map<any>>", when=HANDSHAKE),
+        Field("required", "list<string>", when=HANDSHAKE),
         Field("type", "'object'", required=True),
     )),
-    Type("Tool.outputSchema", "object", when=Window(V2025_06_18), open=Window(V2026_07_28), fields=(
+    Type("Tool.outputSchema", "object", when=Window(V2025_06_18), open=PER_REQUEST, fields=(
         Field("$schema", "string", when=Window(V2025_11_25)),
-        Field("properties", "map<map<any>>", when=Window(until=V2026_07_28)),
-        Field("required", "list<string>", when=Window(until=V2026_07_28)),
-        Field("type", "'object'", required=True, when=Window(until=V2026_07_28)),
+        Field("properties", "map<map<any>>", when=HANDSHAKE),
+        Field("required", "list<string>", when=HANDSHAKE),
+        Field("type", "'object'", required=True, when=HANDSHAKE),
     )),
     Type("ToolAnnotations", "object", when=Window(V2025_03_26), fields=(
         Field("destructiveHint", "boolean"),
@@ -1221,22 +972,14 @@ TYPES: Final[tuple[Type, ...]] = (
         Field("readOnlyHint", "boolean"),
         Field("title", "string"),
     )),
-    Type("ToolChoice", "object", when=Window(V2025_11_25), fields=(
-        Field("mode", "'auto' | 'none' | 'required'"),
-    )),
-    Type("ToolExecution", "object", when=Window(V2025_11_25, V2026_07_28), fields=(
-        Field("taskSupport", "'forbidden' | 'optional' | 'required'"),
-    )),
-    Type("ToolListChangedNotification", "object", fields=(
-        Field("method", "'notifications/tools/list_changed'", required=True),
-        Field("params", "NotificationParams"),
-    )),
+    Type("ToolChoice", "object", when=Window(V2025_11_25), fields=(Field("mode", "'auto' | 'none' | 'required'"),)),
+    Type("ToolExecution", "object", when=ONE_REVISION, fields=(Field("taskSupport", "'forbidden' | 'optional' | 'required'"),)),
     Type("ToolResultContent", "object", when=Window(V2025_11_25), fields=(
         Field("_meta", "MetaObject"),
         Field("content", "list<ContentBlock>", required=True),
         Field("isError", "boolean"),
-        Field("structuredContent", "map<any>", when=Window(until=V2026_07_28)),
-        Field("structuredContent", "any", when=Window(V2026_07_28)),
+        Field("structuredContent", "map<any>", when=HANDSHAKE),
+        Field("structuredContent", "any", when=PER_REQUEST),
         Field("toolUseId", "string", required=True),
         Field("type", "'tool_result'", required=True),
     )),
@@ -1247,45 +990,36 @@ TYPES: Final[tuple[Type, ...]] = (
         Field("name", "string", required=True),
         Field("type", "'tool_use'", required=True),
     )),
-    Type("URLElicitationRequiredError", "object", when=Window(V2025_11_25, V2026_07_28), fields=(
+    Type("URLElicitationRequiredError", "object", when=ONE_REVISION, fields=(
         Field("error", "URLElicitationRequiredError.error", required=True),
     )),
-    Type("URLElicitationRequiredError.error", "object", when=Window(V2025_11_25, V2026_07_28), fields=(
+    Type("URLElicitationRequiredError.error", "object", when=ONE_REVISION, fields=(
         Field("code", "-32042", required=True),
         Field("data", "URLElicitationRequiredError.error.data", required=True),
         Field("message", "string", required=True),
     )),
-    Type("URLElicitationRequiredError.error.data", "object", when=Window(V2025_11_25, V2026_07_28), open=True, fields=(
+    Type("URLElicitationRequiredError.error.data", "object", when=ONE_REVISION, open=True, fields=(
         Field("elicitations", "list<ElicitRequestURLParams>", required=True),
     )),
-    Type("UnsubscribeRequest", "object", when=Window(until=V2026_07_28), fields=(
-        Field("method", "'resources/unsubscribe'", required=True),
-        Field("params", "UnsubscribeRequestParams", required=True),
-    )),
-    Type("UnsubscribeRequestParams", "object", when=Window(until=V2026_07_28), fields=(
-        Field("_meta", "RequestMetaObject", when=Window(until=V2025_11_25), departs=LOST_META),
-        Field("_meta", "RequestMetaObject", when=Window(V2025_11_25)),
-        Field("uri", "string", required=True, limits=URI),
-    )),
-    Type("UnsupportedProtocolVersionError", "object", when=Window(V2026_07_28), fields=(
+    Type("UnsubscribeRequestParams", "object", when=HANDSHAKE, fields=(*HANDSHAKE_META, Field("uri", "string", required=True, limits=URI))),
+    Type("UnsupportedProtocolVersionError", "object", when=PER_REQUEST, fields=(
         Field("error", "UnsupportedProtocolVersionError.error", required=True),
     )),
-    Type("UnsupportedProtocolVersionError.error", "object", when=Window(V2026_07_28), fields=(
+    Type("UnsupportedProtocolVersionError.error", "object", when=PER_REQUEST, fields=(
         Field("code", "-32022", required=True),
         Field("data", "UnsupportedProtocolVersionError.error.data", required=True),
         Field("message", "string", required=True),
     )),
-    Type("UnsupportedProtocolVersionError.error.data", "object", when=Window(V2026_07_28), fields=(
+    Type("UnsupportedProtocolVersionError.error.data", "object", when=PER_REQUEST, fields=(
         Field("requested", "string", required=True),
         Field("supported", "list<string>", required=True),
     )),
     Type("UntitledMultiSelectEnumSchema", "object", when=Window(V2025_11_25), fields=(
+        *DISPLAYED,
         Field("default", "list<string>"),
-        Field("description", "string"),
         Field("items", "UntitledMultiSelectEnumSchema.items", required=True),
         Field("maxItems", "integer"),
         Field("minItems", "integer"),
-        Field("title", "string"),
         Field("type", "'array'", required=True),
     )),
     Type("UntitledMultiSelectEnumSchema.items", "object", when=Window(V2025_11_25), fields=(
@@ -1293,11 +1027,49 @@ TYPES: Final[tuple[Type, ...]] = (
         Field("type", "'string'", required=True),
     )),
     Type("UntitledSingleSelectEnumSchema", "object", when=Window(V2025_11_25), fields=(
+        *DISPLAYED,
         Field("default", "string"),
-        Field("description", "string"),
         Field("enum", "list<string>", required=True),
-        Field("title", "string"),
         Field("type", "'string'", required=True),
     )),
 )
 # fmt: on
+
+
+def _messages() -> Iterator[Type]:
+    """Yield the types of messages, and of the responses that the files list since 2026-07-28."""
+    methods: dict[str, list[Method]] = {}
+    for row in METHODS:
+        if not row.extension:
+            methods.setdefault(row.name, []).append(row)
+    for name, method in MESSAGES.items():
+        rows = methods[method]
+        fields = (Field("method", f"'{method}'", required=True), *_params(rows))
+        yield Type(name, "object", fields, when=_span(rows))
+        response = name.removesuffix("Request") + "ResultResponse"
+        for row in rows:
+            if row.result is not None and row.form == "wire" and PER_REQUEST.holds(row.when.since):
+                result = Field("result", row.result, required=True)
+                yield Type(response, "object", (result,), when=row.when)
+
+
+def _params(rows: list[Method]) -> Iterator[Field]:
+    by_type = [(name, list(same)) for name, same in groupby(rows, lambda row: row.params or "")]
+    for name, same in by_type:
+        needed = [row for row in same if row.params_required]
+        required = needed == same or (_span(needed) if needed else False)
+        yield Field("params", name, required, ALWAYS if len(by_type) == 1 else _span(same))
+
+
+def _span(rows: list[Method]) -> Window:
+    return Window(rows[0].when.since, rows[-1].when.until)
+
+
+def _in_order(row: Type) -> Type:
+    fields = tuple(sorted(row.fields, key=_NAME))
+    return row if fields == row.fields else row._replace(fields=fields)
+
+
+_NAME: Final = itemgetter(0)
+
+TYPES: Final = tuple(sorted((*map(_in_order, _WRITTEN), *_messages()), key=_NAME))

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from trunkline.judge.trace import TraceEntry, read_trace
+from trunkline.judge.trace.reader import TraceEntry, read_trace
 
 WAIT = 60
 # The program with a module that cannot be imported.

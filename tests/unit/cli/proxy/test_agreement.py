@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from tests.cases import for_each
-from tests.unit.judge.test_trace_writer import CANARY, DAMAGE, frame
+from tests.unit.judge.trace.test_writer import CANARY, DAMAGE, frame
 from trunkline.cli import main
 from trunkline.cli.proxy.observer import ConnectionObserver, ProxyObserver, Side
 from trunkline.cli.recording import recording

@@ -14,8 +14,8 @@ from trunkline.cli.proxy.job_thread import MAX_BACKLOG_BYTES
 from trunkline.cli.proxy.observer import ConnectionObserver, ProxyObserver
 from trunkline.errors import NOTHING
 from trunkline.jsonrpc.framing.framing import Oversize
-from trunkline.judge.conversation import Conversation
-from trunkline.judge.trace import TraceEntry, UnreadFrame
+from trunkline.judge.conversation.conversation import Conversation
+from trunkline.judge.trace.reader import TraceEntry, UnreadFrame
 
 CANARY = "canary-20f7aa61"
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 from trunkline.cli.shell.trace_buffer import TraceBuffer
-from trunkline.judge.trace import TraceEntry, read_trace
+from trunkline.judge.trace.reader import TraceEntry, read_trace
 
 
 def entries(path: Path) -> list[TraceEntry]:

@@ -13,7 +13,7 @@ from typing import Any, Final
 from msgspec.structs import replace
 
 from trunkline.judge import Conversation, Finding, TraceEntry
-from trunkline.judge.trace import TraceHttp
+from trunkline.judge.trace.reader import TraceHttp
 from trunkline.spec.rows import Role
 
 PREFIX: Final = "io.modelcontextprotocol/"

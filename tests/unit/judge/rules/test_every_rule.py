@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from pathlib import Path
 
-from trunkline.judge.conversation import UNJUDGED
+from trunkline.judge.conversation.outcomes import UNJUDGED
 from trunkline.judge.rules.checker import traceable
 
 HERE = Path(__file__).parent

@@ -110,6 +110,10 @@ def test_a_request_is_repeated_in_a_revision_that_the_server_has() -> None:
     # Another request is not the same one again, and the same one is judged once.
     outcome = [each for each, *_ in found(*first, call(3, "prompts/list"), version("2026-07-28"))]
     assert rule not in outcome
+    # A server may refuse a released revision as well.
+    data = {"supported": ["2099-01-01"], "requested": "2026-07-28"}
+    first = [version("2026-07-28"), refuse(2, -32022, **data)]
+    assert rule in [each for each, *_ in found(*first, version("2026-07-28"))]
 
 
 # -- replies ---------------------------------------------------------------------------------

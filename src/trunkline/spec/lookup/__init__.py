@@ -14,9 +14,9 @@ from collections.abc import Callable, Mapping
 from importlib import import_module
 from typing import Any, Final, Generic, NamedTuple, Protocol, TypeVar
 
-from .profiles import profile as _profile
-from .revisions import LATEST, REVISIONS, Window, must_be_released
-from .rows import (
+from ..profiles import profile as _profile
+from ..revisions import LATEST, REVISIONS, Window, must_be_released
+from ..rows import (
     Capability,
     ErrorCode,
     Header,
@@ -104,25 +104,25 @@ class _RevisionTable(Generic[R]):
 
 
 _METHODS: Final[_RevisionTable[Method]] = _RevisionTable(
-    ".mcp.methods", "METHODS", lambda row: row.name
+    "..mcp.methods", "METHODS", lambda row: row.name
 )
 _CAPABILITIES: Final[_RevisionTable[Capability]] = _RevisionTable(
-    ".mcp.capabilities", "CAPABILITIES", lambda row: (row.name, row.role)
+    "..mcp.capabilities", "CAPABILITIES", lambda row: (row.name, row.role)
 )
 _TRANSPORTS: Final[_RevisionTable[TransportRow]] = _RevisionTable(
-    ".mcp.transports", "TRANSPORTS", lambda row: row.name
+    "..mcp.transports", "TRANSPORTS", lambda row: row.name
 )
 _HEADERS: Final[_RevisionTable[Header]] = _RevisionTable(
-    ".mcp.headers", "HEADERS", lambda row: row.name.lower()
+    "..mcp.headers", "HEADERS", lambda row: row.name.lower()
 )
 _HEADER_FAMILIES: Final[_RevisionTable[Header]] = _RevisionTable(
-    ".mcp.headers", "FAMILIES", lambda row: row.name.removesuffix("{Name}").lower()
+    "..mcp.headers", "FAMILIES", lambda row: row.name.removesuffix("{Name}").lower()
 )
 _META_KEYS: Final[_RevisionTable[MetaKey]] = _RevisionTable(
-    ".mcp.meta", "META_KEYS", lambda row: row.key
+    "..mcp.meta", "META_KEYS", lambda row: row.key
 )
 _HTTP_STATUSES: Final[_RevisionTable[HttpStatus]] = _RevisionTable(
-    ".mcp.http_status", "HTTP_STATUSES", lambda row: row.condition, base=".http_conditions"
+    "..mcp.http_status", "HTTP_STATUSES", lambda row: row.condition, base="..http_conditions"
 )
 
 

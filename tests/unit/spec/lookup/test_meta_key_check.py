@@ -1,10 +1,15 @@
-"""`spec/meta_key_check.py`: keys of `_meta` that obey and break each rule of each revision."""
+"""`spec/lookup/meta_key_check.py`: `_meta` keys that obey and break each rule of each revision."""
 
 from __future__ import annotations
 
 import pytest
 
-from trunkline.spec.meta_key_check import KEY_RESERVED, KEY_SYNTAX, check_meta_key, meta_grammar
+from trunkline.spec.lookup.meta_key_check import (
+    KEY_RESERVED,
+    KEY_SYNTAX,
+    check_meta_key,
+    meta_grammar,
+)
 from trunkline.spec.profiles import UnknownRevision
 from trunkline.spec.revisions import (
     LATEST,

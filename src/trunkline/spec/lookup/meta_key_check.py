@@ -19,10 +19,10 @@ from __future__ import annotations
 import re
 from typing import Final, NamedTuple
 
-from .lookup import meta_key
-from .mcp.meta import GRAMMARS
-from .revisions import LATEST, REVISIONS, must_be_released
-from .rows import MetaGrammar
+from ..mcp.meta import GRAMMARS
+from ..revisions import LATEST, REVISIONS, must_be_released
+from ..rows import MetaGrammar
+from . import meta_key
 
 __all__ = ["KEY_RESERVED", "KEY_SYNTAX", "MetaProblem", "check_meta_key", "meta_grammar"]
 

@@ -13,8 +13,8 @@ from tests.cases import for_each
 from trunkline.errors import NOTHING
 from trunkline.jsonrpc.framing.framing import BadHeader, Oversize, Truncated
 from trunkline.judge import Conversation, TraceEntry, TraceFault, judge, read_trace
-from trunkline.judge.trace import TextFault, UnreadFrame
-from trunkline.judge.trace_writer import (
+from trunkline.judge.trace.reader import TextFault, UnreadFrame
+from trunkline.judge.trace.writer import (
     MAX_TOLERANT_BYTES,
     capture,
     encode_entry,

@@ -1,4 +1,4 @@
-"""`spec/schemas.py`: a JSON Schema document for a type."""
+"""`spec/lookup/schemas.py`: a JSON Schema document for a type."""
 
 from __future__ import annotations
 
@@ -7,8 +7,8 @@ from typing import Any
 
 import pytest
 
+from trunkline.spec.lookup.schemas import DIALECT, json_schema
 from trunkline.spec.revisions import REVISIONS, V2025_06_18, V2025_11_25
-from trunkline.spec.schemas import DIALECT, json_schema
 from trunkline.spec.types import UnknownRevision, UnknownType, types
 
 

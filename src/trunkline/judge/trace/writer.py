@@ -22,16 +22,16 @@ from typing import TYPE_CHECKING, Any, Final
 from msgspec.json import Decoder, Encoder
 from msgspec.structs import replace
 
-from ..errors import NOTHING
-from ..jsonrpc.codec.decode_errors import UNREADABLE, kind_of, read_json
-from ..jsonrpc.codec.tokenizer import message_heads
-from ..redaction import HIDDEN, conceal, conceal_message, may_hide
-from ..spec.jsonrpc import RULES
-from .messages.envelope import text_faults
-from .trace import HEADER, VERSION, TextFault, TraceEntry, TraceHttp, UnreadFrame
+from ...errors import NOTHING
+from ...jsonrpc.codec.decode_errors import UNREADABLE, kind_of, read_json
+from ...jsonrpc.codec.tokenizer import message_heads
+from ...redaction import HIDDEN, conceal, conceal_message, may_hide
+from ...spec.jsonrpc import RULES
+from ..messages.envelope import text_faults
+from .reader import HEADER, VERSION, TextFault, TraceEntry, TraceHttp, UnreadFrame
 
 if TYPE_CHECKING:
-    from ..jsonrpc.framing.framing import Fault
+    from ...jsonrpc.framing.framing import Fault
 
 __all__ = ["TraceWriter", "capture", "encode_entry", "frame_entry", "write_entry"]
 

@@ -16,7 +16,11 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import Any, Final, NamedTuple, Protocol
 
-from .lookup import (
+from ..mcp.advice import ADVICE
+from ..revisions import must_be_released
+from ..rows import Advice, ErrorCode, How, Subject
+from ..types import FieldView, TypeView, types
+from . import (
     capabilities,
     error,
     errors,
@@ -25,10 +29,6 @@ from .lookup import (
     methods,
     transports,
 )
-from .mcp.advice import ADVICE
-from .revisions import must_be_released
-from .rows import Advice, ErrorCode, How, Subject
-from .types import FieldView, TypeView, types
 
 __all__ = ["Detail", "Diff", "SpecChange", "diff"]
 

@@ -11,19 +11,19 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any, Final
 
-from ..jsonrpc.messages import Request
-from ..jsonrpc.policy import Policy
-from ..spec.mcp.rules import RULES
-from ..spec.revisions import LATEST
-from ..spec.rows import Role
-from ..spec.types import types
-from .finding import Finding
-from .messages.calls import judge_call
-from .messages.context import MessageContext, answered_request
-from .messages.envelope import Members, reader_for_policy, reader_for_revision
-from .messages.replies import judge_reply
-from .types.collector import Path, Sink
-from .types.hints import near
+from ...jsonrpc.messages import Request
+from ...jsonrpc.policy import Policy
+from ...spec.mcp.rules import RULES
+from ...spec.revisions import LATEST
+from ...spec.rows import Role
+from ...spec.types import types
+from ..finding import Finding
+from ..types.collector import Path, Sink
+from ..types.hints import near
+from .calls import judge_call
+from .context import MessageContext, answered_request
+from .envelope import Members, reader_for_policy, reader_for_revision
+from .replies import judge_reply
 
 __all__ = ["judge"]
 

@@ -9,13 +9,13 @@ from typing import Any
 import pytest
 
 from trunkline.errors import NOTHING
-from trunkline.judge.trace import (
+from trunkline.judge.trace.reader import (
     TraceEntry,
     TraceFault,
     TraceHttp,
     read_trace,
 )
-from trunkline.judge.trace_writer import TraceWriter, write_entry
+from trunkline.judge.trace.writer import TraceWriter, write_entry
 from trunkline.redaction import HIDDEN, conceal
 
 PING = {"jsonrpc": "2.0", "id": 1, "method": "ping"}

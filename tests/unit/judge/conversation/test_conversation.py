@@ -11,11 +11,12 @@ import pytest
 
 from tests.effort import examples
 from trunkline.jsonrpc import Request
-from trunkline.judge.conversation import UNJUDGED, VERDICTS, Conversation
+from trunkline.judge.conversation.conversation import Conversation
+from trunkline.judge.conversation.outcomes import UNJUDGED, VERDICTS
 from trunkline.judge.rules.schema_check import fits
 from trunkline.judge.rules.state import BoundedDict, declares
-from trunkline.judge.trace import TraceEntry, TraceFault, read_trace
-from trunkline.judge.trace_writer import write_entry
+from trunkline.judge.trace.reader import TraceEntry, TraceFault, read_trace
+from trunkline.judge.trace.writer import write_entry
 from trunkline.skills import resources as skills
 from trunkline.skills.entries import EXTENSION as SKILLS
 from trunkline.spec.mcp.methods import EXTENSION_METHODS

@@ -1,4 +1,4 @@
-"""`spec/revision_diff.py`: what changes between two revisions, and what to do about it."""
+"""`spec/lookup/revision_diff.py`: what changes between two revisions, and what to do about it."""
 
 from __future__ import annotations
 
@@ -6,8 +6,8 @@ from itertools import pairwise, permutations
 
 import pytest
 
+from trunkline.spec.lookup.revision_diff import Detail, SpecChange, diff
 from trunkline.spec.profiles import UnknownRevision
-from trunkline.spec.revision_diff import Detail, SpecChange, diff
 from trunkline.spec.revisions import (
     REVISIONS,
     V2024_11_05,

@@ -5,7 +5,7 @@
 
 A file of bare JSON-RPC messages is a recording as well, one without senders. The reader is
 lazy and keeps no lines; a malformed line becomes a `TraceFault`, and reading continues. Entries
-are written by `trace_writer.py`, which hides secrets.
+are written by `writer.py`, which hides secrets.
 """
 
 from __future__ import annotations
@@ -18,11 +18,11 @@ from msgspec import Raw, Struct
 from msgspec.json import Decoder
 from msgspec.structs import replace
 
-from ..errors import NOTHING
-from ..jsonrpc.codec.decode_errors import UNREADABLE, mended
-from ..jsonrpc.messages import Shown
-from ..redaction import hidden_places
-from ..spec.rows import Role
+from ...errors import NOTHING
+from ...jsonrpc.codec.decode_errors import UNREADABLE, mended
+from ...jsonrpc.messages import Shown
+from ...redaction import hidden_places
+from ...spec.rows import Role
 
 __all__ = [
     "HEADER",

@@ -10,8 +10,8 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Any, Final, TypeAlias
 
-from .revisions import LATEST
-from .types import Expr, FieldView, TypeView, need
+from ..revisions import LATEST
+from ..types import Expr, FieldView, TypeView, need
 
 __all__ = ["DIALECT", "json_schema"]
 

@@ -1,0 +1,1 @@
+"""Recordings of conversations: reading and writing them."""
