@@ -1138,7 +1138,7 @@ def test_no_canary_of_questions_answers_and_keys_is_seen(
         async def careful(ctx: Context) -> str:
             kept = await ctx.once("ticket", ticket, secret=True)
             answer = await ctx.elicit("Password?", str, key="password")
-            shown.extend([ctx, ctx._run, app, app._core.rounds, app._core.rounds.seal])
+            shown.extend([ctx, ctx._request.run, app, app._core.rounds, app._core.rounds.seal])
             assert kept["ticket"].endswith("once")
             assert answer.content is not None
             return str(len(answer.content))

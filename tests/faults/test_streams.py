@@ -87,7 +87,7 @@ def updates(wire: Wire) -> list[Any]:
 
 
 def is_forgotten(app: Server) -> bool:
-    return not app._core.streams._listeners and not app._core.streams._connections
+    return not app._core.streams._listeners and not app._core.streams.connections
 
 
 # Clients that do not read

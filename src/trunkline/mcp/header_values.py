@@ -21,6 +21,7 @@ from binascii import a2b_base64, b2a_base64
 from typing import Any, Final
 
 __all__ = [
+    "ENCODED",
     "HEADER_TYPES",
     "MAX_HEADER_INTEGER",
     "decode_header_text",
@@ -34,7 +35,8 @@ __all__ = [
     "same_value",
 ]
 
-_START: Final = "=?base64?"
+# What a value in Base64 begins with.
+ENCODED: Final = "=?base64?"
 _END: Final = "?="
 
 # The JSON Schema types of arguments that a header can repeat.
@@ -55,7 +57,7 @@ def is_token(name: str) -> bool:
 def is_unsafe(value: str) -> bool:
     """Return True if a header can carry a text only in Base64."""
     plain = value.isascii() and all(" " <= each <= "~" for each in value)
-    looks = value.startswith(_START) and value.endswith(_END)
+    looks = value.startswith(ENCODED) and value.endswith(_END)
     return not plain or value != value.strip(" ") or looks
 
 
@@ -63,7 +65,9 @@ def is_encoded(value: str) -> bool:
     """Return True if the value of a header has both markers of the Base64 form."""
     # The markers share a question mark in `=?base64?=`, which has nothing between them.
     return (
-        len(value) >= len(_START) + len(_END) and value.startswith(_START) and value.endswith(_END)
+        len(value) >= len(ENCODED) + len(_END)
+        and value.startswith(ENCODED)
+        and value.endswith(_END)
     )
 
 
@@ -75,7 +79,7 @@ def encode_header_value(text: str) -> str:
     """
     if not is_unsafe(text):
         return text
-    return f"{_START}{b2a_base64(text.encode(), newline=False).decode()}{_END}"
+    return f"{ENCODED}{b2a_base64(text.encode(), newline=False).decode()}{_END}"
 
 
 def decode_header_text(value: str) -> str | None:
@@ -85,7 +89,7 @@ def decode_header_text(value: str) -> str | None:
     """
     if not is_encoded(value):
         return value
-    inner = value[len(_START) : -len(_END)]
+    inner = value[len(ENCODED) : -len(_END)]
     try:
         found = a2b_base64(inner)
         # The reader skips what is not Base64 and ignores unused bits; the writer does neither.

@@ -1,7 +1,8 @@
 """The context of a request: what a handler knows of it, and what it can do meanwhile.
 
-Each request that runs a handler has one `Context`. After the request was answered, reports are
-dropped.
+A `Context` is the public face of a `ServerRequest` (`dispatch/request.py`), which has its state;
+each handler, guard and middleware of a request gets the same one. After the request was answered,
+reports are dropped.
 
 `progress` and `log` may be called from any thread, with or without `await`. They send at once;
 awaiting them waits until a slow client has read enough.
@@ -32,21 +33,15 @@ from ..redaction import show
 from .extensions import declared_by_client
 
 if TYPE_CHECKING:
-    import asyncio
-
     from ..auth.principal import Principal
-    from ..jsonrpc.peer.incoming import IncomingRequest
-    from ..mcp.meta import Caller
     from ..mcp.types import CreateMessageResult, Root
     from .app import Server
     from .client_requests.client_request import ClientRequest, ElicitationResult
-    from .core import ServerCore
     from .dispatch.connection import Connection
-    from .dispatch.handler_run import HandlerRun
-    from .dispatch.request_pipeline import RequestParams
-    from .dispatch.revision import ServerRevision
+    from .dispatch.middleware_params import MiddlewareParams
+    from .dispatch.request import ServerRequest
 
-__all__ = ["ClientFacts", "Context"]
+__all__ = ["ClientFacts", "Context", "context_of", "request_of"]
 
 T = TypeVar("T")
 if TYPE_CHECKING:
@@ -89,47 +84,27 @@ class ClientFacts:
 class _Sent:
     """What `progress` and `log` return; awaiting it waits for a slow client."""
 
-    __slots__ = ("_context",)
+    __slots__ = ("_connection",)
 
-    def __init__(self, context: Context | None) -> None:
-        self._context = context
+    def __init__(self, connection: Connection | None) -> None:
+        self._connection = connection
 
     def __await__(self) -> Generator[Any, None, None]:
-        if self._context is not None:
-            yield from self._context._connection.runner.room().__await__()
+        if self._connection is not None:
+            yield from self._connection.runner.room().__await__()
 
 
 _DONE: Final = _Sent(None)
-_NOTHING_YET: Final = float("-inf")
 
 
-# A Struct: one is made for each call, and a Struct is made in C.
+# A Struct: one is made for each call that needs it, and a Struct is made in C.
 class Context(Struct, Generic[State], eq=False):
     """The request being served. A handler gets it by a parameter annotated with this class.
 
     `Context[Database]` says what the lifespan yields, for type checkers: `ctx.state` is a Database.
     """
 
-    _connection: Connection
-    _asked: IncomingRequest
-    _rev: ServerRevision
-    _caller: Caller | None
-    # Of the server the handler was registered with: of a mounted one, that one.
-    _core: ServerCore
-    # The tool, prompt or method that is served; of a resource its URI.
-    name: str
-    # Whether the request was cancelled, timed out, or the server stops. A handler on a thread has
-    # to check it; a coroutine is cancelled.
-    cancelled: bool = False
-    # When the handler times out, by the clock of the event loop; None is never.
-    deadline: float | None = None
-    _task: asyncio.Task[None] | None = None
-    _reported: float = _NOTHING_YET
-    # Reports of the handler so far.
-    _said: int = 0
-    _run: HandlerRun | None = None
-    # The timeout of the handler.
-    _limit: asyncio.Timeout | None = None
+    _request: ServerRequest
 
     def __repr__(self) -> str:
         state = ", cancelled" if self.cancelled else ""
@@ -144,22 +119,40 @@ class Context(Struct, Generic[State], eq=False):
     @property
     def app(self) -> Server:
         """The server that the handler was registered with."""
-        return self._core.app
+        return self._request.owner.app
+
+    @property
+    def name(self) -> str:
+        """The tool, prompt or method that is served; of a resource its URI."""
+        return self._request.name
+
+    @property
+    def cancelled(self) -> bool:
+        """Whether the request was cancelled, timed out, or the server stops.
+
+        A handler on a thread has to check it; a coroutine is cancelled.
+        """
+        return self._request.cancelled
+
+    @property
+    def deadline(self) -> float | None:
+        """When the handler times out, by the clock of the event loop; None is never."""
+        return self._request.deadline
 
     @property
     def request_id(self) -> RequestId | None:
         """The id of the request."""
-        return self._asked.id
+        return self._request.message.id
 
     @property
     def method(self) -> str:
         """The method that was called."""
-        return self._asked.method
+        return self._request.message.method
 
     @property
     def revision(self) -> str:
         """The revision of MCP of the request."""
-        return self._rev.revision
+        return self._request.rev.revision
 
     @property
     def params(self) -> Any:
@@ -178,36 +171,30 @@ class Context(Struct, Generic[State], eq=False):
     def params(self, params: Any) -> None:
         self._middleware_params().set(params)
 
-    def _middleware_params(self) -> RequestParams:
-        request = None if self._run is None else self._run.request
-        if request is None:
+    def _middleware_params(self) -> MiddlewareParams:
+        run = self._request.run
+        if run is None or run.params is None:
             raise AttributeError("params is for middleware: a handler has its arguments")
-        found: RequestParams = request.params
-        return found
+        return run.params
 
     @property
     def client(self) -> ClientFacts:
         """The client: its name, version and capabilities, as it declares them."""
-        caller, session = self._caller, self._connection.session
-        if self._rev.has_handshake and session is not None:
-            return ClientFacts(session.client, session.capabilities, self.revision)
-        if caller is None:
-            return ClientFacts(None, ClientCapabilities(), self.revision)
-        capabilities = caller.capabilities or ClientCapabilities()
-        return ClientFacts(caller.client_info, capabilities, self.revision)
+        request = self._request
+        return ClientFacts(request.client_info, request.client_capabilities, self.revision)
 
     @property
     def meta(self) -> dict[str, Any]:
         """A copy of the `_meta` of the request; empty without one."""
-        return {} if self._caller is None else deepcopy(self._caller.meta)
+        return {} if self._request.caller is None else deepcopy(self._request.caller.meta)
 
     @property
     def headers(self) -> dict[str, Any]:
         """The headers of the request, if the transport or envelope has headers."""
-        found = getattr(self._asked.envelope, "headers", None)
+        found = getattr(self._request.message.envelope, "headers", None)
         if isinstance(found, dict):
             return found
-        request = getattr(self._asked.route, "request", None)
+        request = getattr(self._request.message.route, "request", None)
         return {} if request is None else request.readable_headers()
 
     @property
@@ -216,13 +203,13 @@ class Context(Struct, Generic[State], eq=False):
 
         Only a policy such as `Policy.pierre()` reads them. They are in no repr and no log line.
         """
-        found = getattr(self._asked.envelope, "auth", None)
+        found = getattr(self._request.message.envelope, "auth", None)
         return found if isinstance(found, str) else None
 
     @property
     def metadata(self) -> dict[str, str]:
         """The metadata in the envelope of the request; empty without such an envelope."""
-        found = getattr(self._asked.envelope, "metadata", None)
+        found = getattr(self._request.message.envelope, "metadata", None)
         return dict(found) if isinstance(found, dict) else {}
 
     def close_stream(self) -> bool:
@@ -232,30 +219,23 @@ class Context(Struct, Generic[State], eq=False):
         the client asks for it after the retry delay. Only clients on HTTP whose revision has that,
         2025-11-25, can be sent away; otherwise this does nothing and returns False.
         """
-        close = getattr(self._asked.route, "close_stream", None)
+        close = getattr(self._request.message.route, "close_stream", None)
         return close is not None and close()
 
     @property
     def principal(self) -> Principal | None:
         """The authenticated caller; None without authentication, and for an anonymous one."""
-        return self._connection.principal_of(self._asked)
+        return self._request.principal
 
     @property
     def tenant(self) -> str | None:
         """The tenant of the caller; None without tenants."""
-        principal = self.principal
-        return None if principal is None else principal.tenant
-
-    @property
-    def _principal_key(self) -> str | None:
-        """What everything is bound to that outlives the request; None without a principal."""
-        principal = self.principal
-        return None if principal is None else principal.key
+        return self._request.tenant
 
     @property
     def state(self) -> State:
         """What the lifespan of the server yielded; None without a lifespan."""
-        state: State = self._core.state
+        state: State = self._request.owner.state
         return state
 
     def extension(self, id: str) -> dict[str, Any] | None:
@@ -263,8 +243,7 @@ class Context(Struct, Generic[State], eq=False):
 
         Up to 2025-11-25 it declares them in `initialize`, and in 2026-07-28 in each request.
         """
-        found = declared_by_client(self._connection, self._caller, self._rev, id)
-        return deepcopy(found)
+        return deepcopy(declared_by_client(self._request, id))
 
     # -- requests to the client --------------------------------------------------------------
 
@@ -317,7 +296,7 @@ class Context(Struct, Generic[State], eq=False):
         """
         from .client_requests import client_request
 
-        return client_request.elicit(self, message, form, key, timeout)
+        return client_request.elicit(self._request, message, form, key, timeout)
 
     def elicit_url(
         self,
@@ -338,7 +317,7 @@ class Context(Struct, Generic[State], eq=False):
         """
         from .client_requests import client_request
 
-        return client_request.elicit_url(self, message, url, key, timeout, elicitation_id)
+        return client_request.elicit_url(self._request, message, url, key, timeout, elicitation_id)
 
     def sample(
         self,
@@ -378,7 +357,7 @@ class Context(Struct, Generic[State], eq=False):
         }
         from .client_requests import client_request
 
-        return client_request.sample(self, messages, options, key, timeout)
+        return client_request.sample(self._request, messages, options, key, timeout)
 
     def roots(
         self, *, key: str | None = None, timeout: float | None = None
@@ -390,7 +369,7 @@ class Context(Struct, Generic[State], eq=False):
         """
         from .client_requests import client_request
 
-        return client_request.roots(self, key, timeout)
+        return client_request.roots(self._request, key, timeout)
 
     @overload
     def once(
@@ -432,7 +411,7 @@ class Context(Struct, Generic[State], eq=False):
         """
         from .client_requests import client_request
 
-        return client_request.once(self, key, work, type, secret)
+        return client_request.once(self._request, key, work, type, secret)
 
     def become_task(self) -> ClientRequest[bool]:
         """Answer the client with a task, and go on as one; return True if this call is a task.
@@ -446,21 +425,13 @@ class Context(Struct, Generic[State], eq=False):
         """
         from .client_requests.client_request import ClientRequest
 
-        return ClientRequest(self, self._become)
+        return ClientRequest(self._request, self._become)
 
     async def _become(self) -> bool:
-        run = self._run
+        run = self._request.run
         if run is None or run.become is None:
             return False
         return await run.become()
-
-    def _stop(self) -> None:
-        """Cancel the handler."""
-        self.cancelled = True  # for a handler on a thread
-        if self._task is not None:
-            self._task.cancel()
-        if self._run is not None:
-            self._run.stop()
 
     # -- progress and log --------------------------------------------------------------------
 
@@ -471,7 +442,7 @@ class Context(Struct, Generic[State], eq=False):
 
         `progress` has to grow from report to report; a report that did not grow is not sent.
         """
-        caller = self._caller
+        caller = self._request.caller
         if caller is None or caller.progress_token is None or self._was_sent():
             return _DONE
         params = ProgressNotificationParams(
@@ -490,7 +461,8 @@ class Context(Struct, Generic[State], eq=False):
         Raises:
             ValueError: the level is unknown; the text lists the levels.
         """
-        params = self._rev.log_params(self._connection, self._caller, level, data, logger)
+        request = self._request
+        params = request.rev.log_params(request.connection, request.caller, level, data, logger)
         if params is None or self._was_sent():
             return _DONE
         return self._deliver(self._send_log, params)
@@ -523,14 +495,15 @@ class Context(Struct, Generic[State], eq=False):
 
     def _was_sent(self) -> bool:
         """Count a report; return True if it was sent in an earlier run."""
-        self._said += 1
-        return self._run is not None and self._said <= self._run.heard
+        request = self._request
+        request.reports += 1
+        return request.run is not None and request.reports <= request.run.heard
 
     def _deliver(self, send: Callable[[Any], None], params: Any) -> _Sent:
-        connection = self._connection
+        connection = self._request.connection
         if threading.get_ident() == connection.thread:
             send(params)
-            return _Sent(self) if connection.is_slow else _DONE
+            return _Sent(connection) if connection.is_slow else _DONE
         try:
             connection.loop.call_soon_threadsafe(send, params)
         except RuntimeError:
@@ -539,19 +512,20 @@ class Context(Struct, Generic[State], eq=False):
 
     def _send_progress(self, params: ProgressNotificationParams) -> None:
         # On the event loop: several threads may report at once, and progress must grow.
-        if params.progress > self._reported:
-            self._reported = params.progress
+        if params.progress > self._request.progress:
+            self._request.progress = params.progress
             self._send("notifications/progress", params)
 
     def _send_log(self, params: Any) -> None:
         self._send("notifications/message", params)
 
     def _send(self, method: str, params: Any) -> None:
-        narrowed, run = self._rev.narrowed(params), self._run
+        request = self._request
+        narrowed, run = request.rev.narrowed(params), request.run
         if run is not None and run.outlet is not None:
             run.outlet(method, narrowed)
         else:
-            self._connection.notify_about(self._asked, method, narrowed)
+            request.connection.notify_about(request.message, method, narrowed)
 
     def notify(self, method: str, params: Any = None) -> _Sent:
         """Send the client a notification of an extension, or of your own, about this request.
@@ -583,9 +557,9 @@ class Context(Struct, Generic[State], eq=False):
 
         if not isinstance(elicitation_id, str) or not elicitation_id:
             raise ValueError("elicitation_id is the text that elicit_url was given")
-        if self._was_sent() or not elicitation_complete.is_sent(self):
+        if self._was_sent() or not elicitation_complete.is_sent(self._request):
             return _DONE
-        return self._deliver(partial(elicitation_complete.send, self), elicitation_id)
+        return self._deliver(partial(elicitation_complete.send, self._request), elicitation_id)
 
     async def request(
         self, method: str, params: Any = None, *, timeout: float | None = None
@@ -602,6 +576,20 @@ class Context(Struct, Generic[State], eq=False):
         """
         from .client_requests import capabilities as client_capabilities
 
-        client_capabilities.check(self._connection.session, self._rev, method, params)
-        raw = await self._connection.ask(self._asked, self._rev, method, params, timeout)
-        return client_capabilities.read(raw, self._rev, method)
+        request = self._request
+        connection, rev = request.connection, request.rev
+        client_capabilities.check(connection.session, rev, method, params)
+        raw = await connection.ask(request.message, rev, method, params, timeout)
+        return client_capabilities.read(raw, rev, method)
+
+
+def context_of(request: ServerRequest) -> Context:
+    """Return the context of a request, made now if it had none."""
+    if request.context is None:
+        request.context = Context(request)
+    return request.context
+
+
+def request_of(context: Context) -> ServerRequest:
+    """Return the request that a context is the face of."""
+    return context._request

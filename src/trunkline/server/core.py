@@ -20,14 +20,15 @@ from msgspec.structs import replace
 from ..concurrency.thread_pool import ThreadPool
 from ..errors import TransportError
 from ..jsonrpc.policy import Policy
-from ..mcp.meta import Caller, CallerMemo
+from ..mcp.meta import CallerMemo
 from ..spec.mcp.tasks_extension import EXTENSION as TASKS
 from .client_requests.request_state import StateSealer
 from .dispatch.budget import ByteBudget, server_bytes
 from .dispatch.connection import Connection
 from .dispatch.methods import NotificationHandler, method_handlers, notification_handlers
 from .dispatch.middleware import Middleware
-from .dispatch.revision import MethodHandler, ServerRevision
+from .dispatch.request import MethodHandler, ServerRequest
+from .dispatch.revision import ServerRevision
 from .extensions import Extended
 from .registry import register as registration
 from .registry.entries import Completer, Entry, PromptEntry, ResourceEntry, ToolEntry
@@ -41,6 +42,7 @@ if TYPE_CHECKING:
     from ..auth.principal import Principal
     from ..auth.scopes import ImpliedScopes
     from ..jsonrpc.peer.incoming import IncomingRequest
+    from ..spec.rows import EntryKind
     from ..store.base import Store
     from ..transports.base import Transport
     from ..transports.memory import MemoryTransport
@@ -118,6 +120,12 @@ class ServerCore:
             "resourceTemplates", lambda each, _: each.row()
         )
         self.prompts: PagedList[PromptEntry] = make("prompts", lambda each, _: each.row())
+        self.lists: dict[EntryKind | None, PagedList[Any]] = {
+            "tool": self.tools,
+            "prompt": self.prompts,
+            "resource": self.resources,
+            "template": self.templates,
+        }
         # By ("prompt" or "resource", name or template, argument).
         self.completions: dict[tuple[str, str, str], Completer] = {}
         self.own_methods: dict[str, MethodHandler] = {}
@@ -222,30 +230,6 @@ class ServerCore:
             except ValidationError:
                 continue  # no resource of the template has such a name
             yield entry, values
-
-    def is_guarded(self, method: str, params: Any) -> bool:
-        """Return True if the answer to a request depends on the rights of its caller."""
-        lists: dict[str, PagedList[Any]] = {
-            "tools/list": self.tools,
-            "prompts/list": self.prompts,
-            "resources/list": self.resources,
-            "resources/templates/list": self.templates,
-        }
-        if method in lists:
-            return self.varies(lists[method])
-        if method == "tools/call":
-            tool = self.tools.get(params.name)
-            return self.tool_sets is not None or (tool is not None and tool.guard is not None)
-        named: Iterable[Entry] = ()
-        if method == "resources/read":
-            named = (entry for entry, _ in self.find_resources(params.uri))
-        elif method == "prompts/get":
-            named = filter(None, (self.prompts.get(params.name),))
-        elif method == "completion/complete":
-            is_prompt = hasattr(params.ref, "name")
-            name = params.ref.name if is_prompt else params.ref.uri
-            named = self.completed_entries("prompt" if is_prompt else "resource", name)
-        return any(entry.guard is not None for entry in named)
 
     def has_guards(self, listed: PagedList[Any]) -> bool:
         """Return True if an entry of a list has a guard."""
@@ -557,9 +541,7 @@ class ServerCore:
         if self._tasks is not None:
             await self._tasks.close()
 
-    def _honoured_task_ids(
-        self, connection: Connection, caller: Caller | None, ids: list[str]
-    ) -> list[str]:
+    def _honoured_task_ids(self, request: ServerRequest, ids: list[str]) -> list[str]:
         if TASKS not in self.extensions:
             return []
-        return self.tasks.honoured_task_ids(connection, caller, ids)
+        return self.tasks.honoured_task_ids(request, ids)

@@ -15,7 +15,7 @@ import os
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any, Final
 
-from msgspec import UNSET
+from msgspec import UNSET, ValidationError
 
 from ..errors import (
     NOTHING,
@@ -24,6 +24,7 @@ from ..errors import (
     RequestAborted,
     RequestError,
     ToolError,
+    visible,
 )
 from ..exception_text import as_redacted, one_line
 from ..jsonrpc.error_codes import named_error
@@ -31,24 +32,28 @@ from ..jsonrpc.messages import ErrorObject
 from ..jsonrpc.policy import Policy
 from ..mcp.types import CallToolResult, TextContent
 from ..migration_hints import CONTEXT_ATTRIBUTES, missing_attribute
-from ..redaction import show
+from ..redaction import redact, show
 from ..spec.error_kinds import ErrorKind
 from ..spec.mcp.methods import METHODS
 from ..spec.profiles.wording import wording
 from .handlers.json_encoding import OutputMismatch
 
 if TYPE_CHECKING:
-    from .context import Context
+    from .dispatch.request import ServerRequest
 
 __all__ = [
     "HandlerTimeout",
+    "RefusedRequest",
     "as_redacted",
+    "brief",
     "error_of",
     "failed",
     "one_line",
+    "plain",
     "refusal",
     "tool_failure",
     "unencodable",
+    "unreadable_params",
     "worded_error",
 ]
 
@@ -62,6 +67,33 @@ _ASKED: Final = frozenset(
 
 class HandlerTimeout(Exception):
     """A handler exceeded its timeout."""
+
+
+class RefusedRequest(RequestError):
+    """A request that was refused before its handler; `error` is sent as it is."""
+
+    def __init__(self, error: ErrorObject, kind: str) -> None:
+        data = NOTHING if error.data is UNSET else error.data
+        super().__init__(kind, error.message, data=data)
+        self.error = error
+
+
+def brief(text: str) -> str:
+    """Return the text of a peer, or one that quotes it, redacted and cut, on one line."""
+    return visible(str(redact(text)), kept="")
+
+
+def plain(error: Exception) -> str:
+    """Return the message of a decoder as the text of an error."""
+    # It may quote a value of any length.
+    text = brief(str(error)) if isinstance(error, ValidationError) else "not JSON"
+    return f"Invalid params: {text}"
+
+
+def unreadable_params(error: Exception, method: str, policy: Policy) -> RefusedRequest:
+    """Return the refusal of a request whose params cannot be decoded."""
+    kind = ErrorKind.INVALID_PARAMS
+    return RefusedRequest(worded_error(kind, policy, method, plain(error)), kind)
 
 
 def worded_error(
@@ -109,33 +141,33 @@ def refusal(error: RequestError, policy: Policy) -> ErrorObject:
         return named_error(ErrorKind.INTERNAL_ERROR, policy=policy)
 
 
-def error_of(error: BaseException, context: Context, policy: Policy) -> ErrorObject:
+def error_of(error: BaseException, request: ServerRequest, policy: Policy) -> ErrorObject:
     """Return the wire error for what a resource, prompt, completion or method raised."""
     if isinstance(error, RequestError):
         return refusal(error, policy)
     if isinstance(error, HandlerTimeout):
         return named_error(ErrorKind.TIMEOUT, policy=policy)
     if _is_unanswered(error):
-        _log_unanswered(error, context)
+        _log_unanswered(error, request)
         return named_error(ErrorKind.INTERNAL_ERROR, policy=policy)
-    _reference(error, context)
+    _reference(error, request)
     return named_error(ErrorKind.INTERNAL_ERROR, policy=policy)
 
 
-def tool_failure(error: BaseException, context: Context) -> CallToolResult:
+def tool_failure(error: BaseException, request: ServerRequest) -> CallToolResult:
     """Return the result of a tool that raised anything but `RequestError`."""
     if isinstance(error, ToolError):
         return failed(str(error) or "The tool failed.")
     if isinstance(error, HandlerTimeout):
-        return failed(f"The tool {context.name!r} exceeded its timeout.")
+        return failed(f"The tool {request.name!r} exceeded its timeout.")
     if _is_unanswered(error):
-        _log_unanswered(error, context)
-        return failed(f"The tool {context.name!r} did not get an answer to its question.")
-    reference = _reference(error, context)
+        _log_unanswered(error, request)
+        return failed(f"The tool {request.name!r} did not get an answer to its question.")
+    reference = _reference(error, request)
     how = (
         "returned an invalid result" if isinstance(error, OutputMismatch) else "failed unexpectedly"
     )
-    return failed(f"The tool {context.name!r} {how} (reference {reference}).")
+    return failed(f"The tool {request.name!r} {how} (reference {reference}).")
 
 
 def _is_unanswered(error: BaseException) -> bool:
@@ -145,12 +177,12 @@ def _is_unanswered(error: BaseException) -> bool:
     return isinstance(error, InvalidMessage)  # the reply was one
 
 
-def _log_unanswered(error: BaseException, context: Context) -> None:
+def _log_unanswered(error: BaseException, request: ServerRequest) -> None:
     # Without a traceback: a client could fill the disk with them.
-    what = show(context.name)
+    what = show(request.name)
     _log.warning(
         "%s %s failed, its request to the client was not answered: %s",
-        context.method,
+        request.method,
         what,
         one_line(error),
     )
@@ -161,16 +193,16 @@ def failed(text: str) -> CallToolResult:
     return CallToolResult([TextContent(text)], is_error=True)
 
 
-def _reference(error: BaseException, context: Context) -> str:
+def _reference(error: BaseException, request: ServerRequest) -> str:
     """Log an exception; return the reference to search the log for."""
     reference = os.urandom(4).hex()
-    if isinstance(error, AttributeError) and error.obj is context:
+    if isinstance(error, AttributeError) and error.obj is request.context:
         # Here rather than in `Context.__getattr__`, which would slow down every other attribute.
         error.args = missing_attribute("Context", str(error.name), CONTEXT_ATTRIBUTES).args
-    report = getattr(context._connection.transport, "report_exception", None)
+    report = getattr(request.connection.transport, "report_exception", None)
     if report is not None:  # a client in this process
-        report(context._asked.id, error)
+        report(request.message.id, error)
     trace = as_redacted(error)
-    what = show(context.name)  # it may be a URI with a secret in it
-    _log.error("%s %s failed (reference %s)\n%s", context.method, what, reference, trace)
+    what = show(request.name)  # it may be a URI with a secret in it
+    _log.error("%s %s failed (reference %s)\n%s", request.method, what, reference, trace)
     return reference

@@ -42,12 +42,10 @@ from .handlers.arguments import Arguments, arguments_of
 from .handlers.json_encoding import OutputMismatch, encoded
 
 if TYPE_CHECKING:
-    from ..jsonrpc.peer.incoming import IncomingRequest
     from .app import Server
     from .context import Context
     from .core import ServerCore
-    from .dispatch.connection import Connection
-    from .dispatch.revision import MethodHandler, ServerRevision
+    from .dispatch.request import Action, MethodHandler, Refuse, ServerRequest
 
 __all__ = [
     "Extended",
@@ -192,7 +190,8 @@ class Extension:
 
         It has to declare the extension, in a revision that has result types: 2026-07-28.
         """
-        return context._rev.has_extensions and declares(context._caller, self.id)
+        request = context._request
+        return request.rev.has_extensions and declares(request.caller, self.id)
 
     def on_extend(self, app: Server) -> None:
         """Register what the extension needs on a server; called once for each server.
@@ -242,16 +241,14 @@ def declared(caller: Caller | None, id: str) -> dict[str, Any] | None:
     return None if found is None else deepcopy(found)
 
 
-def declared_by_client(
-    connection: Connection, caller: Caller | None, rev: ServerRevision, id: str
-) -> dict[str, Any] | None:
+def declared_by_client(request: ServerRequest, id: str) -> dict[str, Any] | None:
     """Return the settings that a client declares for an extension, or None.
 
     In a session it has declared them in `initialize`.
     """
-    session = connection.session
-    if not rev.has_handshake or session is None:
-        return _declaration(caller, id)
+    session = request.connection.session
+    if not request.rev.has_handshake or session is None:
+        return _declaration(request.caller, id)
     extensions = session.capabilities.extensions
     return extensions.get(id) if isinstance(extensions, dict) else None
 
@@ -266,13 +263,9 @@ def _declaration(caller: Caller | None, id: str) -> dict[str, Any] | None:
     return extensions.get(id)
 
 
-def refuse_undeclared(
-    connection: Connection, asked: IncomingRequest, rev: ServerRevision, id: str
-) -> None:
-    """Answer a request with an error that names the extension to declare."""
-    connection.refuse(
-        asked,
-        rev.policy,
+def refuse_undeclared(request: ServerRequest, id: str) -> Refuse:
+    """Return the refusal of a request that does not declare an extension."""
+    return request.refuse(
         ErrorKind.MISSING_REQUIRED_CLIENT_CAPABILITY,
         f"The client did not declare the extension {id}",
         requiredCapabilities={"extensions": {id: {}}},
@@ -288,39 +281,32 @@ class ExtensionGate:
         self._id = id
         self._serve = serve
 
-    def __call__(
-        self,
-        connection: Connection,
-        asked: IncomingRequest,
-        caller: Caller | None,
-        rev: ServerRevision,
-    ) -> None:
-        """Serve it, or answer with what is missing."""
-        if declared_by_client(connection, caller, rev, self._id) is not None:
-            self._serve(connection, asked, caller, rev)
-        else:
-            refuse_undeclared(connection, asked, rev, self._id)
+    def __call__(self, request: ServerRequest) -> Action:
+        """Serve it, or refuse with what is missing."""
+        if declared_by_client(request, self._id) is not None:
+            return self._serve(request)
+        return refuse_undeclared(request, self._id)
 
 
-def sent(value: ExtensionResult, context: Context) -> dict[str, Any]:
+def sent(value: ExtensionResult, request: ServerRequest) -> dict[str, Any]:
     """Return a result of an extension's own type in its wire form.
 
     Raises:
         OutputMismatch: the client did not declare the extension, or the server lacks it.
     """
     kind = f"a result of type {value.result_type!r}, of the extension {value.extension}"
-    if value.extension not in context._connection.core.extensions:
+    if value.extension not in request.connection.core.extensions:
         raise OutputMismatch(
-            f"{context.name!r} returned {kind}, which was not added to this server"
+            f"{request.name!r} returned {kind}, which was not added to this server"
         )
-    if not context._rev.has_extensions:
+    if not request.rev.has_extensions:
         raise OutputMismatch(
-            f"{context.name!r} returned {kind}, and MCP {context.revision} has no result types: "
+            f"{request.name!r} returned {kind}, and MCP {request.revision} has no result types: "
             "ask `extension.accepts_results(context)` first"
         )
-    if not declares(context._caller, value.extension):
-        raise OutputMismatch(f"{context.name!r} returned {kind}, which the client did not declare")
-    always: dict[str, Any] = {**context._rev.empty(), "resultType": value.result_type}
+    if not declares(request.caller, value.extension):
+        raise OutputMismatch(f"{request.name!r} returned {kind}, which the client did not declare")
+    always: dict[str, Any] = {**request.rev.empty(), "resultType": value.result_type}
     own = value.members.get("_meta")
     if own and always.get("_meta") is not None:
         always["_meta"] = {**always["_meta"], **own}

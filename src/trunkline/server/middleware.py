@@ -22,7 +22,8 @@ from ..errors import RequestError
 from ..mcp.types import CallToolResult
 from ..redaction import show
 from ..spec.error_kinds import ErrorKind
-from .context import Context
+from .context import Context, request_of
+from .dispatch.entry_methods import is_guarded
 
 __all__ = ["ErrorMap", "RateLimit", "RequestLog", "RequestTimer", "ResultCache"]
 
@@ -198,7 +199,7 @@ class ResultCache:
         if until > now:
             return value
         value = await proceed()
-        run = context._run
+        run = request_of(context).run
         is_whole = run is None or (run.round is None and run.on_end is None)
         if is_whole and not _is_error(value):
             self._kept[key] = (self._clock() + self._seconds, value)
@@ -218,7 +219,7 @@ class ResultCache:
         given = {name: value for name, value in members.items() if value not in (UNSET, None)}
         if "request_state" in given or "input_responses" in given or "task" in given:
             return None
-        if context._connection.core.is_guarded(context.method, params):
+        if is_guarded(request_of(context).connection.core, context.method, params):
             return None
         owner = "" if self._shared else client_key(context)
         return _sorted.encode([context.method, context.revision, owner, given])
@@ -257,7 +258,7 @@ def client_key(context: Context) -> str:
     principal = context.principal
     if principal is not None:
         return f"principal {principal.key}"
-    connection = context._connection
+    connection = request_of(context).connection
     return connection.client_key or f"connection {id(connection)}"
 
 

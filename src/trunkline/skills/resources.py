@@ -30,6 +30,7 @@ from ..errors import RequestError
 from ..mcp.types import Resource, ResourceContents
 from ..redaction import redact, show
 from ..server import CacheHint, Context, Extension, Server
+from ..server.context import request_of
 from ..spec.error_kinds import ErrorKind
 from .entries import DIRECTORY, EXTENSION, digest_of
 from .folder import SkillFile, SkillSnapshot, read_inside, scan
@@ -132,7 +133,7 @@ class Skills(Extension):
         return {"resources": [_resource(snapshot, child) for child in children]}
 
     def _cache_hint(self, context: Context) -> dict[str, Any]:
-        cache = context._core.cache if self._cache is None else self._cache
+        cache = request_of(context).owner.cache if self._cache is None else self._cache
         return {"ttlMs": cache.milliseconds, "cacheScope": cache.scope}
 
     # -- files -------------------------------------------------------------------------------

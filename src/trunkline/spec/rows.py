@@ -147,6 +147,8 @@ Replies: TypeAlias = Literal["one", "many"]
 # The side that must have declared the capability.
 Holder: TypeAlias = Literal["sender", "receiver", "both"]
 Level: TypeAlias = Literal["no", "should", "must"]
+# What a server has registered or keeps; "reference" is a prompt or resource in a completion.
+EntryKind: TypeAlias = Literal["tool", "prompt", "resource", "template", "reference", "task"]
 
 _BOTH: tuple[Role, ...] = ("client", "server")
 
@@ -177,6 +179,9 @@ class Method(NamedTuple):
     form: Form = "wire"
     status: Status = "stable"
     extension: str = ""
+    # What the params name, and what the result lists.
+    entry: EntryKind | None = None
+    lists: EntryKind | None = None
     doc: str = ""
     anchor: str = ""
     adopt: str = ""

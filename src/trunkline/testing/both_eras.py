@@ -41,6 +41,7 @@ from ..mcp.types import (
 from ..redaction import show
 from ..server.app import Server
 from ..server.client_requests.client_request import WireAsker
+from ..server.context import request_of
 from ..server.dispatch.handler_run import InputQuestion, handler_run_of
 from ..spec.profiles import profile
 from .compare_runs import differences
@@ -51,6 +52,7 @@ from .side_effects import EffectWatch, SideEffect
 if TYPE_CHECKING:
     from ..server import Context
     from ..server.core import ServerCore
+    from ..server.dispatch.request import ServerRequest
 
 __all__ = ["BothEras", "EraRun", "ErasDiffer", "run_in_both_eras", "run_in_both_eras_sync"]
 
@@ -396,8 +398,9 @@ async def _named(app: Server, connection: RawConnection) -> AsyncIterator[dict[s
     keys: dict[str, deque[str]] = {}
 
     async def name(context: Context, proceed: Callable[[], Any]) -> Any:
-        if context._connection.transport is connection.far:
-            handler_run_of(context).asker = _KeyRecordingAsker(context, keys)
+        request = request_of(context)
+        if request.connection.transport is connection.far:
+            handler_run_of(request).asker = _KeyRecordingAsker(request, keys)
         return await proceed()
 
     core = _core_of(app)
@@ -417,8 +420,8 @@ class _KeyRecordingAsker(WireAsker):
 
     __slots__ = ("_keys",)
 
-    def __init__(self, context: Context, keys: dict[str, deque[str]]) -> None:
-        super().__init__(context)
+    def __init__(self, request: ServerRequest, keys: dict[str, deque[str]]) -> None:
+        super().__init__(request)
         self._keys = keys
 
     async def ask(self, question: InputQuestion) -> Raw:

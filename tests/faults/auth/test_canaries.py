@@ -92,8 +92,10 @@ def revealing_app(**options: Any) -> Server:
     @app.tool
     async def reveals(ctx: Context) -> str:
         """Show what a handler has, and fail."""
-        request = getattr(ctx._asked.route, "request", None)
-        log.warning("%r %r %s %r %r", ctx, ctx.principal, ctx.principal, request, ctx._asked)
+        request = getattr(ctx._request.message.route, "request", None)
+        log.warning(
+            "%r %r %s %r %r", ctx, ctx.principal, ctx.principal, request, ctx._request.message
+        )
         task = asyncio.current_task()
         raise RuntimeError(f"{ctx!r} {ctx.principal!r} {task!r}")
 

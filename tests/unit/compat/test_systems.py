@@ -114,8 +114,8 @@ async def test_no_repr_and_no_log_line_shows_the_token(caplog: pytest.LogCapture
                 EXTRAS,
                 EXTRAS.__rich_repr__(),
                 context,
-                context._asked,
-                context._asked.envelope,
+                context._request.message,
+                context._request.message.envelope,
             )
         ]
     assert "CANARY" not in " ".join(shown)

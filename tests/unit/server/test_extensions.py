@@ -15,6 +15,7 @@ from trunkline import Client, Context, Extension, RequestError, Server
 from trunkline.errors import PeerError
 from trunkline.mcp.meta import Caller, read_caller
 from trunkline.mcp.types import ClientCapabilities
+from trunkline.server.dispatch.request import Answer
 from trunkline.server.dispatch.revision import ServerRevision
 from trunkline.server.extensions import declared
 
@@ -234,9 +235,7 @@ def test_a_function_that_serves_by_itself_is_behind_the_same_gate() -> None:
     extension = Extension(STARS)
     extension.serve(
         "stars/raw",
-        lambda connection, asked, caller, rev: connection.answer(
-            asked, {**rev.empty(), "raw": True}, rev.policy
-        ),
+        lambda request: Answer({**request.rev.empty(), "raw": True}),
     )
     app = Server("a", extensions=[extension])
     assert asked(app, "stars/raw")["error"]["code"] == -32021

@@ -115,7 +115,7 @@ def test_nothing_is_kept_with_a_connection_between_rounds() -> None:
 
     @app.tool
     async def connect(context: Context) -> str:
-        seen.append(id(context._connection))
+        seen.append(id(context._request.connection))
         await context.elicit("Sure?", bool)
         return "done"
 

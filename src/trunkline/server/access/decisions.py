@@ -25,12 +25,13 @@ from msgspec import Struct
 from ...errors import NOTHING, RequestError
 from ...redaction import show
 from ...spec.error_kinds import ErrorKind
-from ..context import Context
+from ..context import context_of
 from ..errors import as_redacted
 
 if TYPE_CHECKING:
     from ...auth.principal import Principal
     from ..core import ServerCore
+    from ..dispatch.request import ServerRequest
     from ..registry.entries import Entry
     from .guard import AllowCheck, Guard
 
@@ -68,61 +69,61 @@ class AccessRefused(RequestError):
 # -- seeing ----------------------------------------------------------------------------------
 
 
-def is_visible(entry: Entry, context: Context) -> bool:
+def is_visible(entry: Entry, request: ServerRequest) -> bool:
     """Return True if the caller may know that an entry exists."""
     guard: Guard | None = entry.guard
     if guard is not None:
         for function in guard.visible:
             try:
-                if not function(context):
+                if not function(context_of(request)):
                     return False
             except Exception as error:  # noqa: BLE001  # of the author's function; it must not show an entry
                 _failed("visible", entry, error)
                 return False
-    core: ServerCore = context._connection.core
-    return core.tool_sets is None or core.tool_sets.offers(entry, context.tenant)
+    core: ServerCore = request.connection.core
+    return core.tool_sets is None or core.tool_sets.offers(entry, request.tenant)
 
 
-def is_listed(entry: Entry, context: Context) -> bool:
+def is_listed(entry: Entry, request: ServerRequest) -> bool:
     """Return True if an entry is in the lists of the caller."""
-    core: ServerCore = context._connection.core
+    core: ServerCore = request.connection.core
     guard: Guard | None = entry.guard
     if guard is not None and guard.scopes and core.hide_unscoped:
-        principal = context.principal
+        principal = request.principal
         if principal is None or core.implied_scopes.missing(guard.scopes, principal.scopes):
             return False
-    return is_visible(entry, context)
+    return is_visible(entry, request)
 
 
 # -- using -----------------------------------------------------------------------------------
 
 
-def check_scopes(guard: Guard, context: Context) -> None:
+def check_scopes(guard: Guard, request: ServerRequest) -> None:
     """Raise AccessRefused if scopes of a guard are missing."""
     needed = guard.scopes
     if not needed:
         return
-    principal = context.principal
+    principal = request.principal
     if principal is None:
         raise AccessRefused(None, needed, needed)
-    core: ServerCore = context._connection.core
+    core: ServerCore = request.connection.core
     missing = core.implied_scopes.missing(needed, principal.scopes)
     if missing:
         raise AccessRefused(principal, needed, missing)
 
 
-async def check_allow(entry: Entry, values: Any, context: Context) -> None:
+async def check_allow(entry: Entry, values: Any, request: ServerRequest) -> None:
     """Raise AccessRefused if a function of the author does not allow a call."""
     arguments = arguments_of(entry, values)
     for check in _checks(entry):
-        await _ask(check, entry, context, arguments)
+        await _ask(check, entry, request, arguments)
 
 
-async def check_allow_without_arguments(entry: Entry, context: Context) -> None:
+async def check_allow_without_arguments(entry: Entry, request: ServerRequest) -> None:
     """Raise AccessRefused if a function that takes the context alone does not allow a request."""
     for check in _checks(entry):
         if not check.needs_arguments:
-            await _ask(check, entry, context, {})
+            await _ask(check, entry, request, {})
 
 
 def _checks(entry: Entry) -> tuple[AllowCheck, ...]:
@@ -130,10 +131,10 @@ def _checks(entry: Entry) -> tuple[AllowCheck, ...]:
 
 
 async def _ask(
-    check: AllowCheck, entry: Entry, context: Context, arguments: dict[str, Any]
+    check: AllowCheck, entry: Entry, request: ServerRequest, arguments: dict[str, Any]
 ) -> None:
     try:
-        answer = check.call(context, arguments)
+        answer = check.call(context_of(request), arguments)
         if isawaitable(answer):
             answer = await answer
         is_allowed = bool(answer)
@@ -143,7 +144,7 @@ async def _ask(
         _failed("allow", entry, error)
         is_allowed = False
     if not is_allowed:
-        raise AccessRefused(context.principal)
+        raise AccessRefused(request.principal)
 
 
 def arguments_of(entry: Entry, values: Any) -> dict[str, Any]:

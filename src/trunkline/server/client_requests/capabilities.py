@@ -22,7 +22,7 @@ from ...spec.lookup import method as method_row
 from ...spec.mcp.behaviour import ASKING_NEEDS, IMPLIED
 
 if TYPE_CHECKING:
-    from ..dispatch.connection import HandshakeSession
+    from ..dispatch.initialize import HandshakeSession
     from ..dispatch.revision import ServerRevision
 
 __all__ = ["check", "declares", "missing", "read"]

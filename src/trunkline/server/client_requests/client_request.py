@@ -50,7 +50,7 @@ from ..handlers.json_encoding import OutputMismatch, encoded
 from . import capabilities as client_capabilities
 
 if TYPE_CHECKING:
-    from ..context import Context
+    from ..dispatch.request import ServerRequest
     from .form import Form
 
 __all__ = [
@@ -132,10 +132,12 @@ class ClientRequest(Coroutine[Any, Any, T]):
     It is a coroutine, so that `asyncio.create_task` accepts it, and is not sent until awaited.
     """
 
-    __slots__ = ("_answer", "_begun", "_context", "_is_taken")
+    __slots__ = ("_answer", "_begun", "_is_taken", "_request")
 
-    def __init__(self, context: Context, answer: Callable[[], Coroutine[Any, Any, T]]) -> None:
-        self._context = context
+    def __init__(
+        self, request: ServerRequest, answer: Callable[[], Coroutine[Any, Any, T]]
+    ) -> None:
+        self._request = request
         self._answer = answer
         self._begun: Coroutine[Any, Any, T] | None = None
         self._is_taken = False
@@ -175,17 +177,17 @@ class ClientRequest(Coroutine[Any, Any, T]):
         Raises:
             RuntimeError: called on the thread of the event loop: await it instead.
         """
-        workers = self._context._connection.core.threads
+        workers = self._request.connection.core.threads
         future = self._begin_on_loop()
         with workers.blocked():
             return _outcome(future)
 
     def _begin_on_loop(self) -> concurrent.futures.Future[T]:
-        if threading.get_ident() == self._context._connection.thread:
+        if threading.get_ident() == self._request.connection.thread:
             raise RuntimeError("wait() blocks the event loop's thread: await the request instead")
         coroutine = self._waited()
         try:
-            loop = self._context._connection.loop
+            loop = self._request.connection.loop
             return asyncio.run_coroutine_threadsafe(coroutine, loop)
         except RuntimeError:
             # The loop is closed: the response cannot arrive.
@@ -194,8 +196,8 @@ class ClientRequest(Coroutine[Any, Any, T]):
 
     async def _waited(self) -> T:
         # In a task that is cancelled with the handler.
-        run = handler_run_of(self._context)
-        if self._context.cancelled:
+        run = handler_run_of(self._request)
+        if self._request.cancelled:
             raise asyncio.CancelledError
         task = asyncio.ensure_future(self._take())
         run.waits.add(task)
@@ -207,7 +209,7 @@ class ClientRequest(Coroutine[Any, Any, T]):
     def _take(self) -> Coroutine[Any, Any, T]:
         if self._is_taken:
             raise RuntimeError("a ClientRequest is awaited once: make another, with another key")
-        if asyncio.get_running_loop() is not self._context._connection.loop:
+        if asyncio.get_running_loop() is not self._request.connection.loop:
             raise RuntimeError("this is not the server's event loop: call wait() on the request")
         self._is_taken = True
         return self._answer()
@@ -218,8 +220,10 @@ class _OnceRequest(ClientRequest[Any]):
 
     __slots__ = ("_calls",)
 
-    def __init__(self, context: Context, answer: Callable[[], Coroutine[Any, Any, Any]]) -> None:
-        super().__init__(context, answer)
+    def __init__(
+        self, request: ServerRequest, answer: Callable[[], Coroutine[Any, Any, Any]]
+    ) -> None:
+        super().__init__(request, answer)
         self._calls: SimpleQueue[Callable[[], object] | None] | None = None
 
     def wait(self) -> Any:
@@ -265,7 +269,7 @@ def _outcome(future: concurrent.futures.Future[T]) -> T:
 
 
 def elicit(
-    context: Context, message: str, kind: Any, key: str | None, timeout: float | None
+    request: ServerRequest, message: str, kind: Any, key: str | None, timeout: float | None
 ) -> ClientRequest[ElicitationResult[Any]]:
     """Ask the user to fill in a form."""
     from .form import form_of  # here, as below: few servers need it
@@ -273,11 +277,11 @@ def elicit(
     form = form_of(kind)
     _check_text("the message", message)
     _check_timeout(timeout)
-    chosen = handler_run_of(context).name("elicitation", _checked(key), context._task)
+    chosen = handler_run_of(request).name("elicitation", _checked(key), request.task)
 
     async def answer() -> ElicitationResult[Any]:
-        _check_revision(context, "elicitation/create")
-        schema = _schema(context, form)
+        _check_revision(request, "elicitation/create")
+        schema = _schema(request, form)
         params = ElicitRequestParams(message, mode="form", requested_schema=schema)
 
         def check(result: ElicitResult) -> None:
@@ -285,17 +289,17 @@ def elicit(
                 _read_content(form, result)
 
         result: ElicitResult = await _ask(
-            context, chosen, "elicitation/create", params, timeout, check
+            request, chosen, "elicitation/create", params, timeout, check
         )
         if result.action != "accept":
             return DeclinedElicitation(result.action)
-        return AcceptedElicitation(_content(context, chosen.key, form, result))
+        return AcceptedElicitation(_content(request, chosen.key, form, result))
 
-    return ClientRequest(context, answer)
+    return ClientRequest(request, answer)
 
 
 def elicit_url(
-    context: Context,
+    request: ServerRequest,
     message: str,
     url: str,
     key: str | None,
@@ -306,59 +310,65 @@ def elicit_url(
     _check_text("the message", message)
     _check_address(url)
     _check_timeout(timeout)
-    chosen = handler_run_of(context).name("elicitation", _checked(key), context._task)
+    chosen = handler_run_of(request).name("elicitation", _checked(key), request.task)
 
     async def answer() -> ElicitationResult[None]:
-        _check_revision(context, "elicitation/create", "elicitation.url")
+        _check_revision(request, "elicitation/create", "elicitation.url")
         # Only one revision has an id; the others drop it.
         id = os.urandom(16).hex() if elicitation_id is None else elicitation_id
         params = ElicitRequestParams(message, mode="url", url=url, elicitation_id=id)
-        result: ElicitResult = await _ask(context, chosen, "elicitation/create", params, timeout)
+        result: ElicitResult = await _ask(request, chosen, "elicitation/create", params, timeout)
         return (
             AcceptedElicitation(None)
             if result.action == "accept"
             else DeclinedElicitation(result.action)
         )
 
-    return ClientRequest(context, answer)
+    return ClientRequest(request, answer)
 
 
 def sample(
-    context: Context, messages: Any, options: dict[str, Any], key: str | None, timeout: float | None
+    request: ServerRequest,
+    messages: Any,
+    options: dict[str, Any],
+    key: str | None,
+    timeout: float | None,
 ) -> ClientRequest[CreateMessageResult]:
     """Ask the client's model for a completion."""
     from .sampling import sampling_params
 
     params = sampling_params(messages, **options)
     _check_timeout(timeout)
-    chosen = handler_run_of(context).name("sampling", _checked(key), context._task)
+    chosen = handler_run_of(request).name("sampling", _checked(key), request.task)
 
     async def answer() -> CreateMessageResult:
-        return await _ask(context, chosen, "sampling/createMessage", params, timeout)  # type: ignore[no-any-return]  # read as this type
+        return await _ask(request, chosen, "sampling/createMessage", params, timeout)  # type: ignore[no-any-return]  # read as this type
 
-    return ClientRequest(context, answer)
+    return ClientRequest(request, answer)
 
 
-def roots(context: Context, key: str | None, timeout: float | None) -> ClientRequest[list[Root]]:
+def roots(
+    request: ServerRequest, key: str | None, timeout: float | None
+) -> ClientRequest[list[Root]]:
     """Ask for the client's roots."""
     _check_timeout(timeout)
-    chosen = handler_run_of(context).name("roots", _checked(key), context._task)
+    chosen = handler_run_of(request).name("roots", _checked(key), request.task)
 
     async def answer() -> list[Root]:
-        result: ListRootsResult = await _ask(context, chosen, "roots/list", None, timeout)
+        result: ListRootsResult = await _ask(request, chosen, "roots/list", None, timeout)
         return result.roots
 
-    return ClientRequest(context, answer)
+    return ClientRequest(request, answer)
 
 
 def once(
-    context: Context, key: str, work: Callable[[], Any], kind: Any, is_secret: bool
+    request: ServerRequest, key: str, work: Callable[[], Any], kind: Any, is_secret: bool
 ) -> ClientRequest[Any]:
     """Run `work` once, and return its recorded result when the handler is replayed."""
-    run = handler_run_of(context)
+    run = handler_run_of(request)
     # A namespace apart from the keys of questions, which clients see and send.
     chosen = run.name("once", f"once {_checked(key)}").key
-    if is_secret and not context._connection.core.rounds.is_secret:
+    if is_secret and not request.connection.core.rounds.is_secret:
         raise RuntimeError("the request state is not encrypted: install trunkline[crypto]")
 
     async def perform() -> Raw:
@@ -374,7 +384,7 @@ def once(
 
     async def answer() -> Any:
         # As a task, so that `_within_once` is set for it alone.
-        begun = _asker(context, run).once(chosen, perform)
+        begun = _asker(request, run).once(chosen, perform)
         raw = await asyncio.ensure_future(begun)
         try:
             return filled(Decoder(kind, dec_hook=read_custom).decode(raw))
@@ -382,20 +392,20 @@ def once(
             text = f"the result of once({key!r}) is not {show(str(kind))}: {error}"
         raise TypeError(text)
 
-    ask = _OnceRequest(context, answer)
+    ask = _OnceRequest(request, answer)
     return ask
 
 
 # -- sending one -----------------------------------------------------------------------------
 
 
-def _asker(context: Context, run: HandlerRun) -> Asker:
+def _asker(request: ServerRequest, run: HandlerRun) -> Asker:
     if run.asker is None:
-        connection = context._connection
+        connection = request.connection
         run.asker = (
-            WireAsker(context)
-            if context._rev.has_handshake
-            else connection.core.rounds.begin(context, run)
+            WireAsker(request)
+            if request.rev.has_handshake
+            else connection.core.rounds.begin(request, run)
         )
     return run.asker
 
@@ -403,21 +413,21 @@ def _asker(context: Context, run: HandlerRun) -> Asker:
 class WireAsker:
     """Asker of the handshake revisions, in which a server sends requests of its own."""
 
-    __slots__ = ("_context",)
+    __slots__ = ("_request",)
 
-    def __init__(self, context: Context) -> None:
-        self._context = context
+    def __init__(self, request: ServerRequest) -> None:
+        self._request = request
 
     async def ask(self, question: InputQuestion) -> Raw:
         """Send the request and wait for its response."""
-        context = self._context
-        connection, rev, run = context._connection, context._rev, handler_run_of(context)
+        request = self._request
+        connection, rev, run = request.connection, request.rev, handler_run_of(request)
         method, params = question.method, question.params
         client_capabilities.check(connection.session, rev, method, params)
         try:
-            with run.paused(context):
+            with run.paused(request):
                 return await connection.ask(
-                    context._asked, rev, method, params, question.timeout, run.waits
+                    request.message, rev, method, params, question.timeout, run.waits
                 )
         except asyncio.CancelledError:
             task = asyncio.current_task()
@@ -432,48 +442,48 @@ class WireAsker:
 
 
 async def _ask(
-    context: Context,
+    request: ServerRequest,
     name: QuestionName,
     method: str,
     params: Any,
     timeout: float | None,
     check: Callable[[Any], None] | None = None,
 ) -> Any:
-    run = handler_run_of(context)
+    run = handler_run_of(request)
     if _within_once.get() is run:
         # A deadlock: the round trip ends only after `once` has finished.
         raise RuntimeError("a client request cannot be made inside once(): make it before")
-    _check_revision(context, method)
+    _check_revision(request, method)
     lacking = client_capabilities.missing(
-        context.client.capabilities, context.revision, method, params
+        request.client_capabilities, request.revision, method, params
     )
     if lacking:
-        text = f"{show(context.name)} needs capabilities the client lacks: {', '.join(lacking)}"
+        text = f"{show(request.name)} needs capabilities the client lacks: {', '.join(lacking)}"
         raise MissingCapability(lacking, text)
-    narrowed = context._rev.narrowed(params) if params is not None else None
+    narrowed = request.rev.narrowed(params) if params is not None else None
     question = InputQuestion(name.key, method, narrowed, timeout, name.branch, check, name.is_given)
     run.check_unambiguous(question)
-    raw = await _asker(context, run).ask(question)
+    raw = await _asker(request, run).ask(question)
     try:
-        return client_capabilities.read(raw, context._rev, method)
+        return client_capabilities.read(raw, request.rev, method)
     except RemoteProtocolError as error:
         text = f"the response to {name.key!r} is not {error.expected}"
-    _reject(context, text)
+    _reject(request, text)
 
 
-def _check_revision(context: Context, method: str, capability: str = "") -> None:
-    row = method_row(method, context.revision)
+def _check_revision(request: ServerRequest, method: str, capability: str = "") -> None:
+    row = method_row(method, request.revision)
     if row is None:
         name = capability or method.split("/")[0]
-        text = f"{show(context.name)} needs {method}, which MCP {context.revision} does not have"
+        text = f"{show(request.name)} needs {method}, which MCP {request.revision} does not have"
         raise MissingCapability([name], text)
 
 
-def _schema(context: Context, form: Form) -> dict[str, Any]:
+def _schema(request: ServerRequest, form: Form) -> dict[str, Any]:
     try:
-        return form.schema(context.revision)
+        return form.schema(request.revision)
     except LocalProtocolError as error:
-        text = f"{show(context.name)} needs more than MCP {context.revision} has: {error.expected}"
+        text = f"{show(request.name)} needs more than MCP {request.revision} has: {error.expected}"
     raise MissingCapability(["elicitation"], text)
 
 
@@ -481,19 +491,19 @@ def _read_content(form: Form, result: ElicitResult) -> Any:
     return form.read(result.content)
 
 
-def _content(context: Context, key: str, form: Form, result: ElicitResult) -> Any:
+def _content(request: ServerRequest, key: str, form: Form, result: ElicitResult) -> Any:
     try:
         return _read_content(form, result)
     except ValueError as error:
         text = f"the response to {key!r} does not fit the form: {error}"
-    _reject(context, text)
+    _reject(request, text)
 
 
-def _reject(context: Context, text: str) -> NoReturn:
+def _reject(request: ServerRequest, text: str) -> NoReturn:
     # In a multi round-trip request the responses are params of the call.
     kind = (
         ErrorKind.VALIDATION_FAILED
-        if context._rev.has_handshake
+        if request.rev.has_handshake
         else ErrorKind.INVALID_INPUT_RESPONSES
     )
     raise InvalidClientResponse(kind, text)

@@ -54,7 +54,7 @@ from . import capabilities
 from .request_state import InvalidSeal, StateSealer
 
 if TYPE_CHECKING:
-    from ..context import Context
+    from ..dispatch.request import ServerRequest
     from ..settings import ServerLimits
 
 __all__ = [
@@ -163,12 +163,12 @@ class RoundTrips:
         """Whether the `requestState` is encrypted."""
         return self.seal.is_secret
 
-    def begin(self, context: Context, run: HandlerRun) -> RoundTrip:
+    def begin(self, request: ServerRequest, run: HandlerRun) -> RoundTrip:
         """Return the first round trip of a call."""
-        run.round = made = RoundTrip(self, context, None, {})
+        run.round = made = RoundTrip(self, request, None, {})
         return made
 
-    def resume(self, context: Context, responses: Any, state: Any) -> None:
+    def resume(self, request: ServerRequest, responses: Any, state: Any) -> None:
         """Prepare the replay of a handler; both arguments are raw JSON or UNSET.
 
         Raises:
@@ -178,28 +178,28 @@ class RoundTrips:
             given = {} if responses is UNSET else members_of(responses)
         except (ValidationError, DecodeError):
             raise InvalidInputResponses("they are not an object") from None
-        run = handler_run_of(context)
+        run = handler_run_of(request)
         if state is UNSET:
-            run.asker = run.round = RoundTrip(self, context, None, {}, given)
+            run.asker = run.round = RoundTrip(self, request, None, {}, given)
             return
-        opened = self._open(context, state)
+        opened = self._open(request, state)
         answers = dict(opened.answers)
         for key, (digest, method) in opened.asked.items():
             if key in given:
-                _check_answer(context, key, method, given[key])
+                _check_answer(request, key, method, given[key])
                 answers[key] = digest, given[key]
         run.heard = opened.said
-        run.asker = run.round = RoundTrip(self, context, opened, answers)
+        run.asker = run.round = RoundTrip(self, request, opened, answers)
         if _log.isEnabledFor(logging.DEBUG):
             _log.debug(
                 "%s %s: the handler runs again from its start, with %d of its questions answered; "
                 "ctx.once keeps code from being repeated",
-                context.method,
-                show(context.name),
+                request.method,
+                show(request.name),
                 len(answers),
             )
 
-    def _open(self, context: Context, state: Raw) -> _State:
+    def _open(self, request: ServerRequest, state: Raw) -> _State:
         try:
             text = _read_text(state)
         except (ValidationError, DecodeError):
@@ -207,7 +207,7 @@ class RoundTrips:
         if len(text) > self.limits.state_size:
             raise InvalidRequestState("it is longer than any this server issues")
         try:
-            found: _State = _read_state(self.seal.open(text, self._bound_to(context)))
+            found: _State = _read_state(self.seal.open(text, self._bound_to(request)))
         except InvalidSeal as error:
             raise InvalidRequestState(str(error)) from None
         except (ValidationError, DecodeError):
@@ -215,21 +215,21 @@ class RoundTrips:
             raise InvalidRequestState("it was made by another version of this server") from None
         if found.expires < self._now():
             raise InvalidRequestState("it has expired; begin again")
-        if found.request != request_digest(context):
+        if found.request != request_digest(request):
             raise InvalidRequestState("it belongs to another request")
         return found
 
-    def _bound_to(self, context: Context) -> bytes:
+    def _bound_to(self, request: ServerRequest) -> bytes:
         # To another principal, or another tenant, the state of one is as a forged one.
-        return b"%b\0%b" % (self._use, (context._principal_key or "").encode())
+        return b"%b\0%b" % (self._use, (request.principal_key or "").encode())
 
-    def sealed(self, context: Context, state: _State) -> str:
+    def sealed(self, request: ServerRequest, state: _State) -> str:
         """Return the `requestState`, for the principal of a call.
 
         Raises:
             RequestStateTooLarge: it exceeds `limits.state_size`.
         """
-        text = self.seal.seal(_encode(state), self._bound_to(context))
+        text = self.seal.seal(_encode(state), self._bound_to(request))
         limit = self.limits.state_size
         if len(text) > limit:
             text = f"The request state has {len(text)} characters; the limit is {limit}"
@@ -247,11 +247,11 @@ class RoundTrip:
     __slots__ = (
         "_answers",
         "_cancel_timer",
-        "_context",
         "_done",
         "_is_ending",
         "_number",
         "_open",
+        "_request",
         "_rounds",
         "_unasked",
         "_under_way",
@@ -263,13 +263,13 @@ class RoundTrip:
     def __init__(
         self,
         rounds: RoundTrips,
-        context: Context,
+        request: ServerRequest,
         state: _State | None,
         answers: dict[str, tuple[str, Raw]],
         unasked: Mapping[str, Raw] = _NO_RESPONSES,
     ) -> None:
         self._rounds = rounds
-        self._context = context
+        self._request = request
         self._answers = answers
         # Responses of a call without a state.
         self._unasked = unasked
@@ -314,7 +314,7 @@ class RoundTrip:
         key = self._key_of(question, digest)
         known = self._answers.get(key)
         if known is None and question.has_given_key and key in self._unasked:
-            _check_answer(self._context, key, question.method, self._unasked[key])
+            _check_answer(self._request, key, question.method, self._unasked[key])
             known = self._answers[key] = digest, self._unasked[key]
         if known is None:
             return None
@@ -351,8 +351,8 @@ class RoundTrip:
         return key
 
     def _check_open(self, question: InputQuestion | None = None) -> None:
-        context = self._context
-        if context._asked not in context._connection.peer.incoming:
+        request = self._request
+        if request.message not in request.connection.peer.incoming:
             method = "" if question is None else question.method
             raise RequestAborted("the request it belongs to has ended", method=method)
         if self.is_over:
@@ -377,7 +377,7 @@ class RoundTrip:
         """Suspend the handler: its open questions go out."""
         if self.is_over or self._under_way:
             return  # a running `once` would be lost, and repeated
-        if self._context._asked not in self._context._connection.peer.incoming:
+        if self._request.message not in self._request.connection.peer.incoming:
             for future in self._waiting:
                 future.cancel()  # of tasks left behind by a handler that failed
             return
@@ -387,28 +387,28 @@ class RoundTrip:
                 future.set_exception(SuspendHandler())
         # The handler may wait for something that needs the response, or clean up for ever.
         loop = asyncio.get_running_loop()
-        self._cancel_timer = loop.call_later(_SUSPEND_TIMEOUT_S, self._context._stop)
+        self._cancel_timer = loop.call_later(_SUSPEND_TIMEOUT_S, self._request.stop)
 
     def ending(self) -> Any:
         """Return the `InputRequiredResult` with the open questions and the `requestState`."""
-        context, rounds = self._context, self._rounds
+        request, rounds = self._request, self._rounds
         state = _State(
             rounds.expiry(),
-            request_digest(context),
+            request_digest(request),
             self._number + 1,
-            context._said,
+            request.reports,
             self._answers,
             self._done,
             {key: (each.digest(), each.method) for key, each in self._open.items()},
         )
         try:
-            sealed = rounds.sealed(context, state)
+            sealed = rounds.sealed(request, state)
         except RequestStateTooLarge as error:
-            _log.error("%s %s: %s", context.method, show(context.name), error)
-            return errors.refusal(error, context._rev.policy)
+            _log.error("%s %s: %s", request.method, show(request.name), error)
+            return errors.refusal(error, request.rev.policy)
         questions = {key: _on_the_wire(each) for key, each in self._open.items()}
         result = InputRequiredResult(input_requests=questions, request_state=sealed)
-        return context._rev.result(result)
+        return request.rev.result(result)
 
     def end(self) -> None:
         """Stop the cancel timer: the handler has ended."""
@@ -416,18 +416,18 @@ class RoundTrip:
             self._cancel_timer.cancel()
 
     def _check_allowed(self) -> None:
-        context, limits = self._context, self._rounds.limits
-        if InputRequiredResult not in result_types(_method(context), context.revision):
+        request, limits = self._request, self._rounds.limits
+        if InputRequiredResult not in result_types(_method(request), request.revision):
             raise RequestError(
                 ErrorKind.INTERNAL_ERROR,
-                f"client requests are not allowed in {context.method} in {context.revision}",
+                f"client requests are not allowed in {request.method} in {request.revision}",
             )
         if self._number >= limits.rounds:
-            text = f"{show(context.name)} needs more than {limits.rounds} round trips"
+            text = f"{show(request.name)} needs more than {limits.rounds} round trips"
             raise RoundTripLimitExceeded(ErrorKind.TOO_MANY_ROUNDS, text)
 
     def _reject_changed(self, key: str) -> None:
-        what = show(self._context.name)
+        what = show(self._request.name)
         # Most often the text contains a time or a random id.
         _log.error(
             "%s: question %s differs from the one that was answered; the handler is replayed, so "
@@ -445,12 +445,12 @@ def _on_the_wire(question: InputQuestion) -> InputRequest:
     return _REQUESTS[question.method](question.params)
 
 
-def request_digest(context: Context) -> str:
+def request_digest(request: ServerRequest) -> str:
     """Return a digest of method and params that is the same for a request and its retries."""
     import hashlib  # here: slow to import, and few servers send client requests
 
-    params = context._asked.params
-    method = _method(context)
+    params = request.message.params
+    method = _method(request)
     if method in PARAMS and type(params) is not ToolCall:
         params = _read_tool_call(params)  # as every other process decodes it
     if type(params) is ToolCall:
@@ -462,12 +462,12 @@ def request_digest(context: Context) -> str:
     return hashlib.sha256(_sorted.encode([method, members])).hexdigest()
 
 
-def _method(context: Context) -> str:
-    return official(context.method, context._rev.policy, context.revision)
+def _method(request: ServerRequest) -> str:
+    return official(request.method, request.rev.policy, request.revision)
 
 
-def _check_answer(context: Context, key: str, method: str, raw: Raw) -> None:
+def _check_answer(request: ServerRequest, key: str, method: str, raw: Raw) -> None:
     try:
-        capabilities.read(raw, context._rev, method)
+        capabilities.read(raw, request.rev, method)
     except RemoteProtocolError as error:
         raise InvalidInputResponses(f"{show(key)} is not {error.expected}") from None

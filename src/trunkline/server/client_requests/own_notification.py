@@ -21,7 +21,7 @@ from ...spec.revisions import REVISIONS
 from .capabilities import declares
 
 if TYPE_CHECKING:
-    from ..context import Context
+    from ..dispatch.request import ServerRequest
 
 __all__ = ["checked", "elicitation_complete"]
 
@@ -49,16 +49,16 @@ class _ElicitationComplete:
 
     METHOD: Final = "notifications/elicitation/complete"
 
-    def is_sent(self, context: Context) -> bool:
+    def is_sent(self, request: ServerRequest) -> bool:
         """Return True if the client of a request may be sent it."""
-        row = method_row(self.METHOD, context.revision)
+        row = method_row(self.METHOD, request.revision)
         if row is None:
             return False
-        return declares(context.client.capabilities, row.capability, context.revision)
+        return declares(request.client_capabilities, row.capability, request.revision)
 
-    def send(self, context: Context, elicitation_id: str) -> None:
+    def send(self, request: ServerRequest, elicitation_id: str) -> None:
         """Send it with the request while that is open, and by itself afterwards."""
-        connection, asked = context._connection, context._asked
+        connection, asked = request.connection, request.message
         route = asked.route if asked in connection.peer.incoming else None
         params = ElicitationCompleteNotificationParams(elicitation_id)
         connection.notify(self.METHOD, params, route)

@@ -27,7 +27,7 @@ import time
 from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Any, Final
 
-from msgspec import UNSET, Raw, Struct, UnsetType, ValidationError, field
+from msgspec import UNSET, Raw, Struct, UnsetType, field
 from msgspec.json import Decoder
 from msgspec.structs import replace
 
@@ -38,7 +38,6 @@ from ...errors import (
     RequestAborted,
     RequestTimeout,
     TransportError,
-    visible,
 )
 from ...jsonrpc.codec.codec import LARGE_BYTES, Envelope
 from ...jsonrpc.error_codes import peer_error
@@ -57,23 +56,24 @@ from ...mcp.meta import (
     read_session_caller,
 )
 from ...mcp.names import official, spoken
-from ...mcp.types import ClientCapabilities, Implementation, ServerCapabilities
 from ...redaction import redact, show
 from ...spec.error_kinds import ErrorKind
+from ...spec.mcp.headers import NAME_MEMBERS
 from ...transports.base import HIGH_WATER, Frame, Transport
-from ..errors import as_redacted, worded_error
+from ..errors import as_redacted, brief, plain, worded_error
 from .budget import ByteBudget, connection_bytes
 from .log_limit import LogLimit
-from .params import UNREADABLE, ToolCall
+from .params import UNREADABLE, ToolCall, text_in
+from .request import Action, Answer, Refuse, Run, ServerRequest
 from .requests import SMALL_BYTES, RequestRunner
 from .revision import ServerRevision
 
 if TYPE_CHECKING:
     from ...auth.principal import Principal
-    from ..context import Context
     from ..core import ServerCore
+    from .initialize import HandshakeSession
 
-__all__ = ["MAX_BACKLOG_BYTES", "Connection", "HandshakeSession"]
+__all__ = ["MAX_BACKLOG_BYTES", "Connection"]
 
 _log: Final = logging.getLogger("trunkline.server")
 
@@ -97,40 +97,21 @@ class _Wanted(Shown, Struct, frozen=True):
 
 
 only_meta: Final = Decoder(_OnlyMeta).decode
+_any: Final = Decoder().decode
 _wanted: Final = Decoder(_Wanted).decode
-
-
-class HandshakeSession(Shown, Struct, eq=False):
-    """What was negotiated by `initialize`."""
-
-    rev: ServerRevision
-    client: Implementation
-    capabilities: ClientCapabilities
-    # The capabilities that the client was sent.
-    declared: ServerCapabilities
-    # Of log messages to send; until the client sets it, a default.
-    log_level: str = "info"
-    # Whether `notifications/initialized` came.
-    is_ready: bool = False
-
-    def was_declared(self, what: str) -> bool:
-        """Return True if the client was sent the capability of a list."""
-        return getattr(self.declared, what) is not None
 
 
 class Connection:
     """One connection, from its first byte to its last answer."""
 
-    # The context that middleware has of a request that is about to be served; see
-    # `request_pipeline.py`.
-    middleware_context: Context | None = None
-
     __slots__ = (
         "_ending",
         "_expiry",
         "_frame_bytes",
+        "_has_exchanges",
         "_hears",
         "_is_ended",
+        "_opens_sessions",
         "_policy",
         "_rev",
         "_session_bytes",
@@ -139,6 +120,7 @@ class Connection:
         "core",
         "log_limit",
         "loop",
+        "on_ended",
         "peer",
         "principal",
         "runner",
@@ -173,6 +155,12 @@ class Connection:
         self._is_ended = False
         self._why: TransportError | None = None
         self._ending: asyncio.Future[None] | None = None
+        # Called when it begins to close, where `run` does not wait for that.
+        self.on_ended: Callable[[], object] | None = None
+        # Whether routes are HTTP exchanges, whose headers repeat parts of messages; and whether
+        # `initialize` opens a session here.
+        self._has_exchanges: bool = getattr(transport, "has_exchanges", False)
+        self._opens_sessions: bool = getattr(transport, "opens_sessions", True)
         receive, serve = self._on_request, self._serve
         make_peer: Callable[..., Peer] = Peer
         if core.observe is not None:
@@ -191,18 +179,19 @@ class Connection:
         self.runner = RequestRunner(core, self.peer, transport, self.budget, serve, self.end)
 
     @property
-    def itself(self) -> Connection:
-        """The connection, also where something else takes its place."""
-        return self
-
-    @property
     def client_key(self) -> str | None:
         """What tells the clients apart that this connection serves; None if it serves one."""
         return None
 
     def principal_of(self, asked: IncomingRequest) -> Principal | None:
-        """Return the authenticated client that sent a request."""
-        return self.principal if asked.owner is None else asked.owner
+        """Return the authenticated client that sent a request.
+
+        Where each message comes with a credential of its own, it is that of the message: a session
+        goes on with another token, and a task outlives its request.
+        """
+        if asked.owner is not None:
+            return asked.owner  # type: ignore[no-any-return]  # a principal, for the peer anything
+        return getattr(asked.route, "owner", self.principal)
 
     def use_principal(self, principal: Principal) -> None:
         """Serve a principal, until its credential ends."""
@@ -304,10 +293,8 @@ class Connection:
             self._is_ended, self._why = True, why
             if self._ending is not None and not self._ending.done():
                 self._ending.set_result(None)
-            self._has_ended()
-
-    def _has_ended(self) -> None:
-        """Do what has to be done where `run` does not wait."""
+            if self.on_ended is not None:
+                self.on_ended()
 
     def _input_ended(self, why: TransportError | None) -> None:
         """Fail the requests to the client, since no reply will come."""
@@ -416,7 +403,7 @@ class Connection:
             if caller is None or caller.protocol_version is None:
                 rev = self._rev or self._unopened(asked, caller)
             else:
-                rev = self._stateless(asked, caller)
+                rev = self._stateless(asked, caller, caller.protocol_version)
             if rev is None:
                 return
             method = asked.method
@@ -425,16 +412,20 @@ class Connection:
                 serve = rev.methods.get(official(method, rev.policy, rev.revision))
             if serve is None:
                 serve = self.core.own_methods.get(method)
+            request = ServerRequest(self, asked, rev, caller, self.core, method)
             if self.core.middleware and method != "initialize":
-                from .request_pipeline import begin_request  # here: most servers have none
+                from .middleware_chain import through_middleware  # here: most servers have none
 
-                begin_request(self, asked, caller, rev, serve)
+                action = through_middleware(request, serve)
             elif serve is None:
-                text = f"Unknown method: {redact(method)}"
-                known = {"method": brief(method)}
-                self.refuse(asked, rev.policy, ErrorKind.METHOD_NOT_FOUND, text, known)
+                text, known = f"Unknown method: {redact(method)}", {"method": brief(method)}
+                action = request.refuse(ErrorKind.METHOD_NOT_FOUND, text, known)
             else:
-                serve(self, asked, caller, rev)
+                action = serve(request)
+            if type(action) is Run:
+                self.runner.begin(request, action)
+            else:
+                self.perform(request, action)
         except BadMeta as error:
             self._refuse_params(asked, error.symbol, f"Invalid params: {error}")
         except UNREADABLE as error:
@@ -445,15 +436,49 @@ class Connection:
             )
             self.refuse(asked, self._policy, ErrorKind.INTERNAL_ERROR)
 
+    def perform(self, request: ServerRequest, action: Action) -> None:
+        """Do what a method handler has decided."""
+        if isinstance(action, Answer):
+            self.runner.answer(request.message, action.result, request.rev.policy)
+            if action.then is not None:
+                action.then()
+        elif isinstance(action, Refuse):
+            self.peer.fail(request.message, action.error)
+        elif isinstance(action, Run):
+            self.runner.begin(request, action)
+
     def _refuse_params(self, asked: IncomingRequest, kind: str, text: str) -> None:
+        if not self._opens_sessions and not self._has_readable_meta(asked.params):
+            newest = self.core.newest_revision.revision
+            asked.route.use_status(ErrorKind.MISSING_REQUEST_META, newest)
         self.refuse(asked, self._policy, kind, text)
 
-    def _stateless(self, asked: IncomingRequest, caller: Caller) -> ServerRevision | None:
+    def _has_readable_meta(self, params: Any) -> bool:
+        try:
+            raw = params.meta if type(params) is ToolCall else only_meta(params).meta
+            if raw is UNSET:
+                return False
+            self.core.callers.read(bytes(raw))
+        except (BadMeta, *UNREADABLE):
+            return False
+        return True
+
+    def _stateless(
+        self, asked: IncomingRequest, caller: Caller, version: str
+    ) -> ServerRevision | None:
         """Return the revision that a request names by itself, or refuse it."""
-        core, version = self.core, caller.protocol_version
-        rev = core.revision(version) if version in core.revisions else None
-        if rev is not None and rev is self._rev:
-            return rev  # the negotiated one
+        core, current = self.core, self._rev
+        if current is not None and current.revision == version:
+            return current  # the negotiated one, whose requests have no headers of their own
+        if self._has_exchanges and (fault := self._header_fault(asked, caller)) is not None:
+            newest, kind = core.newest_revision, ErrorKind.HEADER_MISMATCH
+            if asked.slot is None:  # the status of a batch is that of all its requests
+                asked.route.use_status(kind, newest.revision)
+            self.refuse(asked, newest.policy, kind, f"Header mismatch: {fault}")
+            return None
+        rev = core.revisions_in_use.get(version)
+        if rev is None and version in core.revisions:
+            rev = core.revision(version)
         if rev is None or rev.has_handshake:
             kind = ErrorKind.UNSUPPORTED_PROTOCOL_VERSION
             # Revisions with a handshake cannot be used without it.
@@ -472,6 +497,26 @@ class Connection:
             return None
         return rev
 
+    def _header_fault(self, asked: IncomingRequest, caller: Caller) -> str | None:
+        """Return how the headers of an exchange differ from its message, or None."""
+        params, exchange = asked.params, asked.route
+        if type(params) is not ToolCall:
+            name = text_in(params, NAME_MEMBERS.get(asked.method))
+            return exchange.mismatch(asked.method, caller.protocol_version, name)  # type: ignore[no-any-return]  # an Exchange
+        fault: str | None = exchange.mismatch(asked.method, caller.protocol_version, params.name)
+        entry = self.core.tools.get(params.name)
+        if fault is not None or entry is None or not entry.param_headers:
+            return fault
+        if entry.guard is not None or self.core.tool_sets is not None:
+            from .guarded import is_hidden  # here: most servers have no guards
+
+            rev = self.core.newest_revision
+            request = ServerRequest(self, asked, rev, caller, entry.owner, entry.name)
+            if is_hidden(request, entry):
+                return None  # for this caller the tool does not exist, nor do its headers
+        given = {} if params.arguments is UNSET else _any(params.arguments)
+        return exchange.param_mismatch(entry.param_headers, given)  # type: ignore[no-any-return]  # as above
+
     def _session_caller(self, raw: bytes, error: BadMeta) -> Caller:
         """Read a `_meta` of which keys of later revisions are malformed, or raise the error."""
         found = None if self._rev is None else read_session_caller(raw, self._rev.revision)
@@ -483,6 +528,16 @@ class Connection:
         """Return the revision for a request before `initialize` that names none, or refuse it."""
         core = self.core
         opening = core.handshake_revision
+        if not self._opens_sessions:
+            version = asked.route.protocol_version
+            if version is not None and version not in core.revisions:
+                kind = ErrorKind.UNSUPPORTED_PROTOCOL_VERSION
+                supported, policy = list(core.revisions), core.newest_revision.policy
+                self.refuse(asked, policy, kind, supported=supported, requested=brief(version))
+                return None
+            if opening is not None:
+                self._lacks_meta(asked, core.newest_revision)
+                return None
         if opening is None:
             if asked.method == "initialize":
                 # The client cannot use a newer revision, but its user can read which.
@@ -512,6 +567,8 @@ class Connection:
         return None
 
     def _lacks_meta(self, asked: IncomingRequest, rev: ServerRevision) -> None:
+        if self._has_exchanges:
+            asked.route.use_status(ErrorKind.MISSING_REQUEST_META, rev.revision)
         text = "A request needs a protocol version and the client's capabilities in params._meta"
         self.refuse(asked, rev.policy, ErrorKind.MISSING_REQUEST_META, text)
 
@@ -523,6 +580,8 @@ class Connection:
         self._rev = session.rev
         self._policy = session.rev.policy
         self.peer.use(session.rev.codec(self.transport.name))
+        if self._has_exchanges:
+            self.transport.use_revision(session.rev.revision)  # type: ignore[attr-defined]  # an HttpSession
 
     # -- notifications, replies, problems ----------------------------------------------------
 
@@ -558,7 +617,9 @@ class Connection:
         else:
             future.set_result(reply.result)
 
-    def _on_problem(self, problem: ProtocolProblem, _route: Any) -> None:
+    def _on_problem(self, problem: ProtocolProblem, route: Any) -> None:
+        if self._has_exchanges and not _is_answered(problem):
+            route.not_accepted()
         if self.transport.backlog > HIGH_WATER:
             self.runner.unread.weigh()  # it was answered, and no request waits for room
         if isinstance(problem, InvalidMessage):
@@ -664,18 +725,6 @@ class Connection:
         return reply
 
 
-def plain(error: Exception) -> str:
-    """Return the message of a decoder as the text of an error."""
-    # It may quote a value of any length.
-    text = brief(str(error)) if isinstance(error, ValidationError) else "not JSON"
-    return f"Invalid params: {text}"
-
-
-def brief(text: str) -> str:
-    """Return the text of a peer, or one that quotes it, redacted and cut, on one line."""
-    return visible(str(redact(text)), kept="")
-
-
 def _with_loose_token(params: Any, caller: Caller | None) -> Caller | None:
     """Return the caller with a progress token that is beside `_meta`.  [K-32]"""
     if params is UNSET or (caller is not None and caller.progress_token is not None):
@@ -685,6 +734,13 @@ def _with_loose_token(params: Any, caller: Caller | None) -> Caller | None:
         return caller
     check_token_length(token, "/params/progressToken")
     return replace(caller or Caller(), progress_token=token)
+
+
+def _is_answered(problem: ProtocolProblem) -> bool:
+    """Return True if a message that is not processed needs no status of its own."""
+    if isinstance(problem, InvalidMessage):
+        return problem.answerable
+    return problem.why is UnmatchedReply.LATE
 
 
 def _requested(params: Any) -> str:

@@ -13,7 +13,7 @@ from ...spec.mcp.tasks_extension import EXTENSION as TASKS
 from ..extensions import Extended, Extension, ExtensionGate
 from ..registry.entries import Entry
 from .methods import OwnMethod
-from .revision import MethodHandler
+from .request import MethodHandler
 
 if TYPE_CHECKING:
     from ..core import ServerCore

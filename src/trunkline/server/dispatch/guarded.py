@@ -1,7 +1,8 @@
 """Guards in dispatch: hidden entries, refusals, `allow` before the handler, lists by caller.
 
 Loaded by the first request about an entry with a guard, and on servers with tool sets. What is
-decided is in `access/`; here is where a request meets it.
+decided is in `access/`; here is where a request meets it. `entry_methods.py` calls it for every
+method that names an entry.
 
 The rules that live here, and only here:
 
@@ -11,10 +12,9 @@ The rules that live here, and only here:
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Awaitable, Callable
 from functools import partial
-from types import SimpleNamespace
-from typing import TYPE_CHECKING, Any, Final, cast
+from typing import TYPE_CHECKING, Any
 
 from ..access.decisions import (
     AccessRefused,
@@ -24,118 +24,82 @@ from ..access.decisions import (
     is_listed,
     is_visible,
 )
-from ..context import Context
-from ..errors import error_of, refusal
-from ..registry.entries import Entry
+from ..errors import refusal
 from .handler_run import handler_run_of
+from .request import Refuse, ServerRequest
 
 if TYPE_CHECKING:
     from msgspec import Raw
 
-    from ...jsonrpc.peer.incoming import IncomingRequest
-    from ...mcp.meta import Caller
+    from ..registry.entries import Entry
     from ..registry.paged_list import PagedList
-    from .connection import Connection
-    from .revision import ServerRevision
 
-__all__ = [
-    "begin_checked",
-    "hides",
-    "page_for",
-    "refuses",
-    "require_allow",
-    "require_allow_for_completion",
-]
+__all__ = ["is_hidden", "missing_scopes", "page_for", "require_allow"]
 
 
-def hides(context: Context, entry: Entry) -> bool:
+def is_hidden(request: ServerRequest, entry: Entry) -> bool:
     """Return True if an entry does not exist for the caller."""
-    return not is_visible(entry, context)
+    return not is_visible(entry, request)
 
 
-def refuses(context: Context, entry: Entry) -> bool:
-    """Return True, and answer the request, if scopes are missing."""
+def missing_scopes(request: ServerRequest, entry: Entry) -> Refuse | None:
+    """Return the refusal of a request that lacks scopes, or None."""
     if entry.guard is None:
-        return False
+        return None
     try:
-        check_scopes(entry.guard, context)
+        check_scopes(entry.guard, request)
     except AccessRefused as error:
-        policy = context._rev.policy
-        context._connection.answer(context._asked, refusal(error, policy), policy)
-        return True
-    return False
+        return Refuse(refusal(error, request.rev.policy), str(error.kind))
+    return None
 
 
-def require_allow(context: Context, entry: Entry, values: Any) -> None:
-    """Have `allow` of an entry checked before its handler."""
-    if entry.guard is not None and entry.guard.allow:
-        _require(context, partial(check_allow, entry, values))
+def require_allow(
+    request: ServerRequest, entry: Entry, values: Any, *, has_arguments: bool
+) -> None:
+    """Have `allow` of an entry checked before the handler.
 
-
-def require_allow_for_completion(context: Context, entry: Entry) -> None:
-    """The same for a completion, which has no arguments yet."""
-    if entry.guard is not None and entry.guard.allow:
-        _require(context, partial(check_allow_without_arguments, entry))
-
-
-def _require(context: Context, check: Callable[[Context], Any]) -> None:
-    run = handler_run_of(context)
+    Without arguments only functions that take the context alone are called.
+    """
+    if entry.guard is None or not entry.guard.allow:
+        return
+    check: Callable[[ServerRequest], Awaitable[None]] = (
+        partial(check_allow, entry, values)
+        if has_arguments
+        else partial(check_allow_without_arguments, entry)
+    )
+    run = handler_run_of(request)
     following = run.begin
 
-    async def begin(context: Context) -> None:
-        await check(context)
+    async def begin(request: ServerRequest) -> None:
+        await check(request)
         run.is_allowed = True
         if following is not None:
-            await following(context)
+            await following(request)
 
     run.is_allowed = False
     run.begin = begin
 
 
-class _CheckedWork:
-    """Answers with what was done after the check, or with the refusal."""
-
-    def finish(self, _: Any, context: Context, value: Any) -> Any:
-        return value
-
-    def fail(self, _: Any, context: Context, error: BaseException) -> Any:
-        return error_of(error, context, context._rev.policy)
-
-
-_CHECKED_WORK: Final = _CheckedWork()
-
-
-def begin_checked(context: Context, entry: Entry, values: Any, act: Callable[[], Any]) -> None:
-    """Answer a request that has no handler with what `act` returns, if `allow` agrees."""
-
-    async def call(_: Any, context: Context) -> Any:
-        await check_allow(entry, values, context)
-        return act()
-
-    arguments = SimpleNamespace(is_async=True, wants_context=True, call=call)
-    checked = Entry(name=entry.name, owner=entry.owner, arguments=cast("Any", arguments))
-    context._connection.runner.begin(_CHECKED_WORK, checked, None, context)
-
-
 def page_for(
-    listed: PagedList[Any],
-    connection: Connection,
-    asked: IncomingRequest,
-    caller: Caller | None,
-    rev: ServerRevision,
-    cursor: str | None,
-    tail: bytes,
+    listed: PagedList[Any], request: ServerRequest, cursor: str | None, tail: bytes
 ) -> Raw:
     """Return a page of the entries that a caller is shown.
 
     Raises:
         InvalidCursor: the cursor is not valid for this caller.
     """
+    connection, message, rev, caller = (
+        request.connection,
+        request.message,
+        request.rev,
+        request.caller,
+    )
 
     def shows(entry: Entry) -> bool:
-        context: Context = Context(connection, asked, rev, caller, entry.owner, entry.name)
-        return is_listed(entry, context)
+        # Functions of the author see the entry as if it was asked for.
+        about = ServerRequest(connection, message, rev, caller, entry.owner, entry.name)
+        return is_listed(entry, about)
 
-    principal = connection.principal_of(asked)
+    principal = request.principal
     key = b"anonymous" if principal is None else b"principal " + principal.key.encode()
     return listed.page_for(key, shows, rev.revision, cursor, tail=tail, max_bytes=rev.page_bytes)

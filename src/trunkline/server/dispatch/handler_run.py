@@ -27,7 +27,8 @@ from msgspec.json import Encoder
 from ...jsonrpc.messages import Shown, shown_tuple
 
 if TYPE_CHECKING:
-    from ..context import Context
+    from .middleware_params import MiddlewareParams
+    from .request import ServerRequest
 
 __all__ = [
     "Asker",
@@ -71,7 +72,7 @@ class InputQuestion(Shown, Struct, frozen=True):
 
     key: str
     method: str
-    # Wire types, such as `ElicitRequestParams`.
+    # Wire types, such as `ElicitMiddlewareParams`.
     params: Any
     # In seconds, if the client is asked while the handler waits.
     timeout: float | None = None
@@ -121,7 +122,7 @@ class HandlerRun:
         "is_done",
         "on_end",
         "outlet",
-        "request",
+        "params",
         "round",
         "waits",
     )
@@ -137,11 +138,11 @@ class HandlerRun:
         # Makes the call a task, if it may be one; returns True if it is one then.
         self.become: Callable[[], Awaitable[bool]] | None = None
         # Awaited before the handler is called.
-        self.begin: Callable[[Context], Awaitable[object]] | None = None
+        self.begin: Callable[[ServerRequest], Awaitable[object]] | None = None
         # Whether no check of access has to be awaited first.
         self.is_allowed = True
-        # What the middleware of the server has of the request; see `request_pipeline.py`.
-        self.request: Any = None
+        # The params of the request, for the middleware of the server.
+        self.params: MiddlewareParams | None = None
         # Reports that were sent in earlier runs.
         self.heard = 0
         # What the handler waits for, on threads and in tasks; cancelled with it.
@@ -208,12 +209,12 @@ class HandlerRun:
         return f"{self._branches.setdefault(task, len(self._branches) + 1)}."
 
     @contextmanager
-    def paused(self, context: Context) -> Iterator[None]:
+    def paused(self, request: ServerRequest) -> Iterator[None]:
         """Pause the timeout of the handler while the client answers."""
-        limit, now = context._limit, asyncio.get_running_loop().time
-        if limit is not None and context.deadline is not None:
-            self._left = context.deadline - now()
-            context.deadline = None
+        limit, now = request.limit, asyncio.get_running_loop().time
+        if limit is not None and request.deadline is not None:
+            self._left = request.deadline - now()
+            request.deadline = None
             limit.reschedule(None)
         self._open += 1
         try:
@@ -221,9 +222,9 @@ class HandlerRun:
         finally:
             self._open -= 1
             # Unless the handler has ended, and this is a task that it left behind.
-            if limit is not None and not self._open and context._limit is limit:
-                context.deadline = now() + self._left
-                limit.reschedule(context.deadline)
+            if limit is not None and not self._open and request.limit is limit:
+                request.deadline = now() + self._left
+                limit.reschedule(request.deadline)
 
     def stop(self) -> None:
         """Cancel what the handler waits for."""
@@ -238,13 +239,13 @@ class HandlerRun:
             self.round.end()
 
 
-def handler_run_of(context: Context) -> HandlerRun:
+def handler_run_of(request: ServerRequest) -> HandlerRun:
     """Return the `HandlerRun` of a call, made now if it had none."""
-    if context._run is None:
+    if request.run is None:
         with _lock:
-            if context._run is None:
-                context._run = HandlerRun()
-    return context._run
+            if request.run is None:
+                request.run = HandlerRun()
+    return request.run
 
 
 class RoundTripState(Protocol):

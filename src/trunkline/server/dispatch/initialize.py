@@ -12,25 +12,34 @@ The rules that live here, and only here:
 from __future__ import annotations
 
 import logging
+from functools import partial
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
-from msgspec import UNSET, ValidationError, convert
+from msgspec import UNSET, Struct, ValidationError, convert
 from msgspec.json import Decoder
 from msgspec.structs import replace
 
-from ...jsonrpc.messages import shown_tuple
+from ...jsonrpc.messages import Shown, shown_tuple
 from ...jsonrpc.peer.incoming import IncomingRequest
-from ...mcp.types import InitializeRequestParams, InitializeResult, ServerCapabilities
+from ...mcp.types import (
+    ClientCapabilities,
+    Implementation,
+    InitializeRequestParams,
+    InitializeResult,
+    ServerCapabilities,
+)
 from ...redaction import show
 from ...spec.error_kinds import ErrorKind
 from ...spec.revisions import FORMER_NAMES
-from .connection import Connection, HandshakeSession, brief, plain
+from ..errors import brief, plain
+from .request import Action, Answer, ServerRequest
 from .revision import ServerRevision
 
 if TYPE_CHECKING:
     from ..core import ServerCore
+    from .connection import Connection
 
-__all__ = ["cancel_by_token", "initialize"]
+__all__ = ["HandshakeSession", "cancel_by_token", "initialize"]
 
 _log: Final = logging.getLogger("trunkline.server")
 
@@ -41,6 +50,25 @@ _SNAKE: Final = {"protocol_version": "protocolVersion", "client_info": "clientIn
 _MEMBERS: Final = ("protocolVersion", "capabilities", "clientInfo")
 
 _any: Final = Decoder()
+_params: Final = Decoder(InitializeRequestParams)
+
+
+class HandshakeSession(Shown, Struct, eq=False):
+    """What was negotiated by `initialize`."""
+
+    rev: ServerRevision
+    client: Implementation
+    capabilities: ClientCapabilities
+    # The capabilities that the client was sent.
+    declared: ServerCapabilities
+    # Of log messages to send; until the client sets it, a default.
+    log_level: str = "info"
+    # Whether `notifications/initialized` came.
+    is_ready: bool = False
+
+    def was_declared(self, what: str) -> bool:
+        """Return True if the client was sent the capability of a list."""
+        return getattr(self.declared, what) is not None
 
 
 class _Agreed(NamedTuple):
@@ -58,43 +86,21 @@ class _Agreed(NamedTuple):
         return shown_tuple(self)
 
 
-def initialize(
-    connection: Connection,
-    asked: IncomingRequest,
-    decoder: Decoder[InitializeRequestParams],
-    rev: ServerRevision,
-) -> None:
-    """Open a session, or answer with an error."""
+def initialize(request: ServerRequest) -> Action:
+    """Open a session, or refuse to."""
+    connection, message, rev = request.connection, request.message, request.rev
     core = connection.core
     if connection.session is not None:
-        connection.refuse(asked, rev.policy, ErrorKind.ALREADY_INITIALIZED)
-        return
-    if asked.slot is not None:
+        return request.refuse(ErrorKind.ALREADY_INITIALIZED)
+    if message.slot is not None:
         text = "initialize must not be part of a batch"
-        connection.refuse(asked, rev.policy, ErrorKind.INVALID_REQUEST, text)
-        return
+        return request.refuse(ErrorKind.INVALID_REQUEST, text)
     try:
-        params = _read(asked, decoder, rev)
+        params = _read(message, rev)
     except ValidationError as error:
-        connection.refuse(asked, rev.policy, ErrorKind.INVALID_PARAMS, plain(error))
-        return
+        return request.refuse(ErrorKind.INVALID_PARAMS, plain(error))
     agreed = _agree(core, params.protocol_version)
-    client = params.client_info
-    if agreed is not None and agreed.is_warned:
-        _log.warning(
-            "client requested unknown revision %s, falling back to %s",
-            show(params.protocol_version),
-            agreed.version,
-        )
-    if _log.isEnabledFor(logging.INFO):  # redaction takes time
-        _log.info(
-            "client %s %s requested revision %s; supported are %s; negotiated %s",
-            show(client.name),
-            show(client.version),
-            show(params.protocol_version),
-            ", ".join(core.revisions),
-            None if agreed is None else agreed.version,
-        )
+    _log_agreed(core, params, agreed)
     if agreed is None:
         kind = ErrorKind.PROTOCOL_VERSION_MISMATCH
         supported = [each for each in core.revisions if core.revision(each).has_handshake]
@@ -104,31 +110,43 @@ def initialize(
             "serverVersion": supported[0],
             "supportedVersions": ", ".join(supported),
         }
-        connection.refuse(
-            asked, rev.policy, kind, known=known, supported=supported, requested=requested
-        )
-        return
+        return request.refuse(kind, known=known, supported=supported, requested=requested)
     chosen = core.revision(agreed.revision)
     result = _answered(chosen.initialized(), agreed)
-    connection.answer(asked, result, chosen.policy)
+    session = HandshakeSession(chosen, params.client_info, params.capabilities, result.capabilities)
     # After the answer, which is encoded as the request was.
-    connection.use_session(
-        HandshakeSession(chosen, client, params.capabilities, result.capabilities)
-    )
+    return Answer(result, then=partial(connection.use_session, session))
 
 
-def _read(
-    asked: IncomingRequest, decoder: Decoder[InitializeRequestParams], rev: ServerRevision
-) -> InitializeRequestParams:
-    if asked.params is UNSET:
+def _log_agreed(core: ServerCore, params: InitializeRequestParams, agreed: _Agreed | None) -> None:
+    if agreed is not None and agreed.is_warned:
+        _log.warning(
+            "client requested unknown revision %s, falling back to %s",
+            show(params.protocol_version),
+            agreed.version,
+        )
+    if _log.isEnabledFor(logging.INFO):  # redaction takes time
+        client = params.client_info
+        _log.info(
+            "client %s %s requested revision %s; supported are %s; negotiated %s",
+            show(client.name),
+            show(client.version),
+            show(params.protocol_version),
+            ", ".join(core.revisions),
+            None if agreed is None else agreed.version,
+        )
+
+
+def _read(message: IncomingRequest, rev: ServerRevision) -> InitializeRequestParams:
+    if message.params is UNSET:
         raise ValidationError(f"Object missing required {_fields([*_MEMBERS])}")
     is_lenient = rev.policy.strictness == "lenient"
     if not is_lenient:
         try:
-            return decoder.decode(asked.params)
+            return _params.decode(message.params)
         except ValidationError:
             pass  # it may be for a member that is not used
-    members: Any = _any.decode(asked.params)
+    members: Any = _any.decode(message.params)
     if isinstance(members, dict):
         if is_lenient:
             members = {_SNAKE.get(name, name): value for name, value in members.items()}
@@ -196,7 +214,7 @@ def cancel_by_token(connection: Connection, params: Any) -> None:
         return
     members = _any.decode(params)
     token = members.get("progressToken") if isinstance(members, dict) else None
-    for asked, context in list(connection.runner.at_work.items()):
-        caller = context._caller
+    for message, request in list(connection.runner.at_work.items()):
+        caller = request.caller
         if token is not None and caller is not None and caller.progress_token == token:
-            connection.runner.cancel(asked.id)  # type: ignore[arg-type]  # a running request has an id
+            connection.runner.cancel(message.id)  # type: ignore[arg-type]  # a running request has an id

@@ -10,7 +10,7 @@ from msgspec.json import Decoder
 from ...jsonrpc.messages import Shown
 from ...jsonrpc.peer.incoming import IncomingRequest
 
-__all__ = ["EMPTY", "PARAMS", "UNREADABLE", "ToolCall", "members_of", "params_of"]
+__all__ = ["EMPTY", "PARAMS", "UNREADABLE", "ToolCall", "members_of", "params_of", "text_in"]
 
 # What a decoder raises for params that are not what they should be.
 UNREADABLE: Final = (ValidationError, DecodeError, UnicodeDecodeError, RecursionError)
@@ -18,11 +18,23 @@ UNREADABLE: Final = (ValidationError, DecodeError, UnicodeDecodeError, Recursion
 EMPTY: Final = Raw(b"{}")
 
 members_of: Final = Decoder(dict[str, Raw]).decode
+_text: Final = Decoder(str).decode
 
 
 def params_of(asked: IncomingRequest) -> Raw:
     """Return the params of a request as JSON; absent ones are an empty object."""
     return EMPTY if asked.params is UNSET else asked.params
+
+
+def text_in(params: Any, member: str | None) -> str | None:
+    """Return a text in params that are not decoded yet, or None."""
+    if member is None or not isinstance(params, Raw):
+        return None
+    try:
+        value = members_of(params).get(member)
+        return None if value is None else _text(value)
+    except UNREADABLE:
+        return None
 
 
 class ToolCall(Shown, Struct, frozen=True):

@@ -33,7 +33,7 @@ from collections.abc import Callable
 from functools import partial
 from inspect import isawaitable
 from types import CoroutineType
-from typing import TYPE_CHECKING, Any, Final, Protocol
+from typing import TYPE_CHECKING, Any, Final
 
 from msgspec import UNSET, Raw
 
@@ -51,6 +51,7 @@ from ..errors import HandlerTimeout, as_redacted, unencodable
 from .budget import ByteBudget, copied, size_of
 from .handler_run import SuspendHandler, handler_run_of
 from .middleware import invoke
+from .request import Run, ServerRequest
 from .unread import WEIGHED_BYTES, UnreadAnswers
 
 if TYPE_CHECKING:
@@ -60,7 +61,7 @@ if TYPE_CHECKING:
     from ..registry.entries import Entry
     from .handler_run import HandlerRun
 
-__all__ = ["RETRY_AFTER_MS", "SMALL_BYTES", "RequestRunner", "ResultRenderer"]
+__all__ = ["RETRY_AFTER_MS", "SMALL_BYTES", "RequestRunner"]
 
 _log: Final = logging.getLogger("trunkline.server")
 
@@ -80,18 +81,6 @@ _MAX_NAMED_METHODS: Final = 10
 # An answer up to this size is sent though too much is unread: an error would be hardly smaller,
 # and 1000 handlers at work cannot add more than 4 MiB.
 _SMALL_ANSWER_BYTES: Final = 4096
-
-
-class ResultRenderer(Protocol):
-    """Makes results of what handlers of one kind return and raise."""
-
-    def finish(self, entry: Any, context: Context, value: Any) -> Any:
-        """Return the result in its wire form."""
-        ...
-
-    def fail(self, entry: Any, context: Context, error: BaseException) -> Any:
-        """Return the result, or the `ErrorObject`, of a failed handler."""
-        ...
 
 
 class RequestRunner:
@@ -139,7 +128,7 @@ class RequestRunner:
         self._end = end
         self._loop = loop = asyncio.get_running_loop()
         self._new_task = core.new_task(loop)
-        self.at_work: dict[IncomingRequest, Context] = {}
+        self.at_work: dict[IncomingRequest, ServerRequest] = {}
         self.waiting: dict[IncomingRequest, None] = {}
         # Handlers that count, of requests and of notifications.
         self.running = 0
@@ -173,138 +162,138 @@ class RequestRunner:
         else:
             self._serve(asked)
 
-    def begin(self, work: ResultRenderer, entry: Entry, values: Any, context: Context) -> None:
+    def begin(self, request: ServerRequest, action: Run) -> None:
         """Run the handler of a request, now or when one of the others ends."""
-        core, asked = self._core, context._asked
-        size = asked.size
+        core, message, policy = self._core, request.message, request.rev.policy
+        size = message.size
         waits = self.waiting and not (self._is_draining or self._is_turning)
         if waits or self.running >= core.limits.in_flight:
-            self._queue(asked, context._rev.policy)
+            self._queue(message, policy)
         elif self.is_stopping:
-            self._peer.fail(asked, _unavailable(context._rev.policy))
+            self._peer.fail(message, _unavailable(policy))
         elif core.in_flight >= core.limits.in_flight_overall:
-            self._refuse(asked, context._rev.policy, "in_flight_overall")
+            self._refuse(message, policy, "in_flight_overall")
         elif (size or self.unread.bytes) and (limit := self._exceeded(size)) is not None:
-            self._refuse(asked, context._rev.policy, limit)
-        elif core.tenancy is not None and not core.tenancy.begin(context._connection, asked):
-            self._refuse(asked, context._rev.policy, "tenant_in_flight")
+            self._refuse(message, policy, limit)
+        elif core.tenancy is not None and not core.tenancy.begin(request.connection, message):
+            self._refuse(message, policy, "tenant_in_flight")
         else:
             core.in_flight += 1
             self.running += 1
-            self.at_work[asked] = context
+            self.at_work[message] = request
+            entry = action.entry
+            arguments, run = entry.arguments, request.run
+            may_ask = arguments.wants_context or entry.path
             if size:
                 self.budget.charge(size)
-                may_ask = entry.arguments.wants_context or entry.path
-                if not (may_ask and context._rev.asks_in_results):
-                    asked.set_params(UNSET)
-            plain = not (entry.arguments.is_async or entry.path)
-            run = context._run
+                if not (may_ask and request.rev.asks_in_results):
+                    message.set_params(UNSET)
+            if may_ask and request.context is None:
+                request.context = Context(request)
+            plain = not (arguments.is_async or entry.path)
             if entry.inline and plain and (run is None or run.begin is None):
-                self._run_inline(work, entry, values, context)
+                self._run_inline(request, action)
             else:
-                context._task = self._new_task(self._run(work, entry, values, context))
+                request.task = self._new_task(self._run(request, action))
 
-    def _run_inline(self, work: ResultRenderer, entry: Any, values: Any, context: Context) -> None:
+    def _run_inline(self, request: ServerRequest, action: Run) -> None:
         """Run a handler on the event loop: its author set `inline`."""
         try:
-            value = entry.arguments.call(values, context)
+            value = action.entry.arguments.call(action.values, request.context)
             if isawaitable(value):
-                context._task = self._new_task(self._run(work, entry, values, context, value))
+                request.task = self._new_task(self._run(request, action, value))
                 return
             outcome = (
-                work.finish(entry, context, value)
-                if context._run is None
-                else _finished(work, entry, context, value)
+                action.renderer.finish(action.entry, request, value)
+                if request.run is None
+                else _finished(action, request, value)
             )
         except BaseException as error:  # noqa: BLE001  # SystemExit too: handlers end nothing
-            outcome = self._failed(work, entry, context, error)
-        self._done(context, outcome)
+            outcome = self._failed(action, request, error)
+        self._done(request, outcome)
 
-    async def _run(
-        self, work: ResultRenderer, entry: Any, values: Any, context: Context, begun: Any = None
-    ) -> None:
+    async def _run(self, request: ServerRequest, action: Run, begun: Any = None) -> None:
         """Run a handler in its own asyncio task, so that it can be cancelled."""
+        entry = action.entry
         try:
-            if context._run is not None and context._run.begin is not None:
-                await context._run.begin(context)
+            if request.run is not None and request.run.begin is not None:
+                await request.run.begin(request)
             if begun is not None:
                 value = await begun
             elif entry.arguments.is_async and entry.timeout is None and not entry.path:
-                value = entry.arguments.call(values, context)
+                value = entry.arguments.call(action.values, request.context)
                 # A wrapper around a coroutine function may return something else.
                 if type(value) is CoroutineType or isawaitable(value):
                     value = await value
             else:
-                value = await self.call(entry, values, context)
+                value = await self.call(entry, action.values, request)
             outcome = (
-                work.finish(entry, context, value)
-                if context._run is None
-                else _finished(work, entry, context, value)
+                action.renderer.finish(entry, request, value)
+                if request.run is None
+                else _finished(action, request, value)
             )
         except BaseException as error:  # noqa: BLE001  # SystemExit too: handlers end nothing
-            outcome = self._failed(work, entry, context, error)
-        self._done(context, outcome)
+            outcome = self._failed(action, request, error)
+        self._done(request, outcome)
 
-    async def call(self, entry: Any, values: Any, context: Context) -> Any:
+    async def call(self, entry: Any, values: Any, request: ServerRequest) -> Any:
         """Call a handler with the middleware of mounted servers, timeout or thread."""
         if entry.timeout is None:
-            return await invoke(self._core, entry, values, context)
-        context.deadline = self._loop.time() + entry.timeout
+            return await invoke(self._core, entry, values, request)
+        request.deadline = self._loop.time() + entry.timeout
         try:
-            async with asyncio.timeout_at(context.deadline) as limit:
-                context._limit = limit
+            async with asyncio.timeout_at(request.deadline) as limit:
+                request.limit = limit
                 try:
-                    return await invoke(self._core, entry, values, context)
+                    return await invoke(self._core, entry, values, request)
                 finally:
-                    context._limit = None  # a task that it left behind may still use it
+                    request.limit = None  # a task that it left behind may still use it
         except TimeoutError:
             if not limit.expired():
                 raise  # raised by the handler itself
-        context.cancelled = True  # for a handler on a thread
-        if context._run is not None:
-            context._run.stop()  # or it would go on waiting
+        request.cancelled = True  # for a handler on a thread
+        if request.run is not None:
+            request.run.stop()  # or it would go on waiting
         raise HandlerTimeout
 
     # -- ending ------------------------------------------------------------------------------
 
-    def _failed(
-        self, work: ResultRenderer, entry: Any, context: Context, error: BaseException
-    ) -> Any:
+    def _failed(self, action: Run, request: ServerRequest, error: BaseException) -> Any:
         """Return the outcome of a failed handler, or None if it is not answered."""
-        policy, run = context._rev.policy, context._run
+        policy, run = request.rev.policy, request.run
         if run is not None and run.on_end is not None:
             # The callback knows why it was stopped; or the event loop ends.
-            stopped = isinstance(error, asyncio.CancelledError) and _is_stopped(context)
-            return None if stopped else _failure_of(work, entry, context, error)
-        if context._asked not in self._peer.incoming:
+            stopped = isinstance(error, asyncio.CancelledError) and _is_stopped(request)
+            return None if stopped else _failure_of(action, request, error)
+        if request.message not in self._peer.incoming:
             return None
         if run is not None and run.is_over and not _failed_by_itself(error):
-            return _suspended_result(context, run)
+            return _suspended_result(request, run)
         if isinstance(error, asyncio.CancelledError) and self.is_stopping:
             return _unavailable(policy)
         if isinstance(error, NoThreadFree):
             self._core.counters.refuse("waiting_for_thread")
             return named_error(ErrorKind.OVERLOADED, policy=policy, retryAfterMs=RETRY_AFTER_MS)
-        return _failure_of(work, entry, context, error)
+        return _failure_of(action, request, error)
 
-    def detach(self, context: Context, on_end: Callable[[Any], object]) -> None:
+    def detach(self, request: ServerRequest, on_end: Callable[[Any], object]) -> None:
         """Let a handler run on without its request; `on_end` gets its outcome.
 
         The outcome is what the client would be sent, or None if the handler was stopped. The
         caller answers the request.
         """
-        handler_run_of(context).on_end = on_end
-        if self.at_work.pop(context._asked, None) is not None:
+        handler_run_of(request).on_end = on_end
+        if self.at_work.pop(request.message, None) is not None:
             # Its arguments are still held, and count until it has ended.
             self._core.in_flight -= 1
             self.running -= 1
             if self._core.tenancy is not None:
-                self._core.tenancy.end(context._asked)
-            self._start_next(context._asked)
+                self._core.tenancy.end(request.message)
+            self._start_next(request.message)
 
-    def _done(self, context: Context, outcome: Any) -> None:
+    def _done(self, request: ServerRequest, outcome: Any) -> None:
         """Answer a request whose handler has ended, and start those that wait."""
-        asked, run = context._asked, context._run
+        asked, run = request.message, request.run
         if run is not None and run.on_end is not None:
             self.budget.release(asked.size)
             run.on_end(outcome)
@@ -314,8 +303,13 @@ class RequestRunner:
         try:
             if outcome is not None:
                 if unread.is_over and self._is_large(asked, outcome):
-                    outcome = self._dropped(context)
-                self.answer(asked, outcome, context._rev.policy)
+                    outcome = self._dropped(request)
+                if type(outcome) is ErrorObject:
+                    self._peer.fail(asked, outcome)
+                else:
+                    self._peer.answer(asked, outcome)
+        except LocalProtocolError as error:
+            self._not_encoded(asked, request.rev.policy, error)
         finally:
             del self.at_work[asked]
             self._core.in_flight -= 1
@@ -340,20 +334,20 @@ class RequestRunner:
         except LocalProtocolError:
             return False  # `answer` sends an error in its place
 
-    def _dropped(self, context: Context) -> ErrorObject:
+    def _dropped(self, request: ServerRequest) -> ErrorObject:
         """Return the error in place of a result, for a client that does not read."""
         counters = self._core.counters
         counters.dropped_answers += 1
         counters.warn(
             "answer",
             "answer to %s %s dropped: the client has not read %d bytes of earlier answers",
-            context.method,
-            show(context.name),
+            request.method,
+            show(request.name),
             self.unread.bytes,
         )
         # Without `retryAfterMs`: the handler has run, and may have changed something.
         text = "The answer was dropped: too many earlier answers are unread"
-        return named_error(ErrorKind.OVERLOADED, policy=context._rev.policy, message=text)
+        return named_error(ErrorKind.OVERLOADED, policy=request.rev.policy, message=text)
 
     def _start_next(self, asked: IncomingRequest) -> None:
         if self._turns and asked.slot is not None:
@@ -369,44 +363,49 @@ class RequestRunner:
             else:
                 self._peer.answer(asked, outcome)
         except LocalProtocolError as error:
-            _log.error(
-                "the answer to %s cannot be encoded, answering with an internal error: %s",
-                asked.method,
-                error,
-            )
-            self._peer.fail(asked, unencodable(policy))
+            self._not_encoded(asked, policy, error)
+
+    def _not_encoded(
+        self, asked: IncomingRequest, policy: Policy, error: LocalProtocolError
+    ) -> None:
+        _log.error(
+            "the answer to %s cannot be encoded, answering with an internal error: %s",
+            asked.method,
+            error,
+        )
+        self._peer.fail(asked, unencodable(policy))
 
     def cancel(self, id: RequestId) -> None:
         """Stop the handler of a request, which is not answered; ignore one that is not open."""
         asked = self._peer.incoming.find(id)
         if asked is None:
             return
-        context = self.at_work.get(asked)
+        request = self.at_work.get(asked)
         self._peer.drop(asked)
         self._core.request_cancelled(asked)
         self._unqueue(asked)
-        if context is not None:
-            self._stop(context)
+        if request is not None:
+            self._stop(request)
         elif self._turns and asked.slot is not None:
             self._end_turn(asked)
 
     def cancel_all(self) -> None:
         """Stop every handler; `finish` answers their requests."""
-        for context in list(self.at_work.values()):
-            self._stop(context)
+        for request in list(self.at_work.values()):
+            self._stop(request)
         for task in list(self._notified):
             task.cancel()
 
-    def _stop(self, context: Context) -> None:
-        context._stop()
-        task = context._task
+    def _stop(self, request: ServerRequest) -> None:
+        request.stop()
+        task = request.task
         if task is not None:
             # A task that is cancelled before its first step never runs its `except`.
-            task.add_done_callback(lambda _: self._ended_before_start(context))
+            task.add_done_callback(lambda _: self._ended_before_start(request))
 
-    def _ended_before_start(self, context: Context) -> None:
-        if context._asked in self.at_work:
-            self._done(context, _unavailable(context._rev.policy))
+    def _ended_before_start(self, request: ServerRequest) -> None:
+        if request.message in self.at_work:
+            self._done(request, _unavailable(request.rev.policy))
 
     def abandon(self, waited: float = 0.0) -> None:
         """Close all open requests without an answer, since the client has closed its output."""
@@ -425,8 +424,8 @@ class RequestRunner:
         self.is_stopping = True
         self.cancel_all()
         await self.wait(cleanup)
-        for asked, context in self.at_work.items():
-            what = show(context.name)
+        for asked, request in self.at_work.items():
+            what = show(request.name)
             _log.warning("handler of %s %s does not end after cancellation", asked.method, what)
         turns = [asked for others in self._turns.values() for asked in others]
         for asked in (*self.at_work, *self.waiting, *turns):
@@ -439,7 +438,7 @@ class RequestRunner:
         """Wait for running handlers and waiting requests."""
         until = self._loop.time() + seconds
         while (self.running or self.waiting) and (left := until - self._loop.time()) > 0:
-            tasks = (context._task for context in self.at_work.values())
+            tasks = (request.task for request in self.at_work.values())
             waits: list[asyncio.Future[None]] = [task for task in tasks if task is not None]
             waits += self._notified
             if not waits:
@@ -642,9 +641,9 @@ def _failed_by_itself(error: BaseException) -> bool:
     return isinstance(error, Exception)
 
 
-def _is_stopped(context: Context) -> bool:
+def _is_stopped(request: ServerRequest) -> bool:
     """Return True if a handler was cancelled, here or by the end of the event loop."""
-    return context.cancelled or (context._task is not None and context._task.cancelling() > 0)
+    return request.cancelled or (request.task is not None and request.task.cancelling() > 0)
 
 
 def _unwrapped(error: BaseException) -> BaseException:
@@ -654,15 +653,15 @@ def _unwrapped(error: BaseException) -> BaseException:
     return error
 
 
-def _finished(work: ResultRenderer, entry: Any, context: Context, value: Any) -> Any:
+def _finished(action: Run, request: ServerRequest, value: Any) -> Any:
     """Return the outcome of a handler that has returned."""
-    run = context._run
+    run = request.run
     if run is not None and run.is_over and run.on_end is None:
-        return _suspended_result(context, run)  # it caught the suspension
-    return work.finish(entry, context, value)
+        return _suspended_result(request, run)  # it caught the suspension
+    return action.renderer.finish(action.entry, request, value)
 
 
-def _suspended_result(context: Context, run: HandlerRun) -> Any:
+def _suspended_result(request: ServerRequest, run: HandlerRun) -> Any:
     """Return the result with the input requests of a suspended handler."""
     if run.round is None:
         raise ValueError("this handler is not suspended")
@@ -671,22 +670,22 @@ def _suspended_result(context: Context, run: HandlerRun) -> Any:
     except Exception as error:  # noqa: BLE001  # a defect here; the client gets an answer
         _log.error(
             "internal error while encoding the input requests of %s\n%s",
-            context.method,
+            request.method,
             as_redacted(error),
         )
-        return named_error(ErrorKind.INTERNAL_ERROR, policy=context._rev.policy)
+        return named_error(ErrorKind.INTERNAL_ERROR, policy=request.rev.policy)
 
 
-def _failure_of(work: ResultRenderer, entry: Any, context: Context, error: BaseException) -> Any:
+def _failure_of(action: Run, request: ServerRequest, error: BaseException) -> Any:
     try:
-        return work.fail(entry, context, _unwrapped(error))
+        return action.renderer.fail(action.entry, request, _unwrapped(error))
     except Exception as another:  # noqa: BLE001  # an exception whose repr fails
         _log.error(
             "internal error while encoding the failure of %s\n%s",
-            context.method,
+            request.method,
             as_redacted(another),
         )
-        return named_error(ErrorKind.INTERNAL_ERROR, policy=context._rev.policy)
+        return named_error(ErrorKind.INTERNAL_ERROR, policy=request.rev.policy)
 
 
 def _unavailable(policy: Policy) -> ErrorObject:

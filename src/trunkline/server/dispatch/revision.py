@@ -6,7 +6,6 @@ other code does not test for revisions. The methods come from the rows of the sp
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, Final
 
 from msgspec import UNSET, Raw
@@ -17,7 +16,6 @@ from ...jsonrpc.codec.codec import Codec
 from ...jsonrpc.error_codes import named_error
 from ...jsonrpc.limits import TransportName
 from ...jsonrpc.messages import ErrorObject
-from ...jsonrpc.peer.incoming import IncomingRequest
 from ...jsonrpc.policy import Policy
 from ...mcp.extensions import declared_in, has_extensions
 from ...mcp.meta import SERVER_INFO, WRAPPED, Caller
@@ -51,8 +49,9 @@ from .params import PARAMS
 if TYPE_CHECKING:
     from ..core import ServerCore
     from .connection import Connection
+    from .request import MethodHandler
 
-__all__ = ["LEVELS", "MethodHandler", "ServerRevision"]
+__all__ = ["LEVELS", "ServerRevision"]
 
 # Severity by level, from 0.
 LEVELS: Final[dict[str, int]] = {level: rank for rank, level in enumerate(LOG_LEVELS)}
@@ -67,9 +66,6 @@ _TASKS: Final = ServerCapabilitiesTasks(
     list={},
     requests=ServerCapabilitiesTasksRequests(ServerCapabilitiesTasksRequestsTools({})),
 )
-
-# Serves one method: called with the connection, the request, its sender and the revision.
-MethodHandler = Callable[["Connection", IncomingRequest, "Caller | None", "ServerRevision"], None]
 
 
 class ServerRevision:
@@ -116,7 +112,7 @@ class ServerRevision:
         )
 
     def __repr__(self) -> str:
-        return f"<Surface of {self.core.name!r} in {self.revision}>"
+        return f"<ServerRevision of {self.core.name!r} in {self.revision}>"
 
     def refresh(self) -> None:
         """Update the methods of extensions; those of tasks need a revision with extensions."""

@@ -33,6 +33,7 @@ from ...jsonrpc.peer.outgoing import Pending
 from ...jsonrpc.peer.peer import Peer
 from ...mcp.meta import BadMeta, Caller
 from ...mcp.names import official
+from ...spec.mcp.methods import NAMED
 from ...spec.profiles import profile
 from ..dispatch.methods import method_handlers
 from ..dispatch.params import UNREADABLE, ToolCall
@@ -78,8 +79,6 @@ _NETWORK_TRANSPORTS: Final = {
     "websocket": "tcp",
 }
 _NETWORK_PROTOCOLS: Final = {"http": "http", "sse": "http", "websocket": "websocket"}
-
-_ABOUT_RESOURCES: Final = ("resources/read", "resources/subscribe", "resources/unsubscribe")
 
 Serve: TypeAlias = Callable[[IncomingRequest], object]
 
@@ -140,14 +139,14 @@ class Operation:
         # As the client sent it.
         self.uri: str | None = None
         target = _target_of(asked.params)
-        if method == "tools/call":
+        kind = NAMED.get(method)
+        if kind == "tool":
             self.tool = _registered(core.tools, target.name)
-        elif method == "prompts/get":
+        elif kind == "prompt":
             self.prompt = _registered(core.prompts, target.name)
-        elif method == "completion/complete" and target.ref is not None:
-            is_prompt = target.ref.type == "ref/prompt"
-            self.prompt = _registered(core.prompts, target.ref.name) if is_prompt else None
-        elif method in _ABOUT_RESOURCES and isinstance(target.uri, str):
+        elif kind == "reference" and target.ref is not None and target.ref.type == "ref/prompt":
+            self.prompt = _registered(core.prompts, target.ref.name)
+        elif kind == "resource" and isinstance(target.uri, str):
             self.uri = target.uri
             self.resource = next((entry.uri for entry, _ in core.find_resources(target.uri)), None)
         caller = _caller_of(core, target.meta)

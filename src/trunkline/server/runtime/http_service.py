@@ -5,8 +5,6 @@ used again and again.
 
 The rules that live here, and only here:
 
-* A single request needs headers that agree with its body; so does one inside a session that names
-  a version itself.                     [MCP 2026-07-28, basic/transports/streamable-http]
 * Single requests of one client, which is a principal or an address, share a byte budget, a number
   of running requests and their share of the threads. Those of a session belong to the session.
 """
@@ -19,31 +17,19 @@ import logging
 from collections import OrderedDict
 from functools import cache, partial
 from itertools import islice
-from typing import TYPE_CHECKING, Any, Final
-
-from msgspec import UNSET, Raw
-from msgspec.json import Decoder
+from typing import TYPE_CHECKING, Any, Final, TypeVar
 
 from ...concurrency.thread_pool import ThreadShare
 from ...errors import TransportError
-from ...jsonrpc.peer.incoming import IncomingRequest
-from ...jsonrpc.peer.outgoing import UnmatchedReply
-from ...jsonrpc.peer.peer import ProtocolProblem, UnmatchedReplyEvent
-from ...mcp.meta import BadMeta, Caller
 from ...spec.error_kinds import ErrorKind
 from ...spec.lookup import http_status, http_statuses
-from ...spec.mcp.http_status import MCP
-from ...spec.mcp.transports import POLLED, RESUMED_STREAMS
 from ...spec.profiles import profile
 from ...store.errors import StoreError
 from ...transports.http.endpoint.event_log import EventLog
-from ...transports.http.endpoint.request_headers import header_mismatch, name_member, param_mismatch
 from ...transports.http.endpoint.single_request import SingleRequest
 from ..dispatch.budget import ByteBudget, connection_bytes
-from ..dispatch.connection import Connection, HandshakeSession, brief, only_meta
+from ..dispatch.connection import Connection
 from ..dispatch.log_limit import LogLimit
-from ..dispatch.params import UNREADABLE, ToolCall, members_of
-from ..dispatch.revision import ServerRevision
 from ..settings import SocketLimits
 from .keepalive import KeepAlive
 
@@ -52,7 +38,6 @@ if TYPE_CHECKING:
     from ...errors import InvalidMessage
     from ...jsonrpc.messages import ErrorObject
     from ...store.base import Store
-    from ...transports.base import Transport
     from ...transports.http.endpoint.old_sse import OldSseSession
     from ...transports.http.endpoint.sessions import HttpSession
     from ...transports.http.gate.authentication import Owner
@@ -72,124 +57,10 @@ _MAX_CLIENTS: Final = 10_000
 # Codes of errors that have a status by their kind, and of others that have none.
 _AMBIGUOUS: Final = (-32602, -32603)
 
-_text: Final = Decoder(str).decode
-_any: Final = Decoder().decode
+C = TypeVar("C", bound=Connection)
 
 
-class _ServiceConnection(Connection):
-    """A connection that an `HttpService` ends."""
-
-    __slots__ = ("service",)
-
-    def __init__(self, core: ServerCore, transport: Transport, service: HttpService) -> None:
-        super().__init__(core, transport)
-        self.service = service
-        self.attach()
-
-    def principal_of(self, asked: IncomingRequest) -> Principal | None:
-        """Return the client that sent a request, as the credential of that request has it.
-
-        A session goes on with another token, and a task outlives its request: the connection may
-        serve another client by then.
-        """
-        if asked.route is None or asked.owner is not None:
-            return self.principal if asked.owner is None else asked.owner
-        principal: Principal | None = asked.route.owner
-        return principal
-
-    def _has_ended(self) -> None:
-        self.service.finish(self)
-
-
-class _WebSocketConnection(_ServiceConnection):
-    """The connection of a WebSocket, which ends when it is idle as long as a session may be."""
-
-    __slots__ = ("_keepalive",)
-
-    def __init__(
-        self, core: ServerCore, transport: AcceptedWebSocket, service: HttpService, idle: float
-    ) -> None:
-        super().__init__(core, transport, service)
-        # The transport pings by itself.
-        limits = SocketLimits(keep_alive=None, idle=idle)
-        self._keepalive = KeepAlive(self, transport, limits)
-        self._keepalive.start()
-
-    def expire(self) -> None:
-        """End the connection, because the credential of its client has ended."""
-        self.end(TransportError("the credential of the client has ended"))
-
-    def _has_ended(self) -> None:
-        self._keepalive.stop()
-        super()._has_ended()
-
-
-class _HttpConnection(_ServiceConnection):
-    """The connection of a session."""
-
-    __slots__ = ()
-
-    def use_session(self, session: HandshakeSession) -> None:
-        """Use a negotiated session, whose revision decides about its streams."""
-        super().use_session(session)
-        revision, transport = session.rev.revision, self.transport
-        transport.is_resumable = RESUMED_STREAMS.holds(revision)  # type: ignore[attr-defined]  # an HttpSession
-        transport.primes = POLLED.holds(revision)  # type: ignore[attr-defined]  # as above
-
-    def _stateless(self, asked: IncomingRequest, caller: Caller) -> ServerRevision | None:
-        version = caller.protocol_version
-        if self._rev is not None and version == self._rev.revision:
-            return self._rev  # the negotiated one, whose requests have no such headers
-        fault = self._header_fault(asked, caller)
-        if fault is not None:
-            policy, revision = self.core.newest_revision.policy, self.core.newest_revision.revision
-            if asked.slot is None:  # the status of a batch is that of all its requests
-                asked.route.status = http_status(ErrorKind.HEADER_MISMATCH, revision)
-            self.refuse(asked, policy, ErrorKind.HEADER_MISMATCH, f"Header mismatch: {fault}")
-            return None
-        return super()._stateless(asked, caller)
-
-    def _header_fault(self, asked: IncomingRequest, caller: Caller) -> str | None:
-        request, params, method = asked.route.request, asked.params, asked.method
-        version = caller.protocol_version
-        if type(params) is ToolCall:
-            fault = header_mismatch(request, method, version, params.name)
-            entry = self.core.tools.get(params.name)
-            if entry is None or not entry.param_headers or self._hides(entry, asked, caller):
-                return fault
-            if fault is None:
-                given = {} if params.arguments is UNSET else _any(params.arguments)
-                fault = param_mismatch(request, entry.param_headers, given)
-            return fault
-        return header_mismatch(request, method, version, _name_in(params, name_member(method)))
-
-    def _hides(self, entry: Any, asked: IncomingRequest, caller: Caller) -> bool:
-        """Return True if a tool does not exist for the caller: its headers tell nothing of it."""
-        core = self.core
-        if entry.guard is None and core.tool_sets is None:
-            return False
-        # Imported here: most servers have no guards.
-        from ..context import Context
-        from ..dispatch.guarded import hides
-
-        rev, owner = core.newest_revision, entry.owner
-        return hides(Context(self, asked, rev, caller, owner, entry.name), entry)
-
-    def _lacks_meta(self, asked: IncomingRequest, rev: ServerRevision) -> None:
-        asked.route.status = http_status(ErrorKind.MISSING_REQUEST_META, rev.revision)
-        super()._lacks_meta(asked, rev)
-
-    def _on_problem(self, problem: ProtocolProblem, route: Any) -> None:
-        if isinstance(problem, UnmatchedReplyEvent):
-            is_refused = problem.why is not UnmatchedReply.LATE
-        else:
-            is_refused = not problem.answerable
-        if is_refused:
-            route.settled_status = MCP["not-accepted"].status
-        super()._on_problem(problem, route)
-
-
-class _SingleConnection(_HttpConnection):
+class _SingleConnection(Connection):
     """A connection for one request at a time; between two of them it keeps nothing."""
 
     __slots__ = ("client",)
@@ -219,36 +90,6 @@ class _SingleConnection(_HttpConnection):
             if asked.id is not None:
                 self.core.streams.cancel(self, asked.id)
                 self.runner.cancel(asked.id)
-
-    def _refuse_params(self, asked: IncomingRequest, kind: str, text: str) -> None:
-        if not self._has_readable_meta(asked.params):
-            revision = self.core.newest_revision.revision
-            asked.route.status = http_status(ErrorKind.MISSING_REQUEST_META, revision)
-        super()._refuse_params(asked, kind, text)
-
-    def _has_readable_meta(self, params: Any) -> bool:
-        try:
-            raw = params.meta if type(params) is ToolCall else only_meta(params).meta
-            if raw is UNSET:
-                return False
-            self.core.callers.read(bytes(raw))
-        except (BadMeta, *UNREADABLE):
-            return False
-        return True
-
-    def _unopened(self, asked: IncomingRequest, caller: Caller | None) -> ServerRevision | None:
-        """Refuse a request that names no version in its body."""
-        core, header = self.core, asked.route.request.protocol_version
-        version = None if header is None else header.decode("latin-1")
-        if version is not None and version not in core.revisions:
-            kind = ErrorKind.UNSUPPORTED_PROTOCOL_VERSION
-            supported, policy = list(core.revisions), core.newest_revision.policy
-            self.refuse(asked, policy, kind, supported=supported, requested=brief(version))
-            return None
-        if core.handshake_revision is None:
-            return super()._unopened(asked, caller)
-        self._lacks_meta(asked, core.newest_revision)
-        return None
 
 
 class _Client:
@@ -284,6 +125,8 @@ class HttpService:
         self._idle: list[_SingleConnection] = []
         self._clients: OrderedDict[str, _Client] = OrderedDict()
         self._sessions: dict[HttpSession | OldSseSession, Connection] = {}
+        # Connections that it serves now, those of single requests among them.
+        self._connections: set[Connection] = set()
         self._ending: set[asyncio.Task[None]] = set()
         self._store: Store | None = None
         largest = core.policy.limits.message_size("http")
@@ -295,19 +138,37 @@ class HttpService:
 
     def open_session(self, session: HttpSession) -> None:
         """Serve a new session."""
-        self._open(session, _HttpConnection(self._core, session, self))
+        self._open(session, self._serve(Connection(self._core, session)))
 
     def open_old_sse(self, session: OldSseSession) -> None:
         """Serve a new session of HTTP+SSE, whose stream is like a socket."""
-        self._open(session, _ServiceConnection(self._core, session, self))
+        self._open(session, self._serve(Connection(self._core, session)))
 
     def open_websocket(self, transport: AcceptedWebSocket) -> None:
         """Serve a new WebSocket."""
-        connection = _WebSocketConnection(self._core, transport, self, self._limits.session_idle)
+        connection = self._serve(Connection(self._core, transport))
+        # The transport pings by itself; it ends when it is idle as long as a session may be.
+        limits = SocketLimits(keep_alive=None, idle=self._limits.session_idle)
+        keepalive = KeepAlive(connection, transport, limits)
+        keepalive.start()
+
+        def ended() -> None:
+            keepalive.stop()
+            self.finish(connection)
+
+        connection.on_ended = ended
         self._place(connection, transport.owner)
-        transport.on_end = connection.expire
+        expired = TransportError("the credential of the client has ended")
+        transport.on_end = partial(connection.end, expired)
         connection.log_limit = self._log_limit
         self._core.connections.add(connection)
+        self._connections.add(connection)
+
+    def _serve(self, connection: C) -> C:
+        """Serve a connection that this service ends."""
+        connection.on_ended = partial(self.finish, connection)
+        connection.attach()
+        return connection
 
     def _open(self, session: HttpSession | OldSseSession, connection: Connection) -> None:
         self._place(connection, session.owner)
@@ -315,6 +176,7 @@ class HttpService:
         session.is_connected = True
         session.on_end = connection.end
         self._core.connections.add(connection)
+        self._connections.add(connection)
         self._sessions[session] = connection
 
     def _place(self, connection: Connection, owner: Any) -> None:
@@ -378,12 +240,13 @@ class HttpService:
         connection.budget.parent = found.budget
         connection.runner.threads = found.threads
         self._core.connections.add(connection)
+        self._connections.add(connection)
         transport: SingleRequest = connection.transport  # type: ignore[assignment]  # made so
         return transport
 
     def _new_single(self) -> _SingleConnection:
         transport = SingleRequest()
-        connection = _SingleConnection(self._core, transport, self)
+        connection = self._serve(_SingleConnection(self._core, transport))
         connection.log_limit = self._log_limit
         transport.on_gone = connection.cancel_requests
         transport.on_free = partial(self._release, connection)
@@ -391,8 +254,11 @@ class HttpService:
 
     def _release(self, connection: _SingleConnection) -> None:
         self._core.connections.discard(connection)
-        # The table of subscriptions would keep a connection that is not used again.
-        self._core.streams.leave(connection)
+        self._connections.discard(connection)
+        streams = self._core.streams
+        if connection in streams.connections:
+            # The table of subscriptions would keep a connection that is not used again.
+            streams.leave(connection)
         connection.client.in_flight -= 1
         if len(self._idle) < _MAX_IDLE and not connection.runner.is_stopping:
             self._idle.append(connection)
@@ -427,6 +293,7 @@ class HttpService:
             await connection.finish()
         finally:
             self._core.connections.discard(connection)
+            self._connections.discard(connection)
             if not isinstance(connection, _SingleConnection):
                 self._core.threads.leave(connection.runner.threads)
                 if self._core.tenancy is not None and connection.principal is not None:
@@ -436,9 +303,8 @@ class HttpService:
         """Refuse new requests; running handlers may finish, unless `at_once`."""
         self.is_ready = False
         self._idle.clear()
-        for connection in list(self._core.connections):
-            if isinstance(connection, _ServiceConnection):
-                connection.stop(at_once=at_once)
+        for connection in list(self._connections):
+            connection.stop(at_once=at_once)
 
     async def close(self) -> None:
         """Wait until every connection has ended."""
@@ -461,17 +327,6 @@ def _principal(owner: Any) -> Principal | None:
     """Return an owner by its type in this package: authenticators return principals."""
     principal: Principal | None = owner
     return principal
-
-
-def _name_in(params: Any, member: str | None) -> str | None:
-    """Return a text in params that are not decoded yet, or None."""
-    if member is None or not isinstance(params, Raw):
-        return None
-    try:
-        value = members_of(params).get(member)
-        return None if value is None else _text(value)
-    except UNREADABLE:
-        return None
 
 
 def status_of_error(error: Any, revision: str) -> int:

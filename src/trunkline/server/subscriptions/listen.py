@@ -16,24 +16,23 @@ The rules that live here, and only here:
 from __future__ import annotations
 
 from collections.abc import Iterator
+from functools import partial
 from typing import TYPE_CHECKING, Any, Final
 
 from msgspec import UNSET, UnsetType
 from msgspec.json import Decoder
 
 from ...errors import RequestError
-from ...jsonrpc.peer.incoming import IncomingRequest
-from ...mcp.meta import SUBSCRIPTION_ID, Caller
+from ...mcp.meta import SUBSCRIPTION_ID
 from ...mcp.types import (
     SubscriptionFilter,
     SubscriptionsAcknowledgedNotificationParams,
     SubscriptionsListenRequestParams,
 )
 from ...spec.error_kinds import ErrorKind
-from ..dispatch.connection import Connection
 from ..dispatch.params import params_of
+from ..dispatch.request import LATER, Action, Refuse, ServerRequest
 from ..dispatch.requests import RETRY_AFTER_MS
-from ..dispatch.revision import ServerRevision
 from ..errors import refusal
 from .fanout import Topic
 from .registry import LISTS, list_topic, resource_topic, task_topic
@@ -49,78 +48,59 @@ _read: Final = Decoder(SubscriptionsListenRequestParams)
 MAX_URI_CHARS: Final = 1024 * 1024
 
 
-def listen(
-    connection: Connection, asked: IncomingRequest, caller: Caller | None, rev: ServerRevision
-) -> None:
-    """Open a stream of change notifications, or reject the request."""
-    wanted = _read.decode(params_of(asked)).notifications
-    if _is_refused(connection, asked, rev, wanted):
-        return
-    core, uris = connection.core, dict.fromkeys(_given(wanted.resource_subscriptions))
+def listen(request: ServerRequest) -> Action:
+    """Open a stream of change notifications, or refuse the request."""
+    wanted = _read.decode(params_of(request.message)).notifications
+    refused = _refusal(request, wanted)
+    if refused is not None:
+        return refused
+    core, uris = request.connection.core, dict.fromkeys(_given(wanted.resource_subscriptions))
     is_guarded = core.has_guards(core.resources) or core.has_guards(core.templates)
     if uris and is_guarded and core.offers("resources.subscribe"):
         from .readable import readable  # here: most servers have no guards
 
-        def proceed(found: list[str]) -> None:
-            if asked in connection.peer.incoming and not connection.runner.is_stopping:
-                _open(connection, asked, caller, rev, wanted, found)
-
-        readable(connection, asked, caller, rev, uris, proceed)
-    else:
-        _open(connection, asked, caller, rev, wanted, list(_known(core, uris)))
+        return readable(request, uris, partial(_open, request, wanted))
+    return _open(request, wanted, list(_known(core, uris)))
 
 
-def _open(
-    connection: Connection,
-    asked: IncomingRequest,
-    caller: Caller | None,
-    rev: ServerRevision,
-    wanted: SubscriptionFilter,
-    uris: list[str],
-) -> None:
+def _open(request: ServerRequest, wanted: SubscriptionFilter, uris: list[str]) -> Action:
     """Open a stream of changes of these resources, and of what else is wanted."""
+    connection, message = request.connection, request.message
     try:
-        honoured = _honoured(connection, caller, wanted, uris)
+        honoured = _honoured(request, wanted, uris)
     except RequestError as error:
-        connection.answer(asked, refusal(error, rev.policy), rev.policy)
-        return
-    asked.set_params(UNSET)  # a stream stays open for long, and its params may be large
+        return Refuse(refusal(error, request.rev.policy), str(error.kind))
+    message.set_params(UNSET)  # a stream stays open for long, and its params may be large
     # Opened before the acknowledgement: a client in this process may cancel on receiving it.
-    connection.core.streams.open(connection, asked, rev, _topics(honoured))
+    connection.core.streams.open(connection, message, request.rev, _topics(honoured))
     acknowledged = SubscriptionsAcknowledgedNotificationParams(
-        honoured, meta={SUBSCRIPTION_ID: asked.id}
+        honoured, meta={SUBSCRIPTION_ID: message.id}
     )
-    connection.notify("notifications/subscriptions/acknowledged", acknowledged, asked.route)
+    connection.notify("notifications/subscriptions/acknowledged", acknowledged, message.route)
+    return LATER
 
 
-def _is_refused(
-    connection: Connection, asked: IncomingRequest, rev: ServerRevision, wanted: SubscriptionFilter
-) -> bool:
-    if asked.slot is not None:
+def _refusal(request: ServerRequest, wanted: SubscriptionFilter) -> Refuse | None:
+    connection = request.connection
+    if request.message.slot is not None:
         text = "subscriptions/listen must not be part of a batch"
-        connection.refuse(asked, rev.policy, ErrorKind.INVALID_REQUEST, text)
-        return True
+        return request.refuse(ErrorKind.INVALID_REQUEST, text)
     if connection.runner.is_stopping:
-        kind = ErrorKind.SERVICE_UNAVAILABLE
-        connection.refuse(asked, rev.policy, kind, retryAfterMs=RETRY_AFTER_MS)
-        return True
+        return request.refuse(ErrorKind.SERVICE_UNAVAILABLE, retryAfterMs=RETRY_AFTER_MS)
     # Checked before any lookup: the filter may name any number of things.
     if sum(map(len, _given(wanted.resource_subscriptions))) > MAX_URI_CHARS:
         text = f"No more than {MAX_URI_CHARS} characters of URIs in one request"
-        connection.refuse(asked, rev.policy, ErrorKind.SUBSCRIPTION_FAILED, text)
-        return True
+        return request.refuse(ErrorKind.SUBSCRIPTION_FAILED, text)
     named = [*{*_given(wanted.resource_subscriptions)}, *{*_given(wanted.task_ids)}]
     problem = connection.core.streams.no_room(connection, named, is_stream=True)
-    if problem is not None:
-        connection.refuse(asked, rev.policy, ErrorKind.SUBSCRIPTION_FAILED, problem)
-    return problem is not None
+    return None if problem is None else request.refuse(ErrorKind.SUBSCRIPTION_FAILED, problem)
 
 
 def _honoured(
-    connection: Connection, caller: Caller | None, wanted: SubscriptionFilter, uris: list[str]
+    request: ServerRequest, wanted: SubscriptionFilter, uris: list[str]
 ) -> SubscriptionFilter:
     """Return the filter reduced to what this server will send."""
-    app = connection.core
+    app = request.connection.core
     lists: dict[str, Any] = {
         name: True
         for what in LISTS
@@ -131,7 +111,7 @@ def _honoured(
     tasks: list[str] = []
     look_up = app.streams.honoured_task_ids
     if look_up is not None and wanted.task_ids is not UNSET:
-        tasks = look_up(connection, caller, list(dict.fromkeys(wanted.task_ids)))
+        tasks = look_up(request, list(dict.fromkeys(wanted.task_ids)))
     return SubscriptionFilter(
         **lists, resource_subscriptions=uris or UNSET, task_ids=tasks or UNSET
     )

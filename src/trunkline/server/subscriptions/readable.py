@@ -15,14 +15,10 @@ from typing import TYPE_CHECKING, Any, Final
 
 from ...spec.error_kinds import ErrorKind
 from ..access.decisions import AccessRefused, check_allow, check_scopes, is_visible
-from ..context import Context
+from ..dispatch.request import LATER, Action, ServerRequest
 from ..dispatch.requests import RETRY_AFTER_MS
 
 if TYPE_CHECKING:
-    from ...jsonrpc.peer.incoming import IncomingRequest
-    from ...mcp.meta import Caller
-    from ..dispatch.connection import Connection
-    from ..dispatch.revision import ServerRevision
     from ..registry.entries import ResourceEntry
 
 __all__ = ["readable"]
@@ -32,53 +28,56 @@ _MAX_OPENING: Final = 100
 
 
 def readable(
-    connection: Connection,
-    asked: IncomingRequest,
-    caller: Caller | None,
-    rev: ServerRevision,
-    uris: Iterable[str],
-    proceed: Callable[[list[str]], None],
-) -> None:
-    """Call `proceed` with the URIs that the caller may read: now, or after functions that wait."""
-    found: dict[str, tuple[ResourceEntry, Any, Context] | None] = {}
+    request: ServerRequest, uris: Iterable[str], proceed: Callable[[list[str]], Action]
+) -> Action:
+    """Return what `proceed` does with the URIs that the caller may read.
+
+    If functions of the author wait, it is done after they have decided.
+    """
+    connection = request.connection
+    found: dict[str, tuple[ResourceEntry, Any, ServerRequest] | None] = {}
     for uri in uris:
         for entry, values in connection.core.served_resources(uri):
             if entry.guard is None:
                 found[uri] = None
                 break
-            context: Context = Context(connection, asked, rev, caller, entry.owner, uri)
-            if not is_visible(entry, context):
+            # Functions of the author see each resource as if it was asked for.
+            about = ServerRequest(
+                connection, request.message, request.rev, request.caller, entry.owner, uri
+            )
+            if not is_visible(entry, about):
                 continue
             try:
-                check_scopes(entry.guard, context)
+                check_scopes(entry.guard, about)
             except AccessRefused:
                 break
-            found[uri] = (entry, values, context) if entry.guard.allow else None
+            found[uri] = (entry, values, about) if entry.guard.allow else None
             break
     if all(each is None for each in found.values()):
-        proceed(list(found))
-        return
+        return proceed(list(found))
     opening = connection.core.streams.opening
     if sum(each is connection for each in opening.values()) >= _MAX_OPENING:
-        kind = ErrorKind.OVERLOADED
-        connection.refuse(asked, rev.policy, kind, retryAfterMs=RETRY_AFTER_MS)
-        return
-    task = connection.loop.create_task(_decide(found, proceed))
+        return request.refuse(ErrorKind.OVERLOADED, retryAfterMs=RETRY_AFTER_MS)
+    task = connection.loop.create_task(_decide(request, found, proceed))
     opening[task] = connection
     task.add_done_callback(lambda done: opening.pop(done, None))
+    return LATER
 
 
 async def _decide(
-    found: dict[str, tuple[ResourceEntry, Any, Context] | None],
-    proceed: Callable[[list[str]], None],
+    request: ServerRequest,
+    found: dict[str, tuple[ResourceEntry, Any, ServerRequest] | None],
+    proceed: Callable[[list[str]], Action],
 ) -> None:
     allowed: list[str] = []
     for uri, pending in found.items():
         if pending is not None:
-            entry, values, context = pending
+            entry, values, about = pending
             try:
-                await check_allow(entry, values, context)
+                await check_allow(entry, values, about)
             except AccessRefused:
                 continue
         allowed.append(uri)
-    proceed(allowed)
+    connection = request.connection
+    if request.is_open and not connection.runner.is_stopping:
+        connection.perform(request, proceed(allowed))

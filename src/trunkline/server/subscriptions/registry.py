@@ -34,7 +34,7 @@ from typing import TYPE_CHECKING, Any, Final, TypeAlias
 from msgspec import UNSET
 
 from ...jsonrpc.messages import RequestId
-from ...mcp.meta import SUBSCRIPTION_ID, Caller
+from ...mcp.meta import SUBSCRIPTION_ID
 from ...mcp.types import (
     CancelledNotificationParams,
     ResourceUpdatedNotificationParams,
@@ -42,6 +42,7 @@ from ...mcp.types import (
 )
 from ...redaction import show
 from ..dispatch.connection import Connection
+from ..dispatch.request import ServerRequest
 from .fanout import Fanout, FanoutListener, Topic
 
 if TYPE_CHECKING:
@@ -60,7 +61,7 @@ _log: Final = logging.getLogger("trunkline.server")
 LISTS: Final = ("tools", "prompts", "resources")
 
 # Returns the task ids a caller may subscribe to; may reject the request with `RequestError`.
-HonouredTaskIds: TypeAlias = Callable[[Connection, Caller | None, list[str]], list[str]]
+HonouredTaskIds: TypeAlias = Callable[[ServerRequest, list[str]], list[str]]
 
 _UPDATED: Final = "notifications/resources/updated"
 _TOO_SLOW: Final = "The client reads too slowly: too much sent data is unread."
@@ -108,7 +109,8 @@ class SubscriptionRegistry:
     def __init__(self, app: ServerCore) -> None:
         self._app = app
         self._listeners: dict[Topic, dict[FanoutListener, None]] = {}
-        self._connections: dict[Connection, _ConnectionSubscriptions] = {}
+        # Those that have subscriptions.
+        self.connections: dict[Connection, _ConnectionSubscriptions] = {}
         # Created for the loop of the first listener; a server runs on one loop at a time.
         self._fanout: Fanout | None = None
         # Of the servers this one is mounted in, which offer its resources too, with a function
@@ -125,7 +127,7 @@ class SubscriptionRegistry:
     @property
     def open_streams(self) -> int:
         """The number of open `subscriptions/listen` requests."""
-        return sum(len(each.streams) for each in list(self._connections.values()))
+        return sum(len(each.streams) for each in list(self.connections.values()))
 
     # -- changes -----------------------------------------------------------------------------
 
@@ -173,7 +175,7 @@ class SubscriptionRegistry:
 
     def unsubscribe(self, connection: Connection, uri: str) -> None:
         """Unsubscribe a session from a resource; without a subscription this does nothing."""
-        entry = self._connections.get(connection)
+        entry = self.connections.get(connection)
         if entry is not None and entry.session is not None:
             self._part(entry.session, resource_topic(uri))
 
@@ -189,7 +191,7 @@ class SubscriptionRegistry:
         self, connection: Connection, named: Collection[str], *, is_stream: bool = False
     ) -> str | None:
         """Return which limit subscriptions to these URIs and tasks exceed, or None if they fit."""
-        entry, limits = self._connections.get(connection), self._app.limits
+        entry, limits = self.connections.get(connection), self._app.limits
         count, weighs = (0, 0) if entry is None else (entry.named, entry.bytes)
         size = sum(map(_weight, named))
         if is_stream and entry is not None and len(entry.streams) >= limits.streams:
@@ -221,7 +223,7 @@ class SubscriptionRegistry:
 
     def cancel(self, connection: Connection, id: RequestId) -> None:
         """End the listen request of that id, if there is one; its client has cancelled it."""
-        entry, asked = self._connections.get(connection), connection.peer.incoming.find(id)
+        entry, asked = self.connections.get(connection), connection.peer.incoming.find(id)
         if entry is not None and asked is not None and asked in entry.streams:
             self._close(entry.streams[asked])
 
@@ -229,14 +231,14 @@ class SubscriptionRegistry:
         for topic in tuple(listener.topics):
             self._part(listener, topic)
         if listener.asked is not None:
-            self._connections[listener.connection].streams.pop(listener.asked, None)
+            self.connections[listener.connection].streams.pop(listener.asked, None)
 
     def _on_slow(self, listener: FanoutListener, topic: Topic) -> None:
         connection, asked = listener.connection, listener.asked
         connection.runner.unread.weigh()
         if asked is None:
             self._app.counters.deferred_changes += 1
-            self._connections[connection].deferred[topic] = None
+            self.connections[connection].deferred[topic] = None
             return
         self._app.counters.dropped_streams += 1
         self._close(listener)
@@ -252,7 +254,7 @@ class SubscriptionRegistry:
 
     def drained(self, connection: Connection) -> None:
         """Send a session the changes that it was not sent while it did not read."""
-        entry, fanout = self._connections.get(connection), self._fanout
+        entry, fanout = self.connections.get(connection), self._fanout
         if entry is None or entry.session is None or fanout is None or not entry.deferred:
             return
         deferred, entry.deferred = entry.deferred, {}
@@ -265,7 +267,7 @@ class SubscriptionRegistry:
 
     def finish(self, connection: Connection) -> None:
         """Send the queued changes of a closing connection, and answer its listen requests."""
-        entry, fanout = self._connections.get(connection), self._fanout
+        entry, fanout = self.connections.get(connection), self._fanout
         if entry is None or fanout is None:
             return
         if entry.session is not None:
@@ -281,28 +283,28 @@ class SubscriptionRegistry:
 
     def leave(self, connection: Connection) -> None:
         """Remove the subscriptions of a closed connection."""
-        entry = self._connections.get(connection)
+        entry = self.connections.get(connection)
         if entry is None:
             return
         for listener in (*entry.streams.values(), entry.session):
             if listener is not None:
                 self._close(listener)
-        del self._connections[connection]
+        del self.connections[connection]
 
     # -- the table ---------------------------------------------------------------------------
 
     def _entry(self, connection: Connection) -> _ConnectionSubscriptions:
-        found = self._connections.get(connection)
+        found = self.connections.get(connection)
         if found is None:
             self._use_loop_of(connection)
-            found = self._connections[connection] = _ConnectionSubscriptions()
+            found = self.connections[connection] = _ConnectionSubscriptions()
         return found
 
     def _use_loop_of(self, connection: Connection) -> None:
         if self._fanout is None or self._fanout.loop is not connection.loop:
             # Connections of another loop ended with it.
             self._listeners.clear()
-            self._connections.clear()
+            self.connections.clear()
             codec = self._app.newest_revision.codec("default")
             self._fanout = Fanout(
                 connection.loop, codec, self._listeners, self._on_slow, self._reader_check
@@ -338,7 +340,7 @@ class SubscriptionRegistry:
     def _count(self, connection: Connection, about: str, by: int) -> None:
         """Count a subscription that the client has chosen, or one less."""
         if about:
-            entry, size = self._connections[connection], by * _weight(about)
+            entry, size = self.connections[connection], by * _weight(about)
             entry.named += by
             entry.bytes += size
             connection.budget.charge(size)

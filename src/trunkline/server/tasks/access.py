@@ -9,15 +9,15 @@ from ...spec.error_kinds import ErrorKind
 from .result_waiters import NOT_FOUND
 
 if TYPE_CHECKING:
-    from ..context import Context
+    from ..dispatch.request import ServerRequest
     from .records import TaskRecord
 
 __all__ = ["check_access", "is_accessible"]
 
 
-def check_access(record: TaskRecord, context: Context) -> None:
+def check_access(record: TaskRecord, request: ServerRequest) -> None:
     """Raise RequestError if the caller may not use the tool of a task any more."""
-    core = context._connection.core
+    core = request.connection.core
     entry = core.tools.get(record.tool)
     guard = None if entry is None else entry.guard
     if guard is None and not record.scopes and core.tool_sets is None:
@@ -26,17 +26,17 @@ def check_access(record: TaskRecord, context: Context) -> None:
     from ..access.decisions import check_scopes, is_visible
     from ..access.guard import Guard, joined
 
-    if entry is not None and not is_visible(entry, context):
+    if entry is not None and not is_visible(entry, request):
         raise RequestError(ErrorKind.TASK_NOT_FOUND, NOT_FOUND)
     needed = joined(Guard(frozenset(record.scopes)), guard)
     if needed is not None:
-        check_scopes(needed, context)
+        check_scopes(needed, request)
 
 
-def is_accessible(record: TaskRecord, context: Context) -> bool:
+def is_accessible(record: TaskRecord, request: ServerRequest) -> bool:
     """Return True if the caller may use the tool of a task."""
     try:
-        check_access(record, context)
+        check_access(record, request)
     except RequestError:
         return False
     return True

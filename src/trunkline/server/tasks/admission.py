@@ -31,16 +31,16 @@ from msgspec import UNSET, Raw, UnsetType, ValidationError
 from ...errors import RequestAborted, RequestError
 from ...spec.error_kinds import ErrorKind
 from ...spec.mcp.tasks_extension import EXTENSION
-from ..dispatch.connection import plain
 from ..dispatch.handler_run import Asker, SuspendHandler, handler_run_of
+from ..errors import plain
 from ..extensions import declares, refuse_undeclared
 from .wire import read_ttl, task_form
 
 if TYPE_CHECKING:
     from ..client_requests.multi_round_trip import RoundTrips
-    from ..context import Context
     from ..core import ServerCore
     from ..dispatch.handler_run import InputQuestion
+    from ..dispatch.request import Refuse, ServerRequest
     from ..registry.entries import ToolEntry
     from .lifecycle import Tasks
 
@@ -59,61 +59,55 @@ class TaskAdmission(NamedTuple):
 
 
 def admit(
-    app: ServerCore, context: Context, entry: ToolEntry, requested: Raw | UnsetType
-) -> TaskAdmission | None:
-    """Return how a call is served, or None if it was rejected. `requested` is its `task` member."""
-    form = task_form(context.revision)
+    app: ServerCore, request: ServerRequest, entry: ToolEntry, requested: Raw | UnsetType
+) -> TaskAdmission | Refuse:
+    """Return how a call is served, or its refusal. `requested` is its `task` member."""
+    form = task_form(request.revision)
     if form == "core" and EXTENSION in app.extensions:
-        return _admit_core(context, entry, requested)
+        return _admit_core(request, entry, requested)
     if form == "extension":
-        return _admit_extension(context, entry)
+        return _admit_extension(request, entry)
     return TaskAdmission()
 
 
 def _admit_core(
-    context: Context, entry: ToolEntry, requested: Raw | UnsetType
-) -> TaskAdmission | None:
+    request: ServerRequest, entry: ToolEntry, requested: Raw | UnsetType
+) -> TaskAdmission | Refuse:
     if requested is UNSET:
         if entry.task == "required":
-            return _reject(context, ErrorKind.TASK_REQUIRED)
+            return request.refuse(ErrorKind.TASK_REQUIRED)
         return TaskAdmission()
     if entry.task == "never":
-        return _reject(context, ErrorKind.TASK_NOT_ALLOWED)
+        return request.refuse(ErrorKind.TASK_NOT_ALLOWED)
     try:
         return TaskAdmission("call", must=True, ttl=read_ttl(requested))
     except ValidationError as error:
-        return _reject(context, ErrorKind.INVALID_PARAMS, plain(error))
+        return request.refuse(ErrorKind.INVALID_PARAMS, plain(error))
 
 
-def _admit_extension(context: Context, entry: ToolEntry) -> TaskAdmission | None:
+def _admit_extension(request: ServerRequest, entry: ToolEntry) -> TaskAdmission | Refuse:
     must = entry.task == "required"
     if entry.task == "never":
         return TaskAdmission()
-    if declares(context._caller, EXTENSION):
+    if declares(request.caller, EXTENSION):
         if entry.task_start == "handler":
             return TaskAdmission("handler", must=must)
         return TaskAdmission("call" if must else "soon", must=must)
     if must:
-        refuse_undeclared(context._connection, context._asked, context._rev, EXTENSION)
-        return None
+        return refuse_undeclared(request, EXTENSION)
     return TaskAdmission()
-
-
-def _reject(context: Context, kind: str, text: str | None = None) -> TaskAdmission | None:
-    context._connection.refuse(context._asked, context._rev.policy, kind, text)
-    return None
 
 
 class TaskStart:
     """Turns one call into a task."""
 
-    __slots__ = ("_begun", "_context", "_must", "_tasks", "_ttl")
+    __slots__ = ("_begun", "_must", "_request", "_tasks", "_ttl")
 
     def __init__(
-        self, tasks: Tasks, context: Context, *, must: bool, ttl: float | None = None
+        self, tasks: Tasks, request: ServerRequest, *, must: bool, ttl: float | None = None
     ) -> None:
         self._tasks = tasks
-        self._context = context
+        self._request = request
         self._must = must
         self._ttl = ttl
         # The attempt in progress, shared by all callers.
@@ -128,7 +122,7 @@ class TaskStart:
             RequestAborted: the call has ended.
             SuspendHandler: client requests go out first; the client retries the call.
         """
-        run = handler_run_of(self._context)
+        run = handler_run_of(self._request)
         if run.on_end is not None:
             return True
         try:
@@ -142,14 +136,14 @@ class TaskStart:
             if run.is_done and (task is None or not task.cancelling()):
                 # The handler has returned and left behind the task that awaits this.
                 text = "the call has ended"
-                raise RequestAborted(text, method=self._context.method) from None
+                raise RequestAborted(text, method=self._request.method) from None
             raise
         return True
 
     def _begin(self) -> asyncio.Task[None]:
         if self._begun is None:
-            waits = handler_run_of(self._context).waits
-            begun = self._tasks.track(self._tasks.begin(self._context, ttl=self._ttl))
+            waits = handler_run_of(self._request).waits
+            begun = self._tasks.track(self._tasks.begin(self._request, ttl=self._ttl))
             self._begun = begun
             waits.add(begun)  # cancelled when the call ends
             begun.add_done_callback(waits.discard)
@@ -163,15 +157,15 @@ class TaskStart:
 
     def start_if_running(self) -> None:
         """Turn the call into a task if its handler is still running after the delay."""
-        context = self._context
-        connection = context._connection
-        is_running = connection.runner.at_work.get(context._asked) is context
-        if is_running and not handler_run_of(context).is_allowed:
+        request = self._request
+        connection = request.connection
+        is_running = connection.runner.at_work.get(request.message) is request
+        if is_running and not handler_run_of(request).is_allowed:
             # It may still be refused, and is not a task before that is known.
             connection.loop.call_later(self._tasks.settings.quick, self.start_if_running)
             return
         # A client that has closed its sending side cannot poll a task.
-        if is_running and connection.hears and not context.cancelled:
+        if is_running and connection.hears and not request.cancelled:
             self._tasks.spawn(self._try())
 
     async def _try(self) -> None:
@@ -187,17 +181,17 @@ class DeferredTaskAsker:
     If no task can start, client requests are sent as those of a normal call.
     """
 
-    __slots__ = ("_context", "_fallback", "_rounds", "_start")
+    __slots__ = ("_fallback", "_request", "_rounds", "_start")
 
-    def __init__(self, start: TaskStart, context: Context, rounds: RoundTrips) -> None:
+    def __init__(self, start: TaskStart, request: ServerRequest, rounds: RoundTrips) -> None:
         self._start = start
-        self._context = context
+        self._request = request
         self._rounds = rounds
         self._fallback: Asker | None = None
 
     async def ask(self, question: InputQuestion) -> Raw:
         """Return the client's response, undecoded."""
-        run = handler_run_of(self._context)
+        run = handler_run_of(self._request)
         if not await self._start() and run.asker is self:
             run.asker = self._round_trip()
         asker = run.asker
@@ -210,5 +204,5 @@ class DeferredTaskAsker:
 
     def _round_trip(self) -> Asker:
         if self._fallback is None:
-            self._fallback = self._rounds.begin(self._context, handler_run_of(self._context))
+            self._fallback = self._rounds.begin(self._request, handler_run_of(self._request))
         return self._fallback

@@ -112,10 +112,10 @@ class TaskAsker:
         known = None if self._before is None else self._before.known(question)
         if known is not None:
             return known
-        context = self._running.context
-        run = handler_run_of(context)
+        request = self._running.request
+        run = handler_run_of(request)
         try:
-            with run.paused(context):
+            with run.paused(request):
                 response = await self._response(question, run.waits)
         except asyncio.CancelledError:
             task = asyncio.current_task()
@@ -173,7 +173,7 @@ class TaskAsker:
                 running.tenant, running.id, to, _STORE_TIMEOUT_S
             )
         except (StoreFull, StoreUnavailable) as error:
-            _log.error("tool %r: task question not stored: %s", running.context.name, error)
+            _log.error("tool %r: task question not stored: %s", running.request.name, error)
             raise ToolError("The question cannot be stored.") from None
         if change.record is None or change.record.is_over:
             running.stop()  # its record is final or gone; no wake-up has arrived yet

@@ -31,14 +31,13 @@ from msgspec.structs import replace
 from ...concurrency.backoff import backoff
 from ...errors import RequestAborted, RequestError
 from ...jsonrpc.peer.incoming import IncomingRequest
-from ...mcp.meta import Caller
 from ...spec.error_kinds import ErrorKind
 from ...spec.mcp.tasks_extension import EXTENSION
 from ...store.base import Store
 from ...store.errors import StoreClosed, StoreError, StoreFull
-from ..context import Context
 from ..dispatch.connection import MAX_BACKLOG_BYTES, Connection
 from ..dispatch.handler_run import handler_run_of
+from ..dispatch.request import Refuse, ServerRequest
 from ..dispatch.requests import RETRY_AFTER_MS
 from ..errors import as_redacted
 from ..extensions import declares
@@ -90,10 +89,10 @@ _NO_ROOM: Final = "The store has no room for the result."
 class RunningTask:
     """A task whose handler runs in this server."""
 
-    def __init__(self, context: Context, record: TaskRecord, requestor: str) -> None:
-        self.context = context
-        self.connection: Connection = context._connection
-        self.rev = context._rev
+    def __init__(self, request: ServerRequest, record: TaskRecord, requestor: str) -> None:
+        self.request = request
+        self.connection: Connection = request.connection
+        self.rev = request.rev
         # The record as created.
         self.record = record
         self.tenant = record.tenant
@@ -123,7 +122,7 @@ class RunningTask:
     @property
     def handler_task(self) -> asyncio.Task[None]:
         """The asyncio task of the handler."""
-        task = self.context._task
+        task = self.request.task
         assert task is not None  # set before the handler could detach
         return task
 
@@ -136,8 +135,8 @@ class RunningTask:
         """Cancel the handler: the record is final."""
         self.is_over = True
         # Once: a second cancellation would interrupt its cleanup.
-        if self.is_detached and not self.context.cancelled:
-            self.context._stop()
+        if self.is_detached and not self.request.cancelled:
+            self.request.stop()
 
 
 class Tasks:
@@ -171,26 +170,30 @@ class Tasks:
 
     # -- start -------------------------------------------------------------------------------
 
-    def admit(self, context: Context, entry: ToolEntry, requested: Raw | UnsetType) -> bool:
-        """Return True if a call may be served; otherwise it was rejected.
+    def admit(
+        self, request: ServerRequest, entry: ToolEntry, requested: Raw | UnsetType
+    ) -> Refuse | None:
+        """Return the refusal of a call that may not be served, or None.
 
         A call that is a task from the start becomes one before its handler runs. `requested` is
         the `task` member of its params.
         """
-        admission = admit(self.app, context, entry, requested)
-        if admission is None or admission.start is None:
-            return admission is not None
-        start = TaskStart(self, context, must=admission.must, ttl=admission.ttl)
-        run = handler_run_of(context)
+        admission = admit(self.app, request, entry, requested)
+        if isinstance(admission, Refuse):
+            return admission
+        if admission.start is None:
+            return None
+        start = TaskStart(self, request, must=admission.must, ttl=admission.ttl)
+        run = handler_run_of(request)
         run.become = start
         if admission.start == "call" or (admission.start == "soon" and not self.settings.quick):
             run.begin = lambda _: start()
         elif admission.start == "soon":
-            run.asker = DeferredTaskAsker(start, context, self.app.rounds)
-            context._connection.loop.call_later(self.settings.quick, start.start_if_running)
-        return True
+            run.asker = DeferredTaskAsker(start, request, self.app.rounds)
+            request.connection.loop.call_later(self.settings.quick, start.start_if_running)
+        return None
 
-    async def begin(self, context: Context, *, ttl: float | None) -> None:
+    async def begin(self, request: ServerRequest, *, ttl: float | None) -> None:
         """Turn a call into a task: store its record, detach its handler, answer its request.
 
         Raises:
@@ -198,25 +201,25 @@ class Tasks:
             RequestAborted: the call has ended meanwhile.
             SuspendHandler: client requests go out first; the client retries the call.
         """
-        form = task_form(context.revision)
+        form = task_form(request.revision)
         assert form is not None
-        run = handler_run_of(context)
+        run = handler_run_of(request)
         if run.round is not None:
             await run.round.give_way()
-        if self.is_stopping or context._connection.runner.is_stopping:
+        if self.is_stopping or request.connection.runner.is_stopping:
             raise _unavailable(ErrorKind.SERVICE_UNAVAILABLE)
-        requestor = self.requestor(context)
+        requestor = self.requestor(request)
         own = sum(each.requestor == requestor for each in self.running.values())
         if len(self.running) >= self.settings.running or own >= self.settings.running_each:
             raise _unavailable(ErrorKind.OVERLOADED)
         tenancy = self.app.tenancy
         if tenancy is not None:
-            tenant = context.tenant
+            tenant = request.tenant
             theirs = sum(each.tenant == tenant for each in self.running.values())
             if not tenancy.has_task_room(tenant, theirs, self.settings.running):
                 raise _unavailable(ErrorKind.OVERLOADED)
-        record = self._new_record(context, form, ttl)
-        running = RunningTask(context, record, requestor)
+        record = self._new_record(request, form, ttl)
+        running = RunningTask(request, record, requestor)
         self.running[record.id] = running  # counted before the first await
         self._loop = running.connection.loop
         try:
@@ -233,7 +236,7 @@ class Tasks:
             raise
         self._detach(running, record)
 
-    def _new_record(self, context: Context, form: TaskForm, ttl: float | None) -> TaskRecord:
+    def _new_record(self, request: ServerRequest, form: TaskForm, ttl: float | None) -> TaskRecord:
         settings, now = self.settings, self.records.clock()
         wanted = settings.ttl if ttl is None else ttl
         bound = settings.longest_ttl
@@ -241,16 +244,16 @@ class Tasks:
             wanted = bound if wanted is None else min(wanted, bound)
         return TaskRecord(
             id=new_id(),
-            tenant=context.tenant or "",
-            owner=context._principal_key,
+            tenant=request.tenant or "",
+            owner=request.principal_key,
             form=form,
-            tool=context.name,
+            tool=request.name,
             runner="",
             created=now,
             updated=now,
             ttl=wanted,
             poll_interval=settings.poll_interval,
-            scopes=self._scopes_of(context.name),
+            scopes=self._scopes_of(request.name),
         )
 
     def _scopes_of(self, tool: str) -> tuple[str, ...]:
@@ -266,28 +269,28 @@ class Tasks:
         await self.records.add(record, _listing(running.requestor, record))
         if running.is_over or self.is_stopping:
             raise _unavailable(ErrorKind.SERVICE_UNAVAILABLE)
-        context = running.context
-        if context._asked not in running.connection.peer.incoming:
+        request = running.request
+        if request.message not in running.connection.peer.incoming:
             # The handler did not await this, and has returned.
-            raise RequestAborted("the call has ended", method=context.method)
+            raise RequestAborted("the call has ended", method=request.method)
         return record
 
     def _detach(self, running: RunningTask, record: TaskRecord) -> None:
         # Synchronous: between detaching the handler and answering, no other code may run.
-        context, connection, loop = running.context, running.connection, running.connection.loop
+        request, connection, loop = running.request, running.connection, running.connection.loop
         running.is_detached = True
-        connection.runner.detach(context, running.set_outcome)
+        connection.runner.detach(request, running.set_outcome)
         end = loop.create_task(_logged(self._run_to_end(running)))
         self._ends.add(end)
         end.add_done_callback(self._ends.discard)
-        run = handler_run_of(context)
+        run = handler_run_of(request)
         run.asker = TaskAsker(self, running, run.round)
         run.outlet = partial(self._report, running)
         left = record.remaining(self.records.clock())
         if left is not None:
             running.timer = loop.call_later(max(left, 0), self._expire, running)
         rev = running.rev
-        connection.answer(context._asked, wire.create_task_result(record, rev), rev.policy)
+        connection.answer(request.message, wire.create_task_result(record, rev), rev.policy)
 
     async def _remove(self, running: RunningTask, record: TaskRecord) -> None:
         try:
@@ -296,12 +299,12 @@ class Tasks:
         except (StoreError, TimeoutError) as error:
             _log.warning("record of a task that did not start may remain in the store: %r", error)
 
-    def requestor(self, context: Context) -> str:
+    def requestor(self, request: ServerRequest) -> str:
         """Return the identity that limits apply to: the principal, the client or the connection."""
-        principal = context.principal
+        principal = request.principal
         if principal is not None:
             return requestor_id(f"principal {principal.key}")
-        connection = context._connection
+        connection = request.connection
         client = connection.client_key
         if client is not None:
             return requestor_id(f"client {client}")
@@ -450,7 +453,7 @@ class Tasks:
             except asyncio.CancelledError:
                 # The event loop shuts down, and has cancelled the handler as well. A second
                 # cancellation would interrupt its cleanup.
-                running.is_over = running.context.cancelled = True
+                running.is_over = running.request.cancelled = True
                 await asyncio.wait([running.handler_task], timeout=_CLEANUP_TIMEOUT_S)
                 raise
             if not running.is_over:
@@ -471,7 +474,7 @@ class Tasks:
             try:
                 change = await self.records.change(running.tenant, running.id, outcome.applied_to)
             except StoreFull as full:
-                _log.error("tool %r: task result not stored: %s", running.context.name, full)
+                _log.error("tool %r: task result not stored: %s", running.request.name, full)
                 if outcome.message in (_TOO_LARGE, _NO_ROOM):
                     return  # the next reader finds the task orphaned
                 text = _TOO_LARGE if full.bound == "value_bytes" else _NO_ROOM
@@ -553,7 +556,7 @@ class Tasks:
         await asyncio.gather(*map(self._fail, list(self.running.values())))
         await self._wait(_CLEANUP_TIMEOUT_S)
         for running in list(self.running.values()):
-            name = running.context.name
+            name = running.request.name
             _log.warning(
                 "tool %r: task still runs %g s after it was cancelled", name, _CLEANUP_TIMEOUT_S
             )
@@ -611,9 +614,7 @@ class Tasks:
 
     # -- subscriptions -----------------------------------------------------------------------
 
-    def honoured_task_ids(
-        self, connection: Connection, caller: Caller | None, ids: list[str]
-    ) -> list[str]:
+    def honoured_task_ids(self, request: ServerRequest, ids: list[str]) -> list[str]:
         """Return the ids a client may subscribe to: its own tasks that run in this server.
 
         This server sends no notifications of finished tasks, or of tasks that run elsewhere.
@@ -621,27 +622,21 @@ class Tasks:
         Raises:
             RequestError: the client did not declare the extension.
         """
-        app = self.app
-        if not declares(caller, EXTENSION):
+        if not declares(request.caller, EXTENSION):
             raise RequestError(
                 ErrorKind.MISSING_REQUIRED_CLIENT_CAPABILITY,
                 f"The client did not declare the extension {EXTENSION}",
                 data={"requiredCapabilities": {"extensions": {EXTENSION: {}}}},
             )
-        # Resolves principal and tenant as for a handler.
-        asked = IncomingRequest(None, "subscriptions/listen")
-        context = Context(
-            connection, asked, app.newest_revision, caller, app, "subscriptions/listen"
-        )
         found = []
         for id in ids:
             running = self.running.get(id)
             if running is None or running.form != "extension" or running.is_over:
                 continue
-            theirs = running.context
-            if theirs._principal_key != context._principal_key:
+            theirs = running.request
+            if theirs.principal_key != request.principal_key:
                 continue
-            if not running.record.scopes or is_accessible(running.record, context):
+            if not running.record.scopes or is_accessible(running.record, request):
                 found.append(id)
         return found
 

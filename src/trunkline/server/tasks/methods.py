@@ -32,24 +32,19 @@ from msgspec.json import Decoder
 from ...errors import RemoteProtocolError, RequestError
 from ...jsonrpc.error_codes import named_error
 from ...jsonrpc.messages import Shown
-from ...jsonrpc.peer.incoming import IncomingRequest
-from ...mcp.meta import Caller
 from ...mcp.types import GetTaskRequestParams, PaginatedRequestParams
 from ...redaction import redact
 from ...spec.error_kinds import ErrorKind
 from ...spec.mcp.tasks_extension import EXTENSION
 from ...store.errors import StoreError
 from ..client_requests import capabilities
-from ..context import Context
-from ..dispatch.connection import Connection
-from ..dispatch.methods import adopted
+from ..dispatch.internal_handler import internal_entry
 from ..dispatch.params import params_of
+from ..dispatch.request import Action, MethodHandler, Run, ServerRequest
 from ..dispatch.requests import RETRY_AFTER_MS
-from ..dispatch.revision import MethodHandler, ServerRevision
+from ..dispatch.revision import ServerRevision
 from ..errors import error_of
 from ..extensions import Extension
-from ..handlers.arguments import raw_arguments
-from ..registry.entries import Entry
 from . import wire
 from .access import check_access, is_accessible
 from .input_requests import check_of, method_of
@@ -87,18 +82,18 @@ _page_params: Final = Decoder(PaginatedRequestParams)
 class _TaskWork:
     """Turns what a method handler returns or raises into a response."""
 
-    def finish(self, entry: Any, context: Context, value: Any) -> Any:
+    def finish(self, entry: Any, request: ServerRequest, value: Any) -> Any:
         """Return the result; None leaves the request open, to be answered later."""
         return value
 
-    def fail(self, entry: Any, context: Context, error: BaseException) -> Any:
+    def fail(self, entry: Any, request: ServerRequest, error: BaseException) -> Any:
         """Return the error; a store error becomes a retryable one."""
-        policy = context._rev.policy
+        policy = request.rev.policy
         if isinstance(error, StoreError):
-            _log.warning("%s failed, store error: %s", context.method, error)
+            _log.warning("%s failed, store error: %s", request.method, error)
             kind = ErrorKind.SERVICE_UNAVAILABLE
             return named_error(kind, policy=policy, retryAfterMs=RETRY_AFTER_MS)
-        return error_of(error, context, policy)
+        return error_of(error, request, policy)
 
 
 _WORK: Final = _TaskWork()
@@ -107,24 +102,21 @@ _WORK: Final = _TaskWork()
 # -- the methods -----------------------------------------------------------------------------
 
 
-async def _get(context: Context, params: Any) -> Any:
-    record = await _found(context, params.task_id)
-    return wire.get_task_result(record, context._rev)
+async def _get(request: ServerRequest, params: Any, record: TaskRecord) -> Any:
+    return wire.get_task_result(record, request.rev)
 
 
-async def _cancel(context: Context, params: Any) -> Any:
-    record = await _found(context, params.task_id)
-    change = await _tasks(context).change(record, cancelled)
+async def _cancel(request: ServerRequest, params: Any, record: TaskRecord) -> Any:
+    change = await _tasks(request).change(record, cancelled)
     if change.record is None:
         raise _not_found()
     if not change.is_ours and change.record.form == "core":
         raise RequestError(ErrorKind.TASK_ALREADY_COMPLETED)
-    return wire.cancel_task_result(change.record, context._rev)
+    return wire.cancel_task_result(change.record, request.rev)
 
 
-async def _update(context: Context, params: Any) -> Any:
-    record = await _found(context, params.task_id)
-    tasks, rev = _tasks(context), context._rev
+async def _update(request: ServerRequest, params: Any, record: TaskRecord) -> Any:
+    tasks, rev = _tasks(request), request.rev
     running = tasks.running.get(record.id)
     checks = {} if running is None else running.input_checks
     responses = {
@@ -136,31 +128,30 @@ async def _update(context: Context, params: Any) -> Any:
     return rev.empty()
 
 
-async def _result(context: Context, params: Any) -> Any:
-    record = await _found(context, params.task_id)
+async def _result(request: ServerRequest, params: Any, record: TaskRecord) -> Any:
     if record.is_over:
-        return wire.task_payload(record, context._rev)
-    tasks = _tasks(context)
+        return wire.task_payload(record, request.rev)
+    tasks = _tasks(request)
     await tasks.start_runner()
-    requestor = tasks.requestor(context)
-    waiter = ResultWaiter(context._connection, context._asked, context._rev, requestor, record)
+    requestor = tasks.requestor(request)
+    waiter = ResultWaiter(request.connection, request.message, request.rev, requestor, record)
     if not tasks.result_waiters.add(waiter):
         raise RequestError(ErrorKind.OVERLOADED, data={"retryAfterMs": RETRY_AFTER_MS})
     try:
         # Read again, now that changes reach the waiter: it may have ended since.
         await tasks.watch(record.tenant, record.id)
     except BaseException:  # a cancellation too
-        tasks.give_up(context._asked)  # the request is answered with the error, or not at all
+        tasks.give_up(request.message)  # the request is answered with the error, or not at all
         raise
     return None
 
 
-async def _list(context: Context, params: Any) -> Any:
-    tasks, rev = _tasks(context), context._rev
-    requestor, key = tasks.requestor(context), tasks.cursor_key
+async def _list(request: ServerRequest, params: Any) -> Any:
+    tasks, rev = _tasks(request), request.rev
+    requestor, key = tasks.requestor(request), tasks.cursor_key
     after = None if params.cursor is UNSET else _opened(params.cursor, requestor, key)
-    records, cursor = await tasks.records.page(context.tenant or "", requestor, after, _PAGE_TASKS)
-    shown = [each for each in records if is_accessible(each, context)]
+    records, cursor = await tasks.records.page(request.tenant or "", requestor, after, _PAGE_TASKS)
+    shown = [each for each in records if is_accessible(each, request)]
     return wire.list_tasks_result(
         shown, None if cursor is None else _signed(cursor, requestor, key), rev
     )
@@ -169,24 +160,24 @@ async def _list(context: Context, params: Any) -> Any:
 # -- lookup ----------------------------------------------------------------------------------
 
 
-def _tasks(context: Context) -> Tasks:
-    return context._connection.core.tasks
+def _tasks(request: ServerRequest) -> Tasks:
+    return request.connection.core.tasks
 
 
-async def _found(context: Context, id: str) -> TaskRecord:
-    tasks = _tasks(context)
-    record = await tasks.records.get(context.tenant or "", id)
-    if record is None or not _is_visible(record, context):
+async def _found(request: ServerRequest, id: str) -> TaskRecord:
+    tasks = _tasks(request)
+    record = await tasks.records.get(request.tenant or "", id)
+    if record is None or not _is_visible(record, request):
         raise _not_found()
-    check_access(record, context)
+    check_access(record, request)
     current = await tasks.fail_if_orphaned(record)
     if current is None:
         raise _not_found()
     return current
 
 
-def _is_visible(record: TaskRecord, context: Context) -> bool:
-    return record.form == task_form(context.revision) and record.owner == context._principal_key
+def _is_visible(record: TaskRecord, request: ServerRequest) -> bool:
+    return record.form == task_form(request.revision) and record.owner == request.principal_key
 
 
 def _not_found() -> RequestError:
@@ -238,29 +229,38 @@ def _opened(cursor: str, requestor: str, key: bytes) -> str:
 # -- registration ----------------------------------------------------------------------------
 
 
-def _serve(name: str, read: Decoder[Any], method: Callable[..., Awaitable[Any]]) -> MethodHandler:
-    arguments = raw_arguments(method)
+def _serve(
+    name: str, read: Decoder[Any], method: Callable[[ServerRequest, Any], Awaitable[Any]]
+) -> MethodHandler:
+    entry = internal_entry(name, method)
 
-    def serve(
-        connection: Connection, asked: IncomingRequest, caller: Caller | None, rev: ServerRevision
-    ) -> None:
-        params = read.decode(params_of(asked))
-        app = connection.core
-        entry = Entry(name=name, owner=app, arguments=arguments)
-        context = Context(connection, asked, rev, caller, app, name)
-        if connection.middleware_context is not None:
-            context = adopted(connection.middleware_context, context)
-        connection.runner.begin(_WORK, entry, params, context)
+    def serve(request: ServerRequest) -> Action:
+        params = read.decode(params_of(request.message))
+        request.owner, request.name = request.connection.core, name
+        return Run(_WORK, entry, params)
 
     return serve
 
 
+def _serve_task(
+    name: str,
+    read: Decoder[Any],
+    method: Callable[[ServerRequest, Any, TaskRecord], Awaitable[Any]],
+) -> MethodHandler:
+    """Return the handler of a method that names a task: it is called for a task it may use."""
+
+    async def call(request: ServerRequest, params: Any) -> Any:
+        return await method(request, params, await _found(request, params.task_id))
+
+    return _serve(name, read, call)
+
+
 TASK_METHODS: Final[dict[str, MethodHandler]] = {
-    "tasks/get": _serve("tasks/get", _task_params, _get),
-    "tasks/result": _serve("tasks/result", _task_params, _result),
+    "tasks/get": _serve_task("tasks/get", _task_params, _get),
+    "tasks/result": _serve_task("tasks/result", _task_params, _result),
     "tasks/list": _serve("tasks/list", _page_params, _list),
-    "tasks/cancel": _serve("tasks/cancel", _task_params, _cancel),
-    "tasks/update": _serve("tasks/update", _update_params, _update),
+    "tasks/cancel": _serve_task("tasks/cancel", _task_params, _cancel),
+    "tasks/update": _serve_task("tasks/update", _update_params, _update),
 }
 
 

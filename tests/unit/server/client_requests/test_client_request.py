@@ -647,8 +647,8 @@ def test_threads_of_one_handler_get_keys_of_their_own() -> None:
             thread.start()
         for thread in threads:
             thread.join()
-        assert context._run is not None
-        return f"{len(keys)} {sorted(context._run._keys)[-1]}"
+        assert context._request.run is not None
+        return f"{len(keys)} {sorted(context._request.run._keys)[-1]}"
 
     async def main() -> None:
         async with connected(app, "2025-11-25", EVERYTHING) as wire:

@@ -164,7 +164,7 @@ def test_a_request_that_is_read_while_the_server_stops_is_refused() -> None:
             )
             late._writer.write(head.encode() + body[:10])
             http: Any = own._http
-            while not any(each._state == 2 for each in http.connections):
+            while not any(each.is_reading_request for each in http.connections):
                 await asyncio.sleep(0)
             own.stop()
             await own.wait()

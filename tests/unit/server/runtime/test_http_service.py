@@ -246,7 +246,7 @@ def test_subscriptions_of_single_requests_end_with_them() -> None:
             assert app._core.streams.open_streams == 0
             assert app._core.budget.used == 0
             # Not those of connections that are kept, and not those of the others.
-            assert app._core.streams._connections == {}
+            assert app._core.streams.connections == {}
             assert len(plain.service._idle) == module._MAX_IDLE
 
     run(main)

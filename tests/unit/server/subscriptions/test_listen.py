@@ -94,8 +94,8 @@ def test_tasks_are_left_out_where_nobody_knows_of_tasks() -> None:
 def test_tasks_are_honoured_by_whoever_keeps_them() -> None:
     app, asked = make(), []
 
-    def known(connection: Any, caller: Any, ids: list[str]) -> list[str]:
-        asked.append((connection.core.app, caller.protocol_version, ids))
+    def known(request: Any, ids: list[str]) -> list[str]:
+        asked.append((request.connection.core.app, request.revision, ids))
         return [each for each in ids if each != "b"]
 
     app._core.streams.honoured_task_ids = known

@@ -64,7 +64,7 @@ async def settled(app: Server) -> None:
 
 
 def is_forgotten(app: Server) -> bool:
-    return not app._core.streams._listeners and not app._core.streams._connections
+    return not app._core.streams._listeners and not app._core.streams.connections
 
 
 # -- being told ------------------------------------------------------------------------------
@@ -281,7 +281,7 @@ def test_names_are_spoken_as_the_policy_has_it() -> None:
 
 def test_tasks_are_told_of_on_streams_that_name_them() -> None:
     app = make()
-    app._core.streams.honoured_task_ids = lambda _connection, _caller, ids: ids
+    app._core.streams.honoured_task_ids = lambda _request, ids: ids
     params = TaskStatusNotificationParams("then", "now", "working", "t1", ttl_ms=None)
 
     async def main() -> None:
@@ -350,7 +350,7 @@ def test_a_connection_that_ends_takes_its_streams_along() -> None:
                 await wire.answer(1)
                 listen(wire, 2, **ALL, **NOTES)
                 app.notify_resource_updated("note://1")
-            assert len(app._core.streams._connections) == 1
+            assert len(app._core.streams.connections) == 1
             await settled(app)
             assert len(of_stream(other, 1)) == 1
 

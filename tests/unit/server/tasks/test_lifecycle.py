@@ -770,9 +770,9 @@ def test_a_connection_that_has_ended_is_not_remembered() -> None:
             await talk.begin("work")
             await until(lambda: bool(bench.contexts))
         context = bench.contexts[0]
-        await until(lambda: context._connection.peer.is_closed)
+        await until(lambda: context._request.connection.peer.is_closed)
         tasks = bench.app._core.tasks
-        assert tasks.requestor(context) != tasks.requestor(context)
+        assert tasks.requestor(context._request) != tasks.requestor(context._request)
         assert tasks._requestors == {}
         bench.gate.set()
 

@@ -30,12 +30,17 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, Final, Protocol, TypeAlias
 
 from ....jsonrpc.framing.sse import encode_event
+from ....mcp.header_values import ENCODED
 from ....spec.http_conditions import HTTP
+from ....spec.lookup import http_status
+from ....spec.mcp.http_status import MCP
 from ..response import EVENT_STREAM, JSON, JSON_HEADERS, STOPPING, STREAM_HEADERS
+from .request_headers import header_mismatch, param_mismatch
 
 if TYPE_CHECKING:
     from ....errors import InvalidMessage
     from ....jsonrpc.messages import ErrorObject
+    from ....mcp.param_headers import ParamPath
     from ..gate.authentication import Authenticator, Owner
     from ..request import HttpRequest
     from ..response import Headers, Responder
@@ -49,6 +54,7 @@ _UNAUTHENTICATED: Final = HTTP["authentication-required"].status
 _DENIED: Final = HTTP["permission-denied"].status
 # Statuses of answers that say when to try again.
 _RETRIED: Final = (HTTP["rate-limited"].status, HTTP["overloaded"].status)
+_NOT_ACCEPTED: Final = MCP["not-accepted"].status
 _KEEP_ALIVE: Final = b":\n\n"
 _LF: Final = 10
 _CR: Final = 13
@@ -203,6 +209,44 @@ class Exchange:
     def __repr__(self) -> str:
         state = ("open", "streaming", "done")[self._state]
         return f"<Exchange of {self.request!r}, {state}>"
+
+    # -- what a server asks of it ------------------------------------------------------------
+
+    @property
+    def protocol_version(self) -> str | None:
+        """The value of `MCP-Protocol-Version`."""
+        version = self.request.protocol_version
+        return None if version is None else version.decode("latin-1")
+
+    def mismatch(self, method: str, version: str, name: str | None) -> str | None:
+        """Return how the headers differ from a request, or None; see `header_mismatch`."""
+        headers = self.request.headers
+        # Most are literal. None of these headers occurs twice: `read_headers` refuses that.
+        if (
+            self.request.protocol_version == version.encode("utf-8", "surrogatepass")
+            and (b"mcp-method", method.encode("utf-8", "surrogatepass")) in headers
+            and name is not None
+            and name.isascii()
+            and name.isprintable()
+            and not name.startswith(ENCODED)
+            and (b"mcp-name", name.encode()) in headers
+        ):
+            return None
+        return header_mismatch(self.request, method, version, name)
+
+    def param_mismatch(self, annotated: tuple[ParamPath, ...], arguments: Any) -> str | None:
+        """Return how the `Mcp-Param-*` headers differ from arguments, or None."""
+        return param_mismatch(self.request, annotated, arguments)
+
+    def use_status(self, kind: str, revision: str) -> None:
+        """Answer with the status of a kind of error."""
+        self.status = http_status(kind, revision)
+
+    def not_accepted(self) -> None:
+        """Answer what carries no request with the status of a message that is not accepted."""
+        self.settled_status = _NOT_ACCEPTED
+
+    # -- the response ------------------------------------------------------------------------
 
     @property
     def is_done(self) -> bool:

@@ -22,6 +22,7 @@ from collections.abc import Callable
 from itertools import islice
 from typing import TYPE_CHECKING, Any, Final
 
+from ....spec.mcp.transports import POLLED, RESUMED_STREAMS
 from ...base import LOW_WATER, ignore
 from .exchange import event_of
 
@@ -47,6 +48,9 @@ _SHOWN: Final = 8
 
 class HttpSession:
     """One session; it implements the transport contract."""
+
+    # For a server: routes are exchanges.
+    has_exchanges = True
 
     __slots__ = (
         "_listening",
@@ -105,6 +109,11 @@ class HttpSession:
         # Exchanges whose client reads slowly, and the bytes sent in all. Most have none.
         self._slow: set[Exchange] | None = None
         self._sent = 0
+
+    def use_revision(self, revision: str) -> None:
+        """Resume streams as a revision says."""
+        self.is_resumable = RESUMED_STREAMS.holds(revision)
+        self.primes = POLLED.holds(revision)
 
     def __repr__(self) -> str:
         return f"<HttpSession {self.shown_id}, {len(self.exchanges)} exchanges>"

@@ -31,6 +31,10 @@ __all__ = ["SingleRequest"]
 class SingleRequest:
     """Carries one exchange; it implements the transport contract."""
 
+    # For a server: routes are exchanges, and no session is opened.
+    has_exchanges = True
+    opens_sessions = False
+
     __slots__ = (
         "_sent",
         "exchange",
