@@ -64,7 +64,7 @@ def test_a_callback_that_blocks_does_not_keep_a_client_from_closing(
             each.join(WAIT)
 
 
-def test_a_server_that_tells_more_than_can_be_followed_is_not_remembered(
+def test_notifications_beyond_the_callback_queue_are_dropped_and_logged(
     monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
     monkeypatch.setattr(module, "_MAX_QUEUED", 3)
@@ -118,7 +118,7 @@ def test_async_callbacks_stay_on_the_loop() -> None:
     assert callbacks.told("none", None) is None
 
 
-def test_what_a_plain_callback_returns_is_awaited_on_the_loop() -> None:
+def test_awaitable_returned_by_a_plain_callback_is_awaited_on_the_loop() -> None:
     seen: list[str] = []
 
     async def later() -> None:

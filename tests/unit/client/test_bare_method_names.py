@@ -9,7 +9,7 @@ from trunkline.jsonrpc import Policy
 from trunkline.transports import Frame, Tapped
 
 
-def test_a_client_and_a_server_of_erlmcp_speak_of_progress_and_cancels_without_a_prefix() -> None:
+def test_erlmcp_policy_sends_progress_and_cancelled_without_a_prefix() -> None:
     policy = Policy.erlmcp()
     app = Server("bare", policy=policy, revisions=["2025-11-25"])
     frames: list[bytes] = []
