@@ -40,11 +40,11 @@ def test_an_outcome_waits_for_the_callbacks_before_it() -> None:
         told = proxy.callbacks.told("told", lambda text: (time.sleep(0.05), order.append(text)))
         assert told is not None
 
-        async def tell() -> None:
+        async def call_back() -> None:
             for text in ("one", "two"):
                 told(text)
 
-        proxy.run(tell)
+        proxy.run(call_back)
         assert order == ["one", "two"]
 
 
@@ -128,10 +128,10 @@ def test_awaitable_returned_by_a_plain_callback_is_awaited_on_the_loop() -> None
         told = proxy.callbacks.told("told", lambda: later())
         assert told is not None
 
-        async def tell() -> None:
+        async def call_back() -> None:
             told()
 
-        proxy.run(tell)
+        proxy.run(call_back)
     assert seen == ["trunkline-loop"]
     assert threads() == []
 

@@ -1518,7 +1518,7 @@ def test_the_newest_revision_is_the_one_with_the_extension() -> None:
 def test_progress_is_reported_until_a_core_task_ends(whose: str) -> None:
     place, seen = Works(), list[float]()
 
-    def heard(progress: float, total: float | None, message: str | None) -> None:
+    def record_progress(progress: float, total: float | None, message: str | None) -> None:
         seen.append(progress)
 
     def report(progress: float) -> None:
@@ -1527,7 +1527,7 @@ def test_progress_is_reported_until_a_core_task_ends(whose: str) -> None:
         place.line.say({"jsonrpc": "2.0", "method": "notifications/progress", "params": params})
 
     async def work(client: Client) -> None:
-        own: Any = heard if whose == "call" else None
+        own: Any = record_progress if whose == "call" else None
         waiting = asyncio.ensure_future(client.call_tool("x", on_progress=own))
         await place.line.until("tasks/get", 2)
         report(1)
@@ -1543,7 +1543,7 @@ def test_progress_is_reported_until_a_core_task_ends(whose: str) -> None:
         await asyncio.sleep(0.01)
         assert seen == [1]
 
-    use_core(place, work, on_progress=heard if whose == "client" else None)
+    use_core(place, work, on_progress=record_progress if whose == "client" else None)
 
 
 def test_a_task_of_the_core_goes_over_to_a_new_connection() -> None:
