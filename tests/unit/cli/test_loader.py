@@ -137,7 +137,9 @@ def test_a_server_that_is_named_is_taken_or_made(file: Path, text: str, name: st
         ("x = 1", ":x.y", "x has no 'y'"),
     ],
 )
-def test_what_is_no_server_is_told_so(file: Path, text: str, name: str, said: str) -> None:
+def test_object_that_is_not_a_server_is_refused_with_a_reason(
+    file: Path, text: str, name: str, said: str
+) -> None:
     with pytest.raises(UsageError, match=said):
         loaded(file, text, name)
 
@@ -239,12 +241,12 @@ def test_the_files_that_may_be_at_fault_are_named(file: Path) -> None:
     assert failure(file, "import part").files == [str(file), str(part)]
 
 
-def test_a_file_that_did_not_load_is_no_module(file: Path) -> None:
+def test_file_that_failed_to_load_is_not_in_sys_modules(file: Path) -> None:
     failure(file, "1 / 0")
     assert "weather" not in sys.modules
 
 
-def test_what_is_written_to_stdout_goes_to_stderr_for_a_while() -> None:
+def test_stdout_on_stderr_redirects_prints_and_child_processes() -> None:
     script = """
 import os, sys
 from trunkline.cli.loader import stdout_on_stderr

@@ -103,7 +103,7 @@ def test_a_reader_that_leaves_early_sees_no_traceback(words: list[str]) -> None:
 @pytest.mark.parametrize(
     "words", [["--help"], ["--version"], ["spec", "methods"], ["spec", "--help"], ["list", "-h"]]
 )
-def test_output_that_nobody_wants_or_takes_is_no_traceback(words: list[str]) -> None:
+def test_closed_or_full_stdout_prints_no_traceback(words: list[str]) -> None:
     for end, status in ((">&-", 0), ("> /dev/full", 2)):
         line = " ".join([*COMMAND, *words, end])
         done = subprocess.run(["sh", "-c", line], capture_output=True, timeout=60, check=False)
@@ -115,13 +115,13 @@ def test_output_that_nobody_wants_or_takes_is_no_traceback(words: list[str]) -> 
 
 
 @pytest.mark.parametrize("words", [["valdate"], ["spec", "methd"], ["spec", "method", "nope"]])
-def test_misuse_that_nobody_reads_is_not_printed_elsewhere(words: list[str]) -> None:
+def test_misuse_with_closed_stderr_prints_nothing_on_stdout(words: list[str]) -> None:
     line = " ".join([*COMMAND, *words, "2>&-"])
     done = subprocess.run(["sh", "-c", line], capture_output=True, timeout=60, check=False)
     assert (done.returncode, done.stdout) == (2, b"")
 
 
-def test_there_is_no_colour_in_a_pipe() -> None:
+def test_output_in_a_pipe_has_no_colour() -> None:
     assert "\033" not in command("spec", "methods").stdout
 
 

@@ -21,9 +21,9 @@ CANARY = "canary-3310"
 
 def test_each_frame_is_an_entry(tmp_path: Path) -> None:
     file = tmp_path / "trace"
-    with recorded(str(file), "unix", print) as hear:
-        hear("client", b'{"jsonrpc":"2.0","method":"a"}')
-        hear("server", b"no json")
+    with recorded(str(file), "unix", print) as record:
+        record("client", b'{"jsonrpc":"2.0","method":"a"}')
+        record("server", b"no json")
     first, second = read_trace(file.read_bytes().splitlines())
     assert isinstance(first, TraceEntry)
     assert isinstance(second, TraceEntry)
@@ -42,10 +42,10 @@ def test_each_frame_is_an_entry(tmp_path: Path) -> None:
 
 def test_secrets_are_not_recorded(tmp_path: Path) -> None:
     file = tmp_path / "trace"
-    with recorded(str(file), "stdio", print) as hear:
-        hear("client", b'{"params":{"password":"%s"}}' % CANARY.encode())
-        hear("client", b'{"password": "%s", broken' % CANARY.encode())
-        hear("server", Oversize(b'{"token":"%s"' % CANARY.encode(), 99, 10))
+    with recorded(str(file), "stdio", print) as record:
+        record("client", b'{"params":{"password":"%s"}}' % CANARY.encode())
+        record("client", b'{"password": "%s", broken' % CANARY.encode())
+        record("server", Oversize(b'{"token":"%s"' % CANARY.encode(), 99, 10))
     assert CANARY not in file.read_text()
     assert len(file.read_bytes().splitlines()) == 4
 
@@ -68,9 +68,9 @@ def test_nothing_else_is_replaced(tmp_path: Path, content: str) -> None:
     assert file.read_text() == content
 
 
-def test_what_is_no_file_can_be_written_to() -> None:
-    with recorded("/dev/null", "stdio", print) as hear:
-        hear("client", b"{}")
+def test_recording_to_a_device_is_allowed() -> None:
+    with recorded("/dev/null", "stdio", print) as record:
+        record("client", b"{}")
 
 
 def test_a_link_is_kept_and_written_through(tmp_path: Path) -> None:
@@ -89,34 +89,34 @@ def test_a_program_that_still_writes_the_one_before_does_not_write_into_this_one
     file = tmp_path / "trace"
     with (
         recorded(str(file), "stdio", print) as before,
-        recorded(str(file), "stdio", print) as hear,
+        recorded(str(file), "stdio", print) as record,
     ):
-        hear("client", b"1")
+        record("client", b"1")
         before("client", b"2")
     assert '"message":1' in file.read_text()
     assert '"message":2' not in file.read_text()
 
 
-def test_a_failure_is_told_once_and_the_conversation_goes_on(
+def test_failed_write_is_reported_once_and_the_conversation_continues(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     # Or a module that is loaded meanwhile would have half its bytecode kept.
     monkeypatch.setattr(sys, "dont_write_bytecode", True)
     told: list[str] = []
     before = resource.getrlimit(resource.RLIMIT_FSIZE)
-    with recorded(str(tmp_path / "trace"), "stdio", told.append) as hear:
+    with recorded(str(tmp_path / "trace"), "stdio", told.append) as record:
         resource.setrlimit(resource.RLIMIT_FSIZE, (100, before[1]))
         try:
             # The first is cut off in the middle, which is a failure too.
-            hear("client", b'"%s"' % (b"x" * 200))
-            hear("client", b"{}")
+            record("client", b'"%s"' % (b"x" * 200))
+            record("client", b"{}")
         finally:
             resource.setrlimit(resource.RLIMIT_FSIZE, before)
-        hear("client", b"{}")
+        record("client", b"{}")
     assert told == ["recording stopped: File too large"]
 
 
-def test_nobody_else_may_read_a_recording(tmp_path: Path) -> None:
+def test_recording_is_readable_by_its_owner_only(tmp_path: Path) -> None:
     path = tmp_path / "t.jsonl"
     before = os.umask(0)
     try:
@@ -128,7 +128,7 @@ def test_nobody_else_may_read_a_recording(tmp_path: Path) -> None:
         os.umask(before)
 
 
-def test_a_file_that_begins_with_blanks_is_no_recording(tmp_path: Path) -> None:
+def test_file_that_begins_with_blanks_is_not_overwritten(tmp_path: Path) -> None:
     path = tmp_path / "mine.txt"
     path.write_text(" " * 300 + "precious")
     with pytest.raises(UsageError, match="is not a recording"), recording(str(path)):
@@ -136,7 +136,7 @@ def test_a_file_that_begins_with_blanks_is_no_recording(tmp_path: Path) -> None:
     assert "precious" in path.read_text()
 
 
-def test_what_belongs_to_somebody_else_is_not_written(
+def test_file_of_another_user_is_not_written(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     path, link = tmp_path / "theirs", tmp_path / "link"

@@ -62,7 +62,7 @@ def test_ctrl_c_stays_what_it_was() -> None:
     assert not isinstance(caught.value, Terminated)
 
 
-def test_who_has_taken_ctrl_c_over_is_asked() -> None:
+def test_sigterm_calls_a_custom_sigint_handler() -> None:
     asked: list[int] = []
     before = signal.signal(signal.SIGINT, lambda number, _: asked.append(number))
     try:
@@ -73,7 +73,7 @@ def test_who_has_taken_ctrl_c_over_is_asked() -> None:
     assert asked == [signal.SIGINT]
 
 
-def test_what_is_ignored_stays_ignored() -> None:
+def test_ignored_signal_stays_ignored() -> None:
     before = signal.signal(signal.SIGHUP, signal.SIG_IGN)
     try:
         with clean_termination():
@@ -93,7 +93,7 @@ def test_a_signal_that_is_held_comes_at_the_end(number: int) -> None:
     assert steps == ["done"]
 
 
-def test_in_a_thread_signals_are_somebody_elses() -> None:
+def test_signal_handlers_are_not_changed_from_a_thread() -> None:
     found: list[object] = []
 
     def work() -> None:

@@ -74,7 +74,7 @@ def test_a_page_is_had_by_its_cursor() -> None:
     use(Place({"tools/list": pages}), work)
 
 
-def test_a_list_that_never_ends_is_told_of() -> None:
+def test_list_with_a_repeated_cursor_raises() -> None:
     place = Place({"tools/list": {"tools": [], "nextCursor": "again"}})
     with pytest.raises(RemoteProtocolError, match=r"mcp\.pagination\.end"):
         use(place, lambda client: client.list_tools())
@@ -163,7 +163,7 @@ def test_a_completion_has_its_context_where_that_is_known(revision: str, knows: 
     use(place, work)
 
 
-def test_every_request_of_the_per_request_era_says_who_asks() -> None:
+def test_every_per_request_request_carries_version_and_client_info() -> None:
     place = Place({"tools/list": {"tools": []}, "tools/call": text("x"), "acme/own": {"ok": 1}})
 
     async def work(client: Client) -> None:
@@ -222,7 +222,7 @@ def test_a_verb_of_another_revision_is_refused_before_it_is_sent(
     use(place, work)
 
 
-def test_roots_changes_are_told_where_that_is_known() -> None:
+def test_roots_list_changed_is_sent_in_handshake_revisions_only() -> None:
     async def work(client: Client) -> None:
         client.send_roots_list_changed()
         client.notify("notifications/acme", {"a": 1})
@@ -254,7 +254,7 @@ def test_the_log_level_is_a_request_or_part_of_each() -> None:
     assert place.line.last("tools/call")["params"]["_meta"][LEVEL] == "error"
 
 
-def test_what_was_not_declared_is_sent_unless_strictly_not() -> None:
+def test_undeclared_methods_are_sent_unless_the_client_is_strict() -> None:
     place = Place({"prompts/list": {"prompts": []}, "tools/list": {"tools": []}})
 
     async def work(client: Client) -> None:
@@ -333,7 +333,7 @@ def test_a_call_calls_back() -> None:
     use(place, work)
 
 
-def test_what_a_callback_raises_is_logged(caplog: pytest.LogCaptureFixture) -> None:
+def test_exception_of_a_callback_is_logged(caplog: pytest.LogCaptureFixture) -> None:
     def fail(result: Any) -> None:
         raise KeyError("mine")
 
@@ -345,7 +345,7 @@ def test_what_a_callback_raises_is_logged(caplog: pytest.LogCaptureFixture) -> N
     assert "a callback of tools/call raised" in caplog.text
 
 
-def test_a_call_that_is_cancelled_tells_the_server() -> None:
+def test_cancelled_call_sends_a_cancelled_notification() -> None:
     place = Place({"tools/call": SILENT})
 
     async def work(client: Client) -> None:
@@ -361,7 +361,7 @@ def test_a_call_that_is_cancelled_tells_the_server() -> None:
     use(place, work)
 
 
-def test_a_call_that_fails_unwatched_bothers_nobody() -> None:
+def test_unawaited_failed_call_is_not_reported_to_the_loop() -> None:
     problems: list[Any] = []
 
     async def work(client: Client) -> None:
@@ -442,7 +442,7 @@ def say(place: Place, method: str, **params: Any) -> None:
     place.line.say({"jsonrpc": "2.0", "method": method, "params": params})
 
 
-def test_what_is_fresh_is_not_asked_for_again() -> None:
+def test_fresh_list_is_answered_from_the_cache() -> None:
     place = Place({"tools/list": fresh})
 
     async def work(client: Client) -> None:
@@ -502,7 +502,7 @@ def test_resources_are_kept_by_their_uri() -> None:
     use(place, work)
 
 
-def test_what_was_on_its_way_when_a_list_changed_is_not_kept() -> None:
+def test_list_requested_before_a_change_is_not_cached() -> None:
     def changed(message: dict[str, Any]) -> Any:
         say(place, "notifications/tools/list_changed")
         return fresh(message)
@@ -517,7 +517,7 @@ def test_what_was_on_its_way_when_a_list_changed_is_not_kept() -> None:
     assert place.line.methods().count("tools/list") == 2
 
 
-def test_what_was_discovered_is_kept_as_long_as_it_says() -> None:
+def test_discovery_is_cached_for_its_ttl() -> None:
     for ttl, asked in ((60000, 1), (0, 2)):
         place = Place({"server/discover": discovery(ttlMs=ttl)})
         found = use(place, lambda client: client.discover())
@@ -562,7 +562,7 @@ def test_a_client_that_has_lost_its_server_says_so_instead_of_what_was_kept() ->
     use(place, work)
 
 
-def test_what_may_be_kept_for_ever_is_no_trouble() -> None:
+def test_list_with_an_enormous_ttl_is_accepted() -> None:
     place = Place({"tools/list": {"tools": [], "ttlMs": 10**400, "cacheScope": "private"}})
     assert use(place, lambda client: client.list_tools()) == []
 
@@ -602,7 +602,7 @@ def test_a_list_that_has_changed_is_asked_for_again_also_when_it_has_to_be_fresh
 # -- the log level ---------------------------------------------------------------------------
 
 
-def test_a_level_that_is_none_is_refused_before_it_is_sent() -> None:
+def test_unknown_log_level_is_refused_before_it_is_sent() -> None:
     async def work(client: Client) -> None:
         with pytest.raises(ValueError, match="level is one of"):
             await client.set_logging_level("loud")  # type: ignore[arg-type]
@@ -638,7 +638,7 @@ def test_the_log_can_be_switched_off_where_requests_ask_for_it() -> None:
 # -- calls that go wrong ---------------------------------------------------------------------
 
 
-def test_whatever_is_wrong_with_an_answer_who_listens_is_told() -> None:
+def test_unreadable_reply_is_raised_and_passed_to_on_error() -> None:
     heard: list[Any] = []
     levels = b"[" * 600 + b"]" * 600
 

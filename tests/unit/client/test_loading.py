@@ -46,7 +46,7 @@ def loaded(program: str) -> set[str]:
 
 
 @pytest.mark.parametrize("name", LATER)
-def test_what_is_loaded_later_exists(name: str) -> None:
+def test_modules_loaded_on_demand_exist(name: str) -> None:
     assert find_spec(f"trunkline.client.{name}") is not None
 
 

@@ -33,7 +33,7 @@ def members(value: Any) -> list[Any]:
 
 
 @each_revision
-def test_what_a_server_says_of_itself_and_lists_has_no_unset(revision: str) -> None:
+def test_server_info_and_lists_contain_no_unset(revision: str) -> None:
     app = Server("plain")
 
     @app.tool
@@ -96,7 +96,7 @@ def test_a_loop_over_pages_ends_at_a_cursor_that_is_none(revision: str) -> None:
 
 
 @for_each("revision", ["2025-11-25", LATEST])
-def test_what_callbacks_and_handlers_get_has_no_unset(revision: str) -> None:
+def test_arguments_of_callbacks_and_handlers_contain_no_unset(revision: str) -> None:
     app = Server("asking")
     seen: list[Any] = []
 
@@ -167,7 +167,9 @@ def test_a_client_that_validates_reports_null_in_a_result(
         ({"content": [{"type": "text", "text": "x"}]}, False),
     ],
 )
-def test_a_value_that_is_null_is_told_from_none(result: dict[str, Any], has_value: bool) -> None:
+def test_null_value_is_distinguished_from_an_absent_one(
+    result: dict[str, Any], has_value: bool
+) -> None:
     async def main() -> Any:
         async with Client(Place({"tools/call": {**result, "resultType": "complete"}})) as client:
             return await client.call_tool("t")
@@ -253,7 +255,7 @@ def logging_server() -> Server:
 @pytest.mark.parametrize(
     ("level", "heard"), [(None, ["boom"]), ("debug", ["hum", "boom"]), ("alert", [])]
 )
-def test_on_log_gets_messages_without_further_ado(
+def test_on_log_gets_messages_without_setting_a_level(
     revision: str, level: Any, heard: list[str]
 ) -> None:
     async def main() -> list[Any]:
@@ -328,7 +330,7 @@ def test_the_timeout_of_a_request_is_not_that_of_a_synchronous_wait() -> None:
         client.call_tool("t", timeout=0.01)
 
 
-def test_a_pinned_revision_that_the_server_lacks_is_told_as_such() -> None:
+def test_pinned_revision_missing_on_the_server_raises_with_both_versions() -> None:
     place = Place(revision="2024-11-05")
     with pytest.raises(RemoteProtocolError) as caught:
         run(opened(place, "2025-06-18"))

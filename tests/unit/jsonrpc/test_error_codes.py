@@ -67,13 +67,13 @@ def test_a_profile_without_a_word_for_it_uses_the_official_one() -> None:
         (None, {"originalCode": -32002, "details": None}),
     ],
 )
-def test_a_number_that_gave_way_is_told_in_the_data(data: Any, sent: Any) -> None:
+def test_replaced_error_code_is_sent_in_the_data(data: Any, sent: Any) -> None:
     # the row: K-24
     error = named_error("TOOL_NOT_FOUND", policy=ERLMCP_NOW, data=data)
     assert (error.code, error.data) == (32002, sent)
 
 
-def test_a_number_that_stays_is_not_told_twice() -> None:
+def test_unchanged_error_code_is_not_repeated_in_the_data() -> None:
     error = named_error("TOOL_NOT_FOUND", policy=Policy.erlmcp(), data={"tool": "echo"})
     assert (error.code, error.data) == (-32002, {"tool": "echo"})
 

@@ -132,7 +132,7 @@ def test_none_lifts_a_size() -> None:
 
 
 @pytest.mark.parametrize("transport", ["batch", "depth", "carrier-pigeon", "", "message_size"])
-def test_a_bound_that_is_no_transport_is_not_its_size(transport: Any) -> None:
+def test_message_size_of_an_unknown_transport_raises(transport: Any) -> None:
     with pytest.raises(LookupError, match=f"no transport named {transport!r}; there are default,"):
         Limits().message_size(transport)
 
@@ -166,7 +166,7 @@ def test_the_set_of_pierre_is_five_mebibytes_for_every_way_in() -> None:
     assert limits.batch == Limits().batch
 
 
-def test_a_set_nobody_named_is_refused_with_the_names_there_are() -> None:
+def test_unknown_limits_name_is_refused_with_the_known_names() -> None:
     with pytest.raises(
         LookupError, match="no limits named 'mcp-17m'; there are mcp-16m, erlmcp-doc, pierre-5m"
     ):

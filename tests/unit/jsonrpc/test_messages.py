@@ -89,7 +89,7 @@ def test_a_message_without_containers_is_a_key() -> None:
     assert hash(Failure(1, ERROR)) == hash(Failure(1, ErrorObject(-32601, "Method not found")))
 
 
-def test_a_request_is_told_that_its_id_is_missing() -> None:
+def test_request_without_an_id_raises_a_type_error() -> None:
     with pytest.raises(TypeError, match="id"):
         Request("m")  # type: ignore[call-arg]
 
@@ -139,7 +139,7 @@ def kind_of(message: Any) -> str:
         (Batch([Notification("m")]), "batch of 1"),
     ],
 )
-def test_a_message_is_told_by_a_pattern(message: Any, kind: str) -> None:
+def test_messages_are_distinguished_by_match_patterns(message: Any, kind: str) -> None:
     assert kind_of(message) == kind
 
 
@@ -212,7 +212,7 @@ def test_a_batch_is_a_tuple_of_its_messages() -> None:
     assert batch != Batch([Notification("b"), Request("a", id=1)])
 
 
-def test_a_batch_tells_its_messages_from_its_faults() -> None:
+def test_batch_separates_messages_from_faults() -> None:
     batch = Batch([Request("a", id=1), FAULT, Notification("b")])
     assert batch.messages == [Request("a", id=1), Notification("b")]
     assert batch.faults == [FAULT]
@@ -276,7 +276,7 @@ def test_a_message_shows_what_it_holds(message: Any, text: str) -> None:
     assert repr(message) == str(message) == f"{message}" == text
 
 
-def test_what_is_large_is_not_read_to_be_shown() -> None:
+def test_large_params_are_not_decoded_for_repr() -> None:
     at_most = Raw(b'"' + b"x" * 65_534 + b'"')
     assert "xxx" in repr(Call(method="m", params=at_most))
     more = Raw(b'"' + b"x" * 65_535 + b'"')
@@ -290,7 +290,7 @@ def test_a_large_batch_is_cut() -> None:
     assert "more" not in repr(Batch([Notification("m")] * 32))
 
 
-def test_what_nests_without_end_is_shown_to_a_depth() -> None:
+def test_deeply_nested_params_are_shown_to_a_limited_depth() -> None:
     value: list[Any] = []
     value.append(value)
     assert "…" in repr(Request("m", value, id=1))
@@ -303,7 +303,7 @@ def test_how_one_field_is_shown_can_be_overridden() -> None:
 
 
 @pytest.mark.parametrize("message", MESSAGES, ids=name)
-def test_rich_is_told_no_more_than_a_repr(message: Any) -> None:
+def test_rich_repr_shows_no_more_than_repr(message: Any) -> None:
     # A Struct has a `__rich_repr__` of its own, which shows everything.
     told = ", ".join(f"{key}={value!r}" for key, value in message.__rich_repr__())
     assert f"{type(message).__name__}({told})" == repr(message)

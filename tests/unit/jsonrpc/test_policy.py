@@ -136,7 +136,7 @@ def test_a_time_is_a_number_of_seconds_above_nought(name: str, value: Any) -> No
         Policy().replace(**{name: value})
 
 
-def test_a_preset_nobody_named_is_refused_with_the_names_there_are() -> None:
+def test_unknown_preset_is_refused_with_the_known_names() -> None:
     with pytest.raises(
         LookupError, match="no policy named 'mpc'; there are mcp, jsonrpc, erlmcp, pierre, mcpp"
     ):
@@ -156,7 +156,7 @@ def test_a_preset_nobody_named_is_refused_with_the_names_there_are() -> None:
         ("2026-07-28", False, False, True, False),
     ],
 )
-def test_what_a_revision_says_is_asked_of_the_revision(
+def test_policy_of_a_revision_has_its_rules(
     revision: str, batches: bool, sent: bool, omits_id: bool, session: bool
 ) -> None:
     policy = Policy.mcp(revision)

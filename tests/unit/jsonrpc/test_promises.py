@@ -267,7 +267,7 @@ def test_an_error_reply_is_the_id_a_symbol_a_text_and_the_facts_by_name() -> Non
     assert wire.sent == [{"jsonrpc": "2.0", "id": "x", "error": error}]
 
 
-def test_the_headers_of_a_request_reach_who_answers_it_with_their_types() -> None:
+def test_headers_of_a_request_reach_its_handler_with_their_types() -> None:
     headers = {
         "x-tenant-id": "550e8400-e29b-41d4-a716-446655440000",
         "x-tenant-name": "Acme Corp",
@@ -343,7 +343,7 @@ class Waiter:
 
 
 @pytest.mark.parametrize("end", ["reply", "cancel", "expire", "close"])
-def test_whoever_waited_for_a_closed_request_is_let_go(end: str) -> None:
+def test_waiter_of_a_closed_request_is_released(end: str) -> None:
     wire, waiter = Wire(Policy.mcp()), Waiter()
     gone = weakref.ref(waiter)
     pending = wire.peer.send_request("work", waiter=waiter, deadline=5.0)

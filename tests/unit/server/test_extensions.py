@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 from msgspec.json import encode
 
-from tests.unit.server.starry import STARS, Star, asked, meta, stars
+from tests.unit.server.stars_extension import STARS, Star, meta, reply_to, stars
 from tests.unit.server.wire import META, PER_REQUEST, connected
 from trunkline import Client, Context, Extension, RequestError, Server
 from trunkline.errors import PeerError
@@ -67,15 +67,15 @@ def test_a_signature_that_cannot_be_a_methods_is_refused_at_once() -> None:
 # -- what is advertised ----------------------------------------------------------------------
 
 
-def test_it_is_advertised_in_discover_with_its_settings() -> None:
+def test_extension_is_advertised_in_discover_with_its_settings() -> None:
     app = Server("a", extensions=[stars(settings={"most": 5})])
-    assert asked(app, "server/discover")["result"]["capabilities"]["extensions"] == {
+    assert reply_to(app, "server/discover")["result"]["capabilities"]["extensions"] == {
         STARS: {"most": 5}
     }
 
 
 def test_nothing_is_advertised_where_there_is_none() -> None:
-    assert "extensions" not in asked(Server("a"), "server/discover")["result"]["capabilities"]
+    assert "extensions" not in reply_to(Server("a"), "server/discover")["result"]["capabilities"]
 
 
 @pytest.mark.parametrize("revision", ["2024-11-05", "2025-11-25"])
@@ -89,9 +89,9 @@ def test_a_handshake_declares_extensions_but_not_that_of_tasks(revision: str) ->
 # -- who is served ---------------------------------------------------------------------------
 
 
-def test_who_declares_it_is_served_by_the_signature() -> None:
+def test_extension_method_is_served_to_a_client_that_declares_it() -> None:
     app = Server("a", extensions=[stars()])
-    result = asked(app, "stars/list", _meta=meta(stars={}), limit=1)["result"]
+    result = reply_to(app, "stars/list", _meta=meta(stars={}), limit=1)["result"]
     assert result["result"] == [{"name": "star 0"}]
     assert result["resultType"] == "complete"
     assert "io.modelcontextprotocol/serverInfo" in result["_meta"]
@@ -99,19 +99,21 @@ def test_who_declares_it_is_served_by_the_signature() -> None:
 
 def test_params_that_do_not_fit_are_refused() -> None:
     app = Server("a", extensions=[stars()])
-    error = asked(app, "stars/list", _meta=meta(stars={}), limit="many")["error"]
+    error = reply_to(app, "stars/list", _meta=meta(stars={}), limit="many")["error"]
     assert error["code"] == -32602
     assert "limit" in error["message"]
 
 
 @pytest.mark.parametrize("_meta", [META, meta(), meta(other={})])
-def test_who_does_not_is_told_what_is_missing(_meta: dict[str, Any]) -> None:
-    error = asked(Server("a", extensions=[stars()]), "stars/list", _meta=_meta)["error"]
+def test_extension_method_without_declaration_is_refused_with_required_capabilities(
+    _meta: dict[str, Any],
+) -> None:
+    error = reply_to(Server("a", extensions=[stars()]), "stars/list", _meta=_meta)["error"]
     assert error["code"] == -32021
     assert error["data"] == {"requiredCapabilities": {"extensions": {STARS: {}}}}
 
 
-def test_what_an_earlier_request_declared_does_not_count() -> None:
+def test_extension_declared_by_an_earlier_request_does_not_count() -> None:
     async def main() -> None:
         async with connected(Server("a", extensions=[stars()]), PER_REQUEST) as wire:
             wire.ask(1, "stars/list", {"_meta": meta(stars={})})
@@ -123,7 +125,7 @@ def test_what_an_earlier_request_declared_does_not_count() -> None:
 
 
 def test_a_method_that_is_always_served_needs_no_declaration() -> None:
-    assert asked(Server("a", extensions=[stars()]), "stars/count")["result"]["count"] == 2
+    assert reply_to(Server("a", extensions=[stars()]), "stars/count")["result"]["count"] == 2
 
 
 @pytest.mark.parametrize("revision", ["2024-11-05", "2025-11-25"])
@@ -174,10 +176,10 @@ def test_a_session_has_no_methods_of_the_tasks_extension(revision: str) -> None:
 
 
 def test_a_server_that_was_not_extended_has_no_such_method() -> None:
-    assert asked(Server("a"), "stars/list", _meta=meta(stars={}))["error"]["code"] == -32601
+    assert reply_to(Server("a"), "stars/list", _meta=meta(stars={}))["error"]["code"] == -32601
 
 
-def test_what_the_specification_gives_an_extension_is_not_there_without_it() -> None:
+def test_methods_of_an_official_extension_are_not_served_without_it() -> None:
     served: dict[str, Any] = {"tasks/get": print, "tools/list": print}
     app = Server("a")
     assert list(ServerRevision(app._core, PER_REQUEST, served).methods) == ["tools/list"]
@@ -226,7 +228,7 @@ def test_a_handler_may_refuse_and_middleware_is_around_it() -> None:
         seen.append(context.name)
         return await proceed()
 
-    error = asked(app, "stars/none", _meta=meta(stars={}))["error"]
+    error = reply_to(app, "stars/none", _meta=meta(stars={}))["error"]
     assert (error["code"], error["message"]) == (-32602, "no stars tonight")
     assert seen == ["stars/none"]
 
@@ -238,8 +240,8 @@ def test_a_function_that_serves_by_itself_is_behind_the_same_gate() -> None:
         lambda request: Answer({**request.rev.empty(), "raw": True}),
     )
     app = Server("a", extensions=[extension])
-    assert asked(app, "stars/raw")["error"]["code"] == -32021
-    assert asked(app, "stars/raw", _meta=meta(stars={}))["result"]["raw"] is True
+    assert reply_to(app, "stars/raw")["error"]["code"] == -32021
+    assert reply_to(app, "stars/raw", _meta=meta(stars={}))["result"]["raw"] is True
 
 
 # -- what a request declares -----------------------------------------------------------------
@@ -292,7 +294,7 @@ def starring() -> Server:
 
 def test_a_tool_answers_with_a_type_that_the_client_declared() -> None:
     told = meta(stars={})
-    call = asked(starring(), "tools/call", name="star", arguments={"name": "vega"}, _meta=told)
+    call = reply_to(starring(), "tools/call", name="star", arguments={"name": "vega"}, _meta=told)
     result = call["result"]
     assert result["resultType"] == "starred"
     assert result["star"] == "vega"
@@ -302,30 +304,34 @@ def test_a_tool_answers_with_a_type_that_the_client_declared() -> None:
 
 
 def test_the_tool_still_promises_what_it_completes_with() -> None:
-    [tool] = asked(starring(), "tools/list")["result"]["tools"]
+    [tool] = reply_to(starring(), "tools/list")["result"]["tools"]
     assert tool["outputSchema"]["type"] == "integer"
 
 
 def test_a_method_answers_with_a_type_that_the_client_declared() -> None:
-    result = asked(starring(), "stars/star", _meta=meta(stars={}))["result"]
+    result = reply_to(starring(), "stars/star", _meta=meta(stars={}))["result"]
     assert (result["resultType"], result["name"]) == ("starred", "vega")
 
 
-def test_to_any_other_client_it_is_the_authors_mistake(caplog: pytest.LogCaptureFixture) -> None:
+def test_result_type_that_the_client_did_not_declare_is_a_server_error(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
     with caplog.at_level(logging.ERROR, "trunkline.server"):
-        result = asked(starring(), "tools/call", name="star", arguments={"name": "v"})["result"]
+        result = reply_to(starring(), "tools/call", name="star", arguments={"name": "v"})["result"]
         assert result["isError"] is True
         assert result["resultType"] == "complete"
         assert "invalid result" in result["content"][0]["text"]
-        error = asked(starring(), "stars/star")["error"]
+        error = reply_to(starring(), "stars/star")["error"]
     assert error["code"] == -32603
     assert "did not declare" not in error["message"]
     assert "which the client did not declare" in caplog.text
 
 
-def test_in_a_handshake_it_is_a_mistake_too(caplog: pytest.LogCaptureFixture) -> None:
+def test_result_type_in_a_revision_without_them_is_a_server_error(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
     params = {"name": "star", "arguments": {"name": "v"}}
-    assert asked(starring(), "tools/call", "2025-11-25", **params)["result"]["isError"] is True
+    assert reply_to(starring(), "tools/call", "2025-11-25", **params)["result"]["isError"] is True
     assert "MCP 2025-11-25 has no result types" in caplog.text
 
 
@@ -353,7 +359,7 @@ def test_a_server_that_lacks_the_extension_does_not_send_its_types(
 ) -> None:
     extension, app = stars(), Server("a")
     app.add_tool(lambda: extension.result("starred"), "star")
-    result = asked(app, "tools/call", name="star", _meta=meta(stars={}))["result"]
+    result = reply_to(app, "tools/call", name="star", _meta=meta(stars={}))["result"]
     assert result["isError"] is True
     assert "which was not added to this server" in caplog.text
 

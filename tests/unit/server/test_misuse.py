@@ -188,7 +188,7 @@ def test_an_awaitable_that_was_not_awaited_is_named() -> None:
     assert 'it is a ClientRequest at "a": is an await missing?' in mistake(app)
 
 
-def test_what_a_resource_cannot_send_is_logged_with_its_handler(
+def test_unsendable_resource_value_is_logged_with_its_handler(
     caplog: pytest.LogCaptureFixture,
 ) -> None:
     app = Server("x")
@@ -336,7 +336,7 @@ def test_a_lifespan_that_returns_no_context_manager_is_named() -> None:
         call(app, "tool")
 
 
-def test_a_synchronous_client_of_the_server_inside_a_tool_is_told_of_the_other_loop() -> None:
+def test_sync_client_of_the_same_server_inside_a_tool_raises_about_the_loop() -> None:
     app = Server("x")
 
     @app.tool

@@ -66,7 +66,7 @@ def test_a_handler_sends_notifications_of_its_own(revision: str) -> None:
         (MOVED, {"star": object()}, TypeError, "object"),
     ],
 )
-def test_what_cannot_be_sent_is_an_error_in_the_handler(
+def test_invalid_notification_raises_in_the_handler(
     method: str, params: Any, kind: type[Exception], text: str
 ) -> None:
     app, seen = Server("sky"), []
@@ -127,7 +127,7 @@ def page() -> Server:
     return app
 
 
-def test_a_client_that_waits_for_the_end_of_a_page_is_told_of_it() -> None:
+def test_elicitation_complete_is_sent_to_a_client_with_url_elicitation() -> None:
     app = page()
 
     async def main() -> None:
@@ -153,7 +153,9 @@ def test_a_client_that_waits_for_the_end_of_a_page_is_told_of_it() -> None:
     ("revision", "capabilities"),
     [("2025-11-25", {"elicitation": {"form": {}}}), ("2025-06-18", {"elicitation": {}})],
 )
-def test_no_other_client_is_told_of_it(revision: str, capabilities: dict[str, Any]) -> None:
+def test_elicitation_complete_is_not_sent_without_url_elicitation(
+    revision: str, capabilities: dict[str, Any]
+) -> None:
     app = Server("desk")
 
     @app.tool

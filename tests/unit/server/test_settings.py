@@ -14,7 +14,7 @@ def test_nothing_is_kept_unless_an_author_says_so() -> None:
     assert CacheHint(1.5).milliseconds == 1500
 
 
-def test_what_is_sent_as_one_is_kept_as_short_and_as_privately_as_any_part() -> None:
+def test_joined_cache_hint_has_the_shortest_ttl_and_the_strictest_scope() -> None:
     assert CacheHint(60, "public").joined(CacheHint(5, "public")) == CacheHint(5, "public")
     assert CacheHint(60, "public").joined(CacheHint(60, "private")).scope == "private"
 
@@ -32,6 +32,6 @@ def test_a_cache_that_makes_no_sense_is_refused(make: Any) -> None:
     ("name", "value"),
     [("in_flight", 0), ("in_flight", True), ("threads", 2.5), ("grace", -1), ("stall", "1")],
 )
-def test_a_limit_that_is_none_is_refused(name: str, value: Any) -> None:
+def test_invalid_server_limits_are_refused(name: str, value: Any) -> None:
     with pytest.raises(ValueError, match=f"ServerLimits.{name}"):
         ServerLimits(**{name: value})

@@ -48,7 +48,7 @@ def test_a_wrong_word_is_pointed_at_and_nothing_is_called(run: Any, server: list
     assert shown == (2, "", "trunkline call: a takes an integer, not 'x'\n  a=x\n    ^\n")
 
 
-def test_what_is_missing_is_named(run: Any, server: list[str]) -> None:
+def test_missing_argument_is_named(run: Any, server: list[str]) -> None:
     shown = run("call", "forecast", *server)
     assert shown.status == 2
     assert "city: string  the city to look at\n" in shown.err
@@ -115,7 +115,7 @@ def test_misuse_is_a_sentence(run: Any, server: list[str], words: list[str], sai
         ("city.x=1", "city takes a string, which has no members\n  city.x=1\n  ^^^^^^"),
     ],
 )
-def test_what_cannot_be_an_argument_is_refused(
+def test_invalid_argument_words_are_refused(
     run: Any, server: list[str], word: str, said: str
 ) -> None:
     shown = run("call", "forecast", word, *server)
@@ -123,7 +123,7 @@ def test_what_cannot_be_an_argument_is_refused(
     assert said in shown.err
 
 
-def test_a_closed_standard_input_is_told(
+def test_closed_standard_input_is_reported(
     run: Any, server: list[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(sys, "stdin", None)
@@ -178,7 +178,7 @@ def test_a_picture_is_saved(run: Any, server: list[str], tmp_path: Path) -> None
 
 
 @pytest.mark.parametrize("folder", ["gone", "file", "closed"])
-def test_a_folder_that_takes_nothing_is_told_before_the_tool_is_called(
+def test_unwritable_save_folder_is_reported_before_the_tool_is_called(
     run: Any, server: list[str], tmp_path: Path, folder: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     (tmp_path / "file").write_text("")
@@ -192,7 +192,7 @@ def test_a_folder_that_takes_nothing_is_told_before_the_tool_is_called(
     assert not (tmp_path / "pid").exists()
 
 
-def test_what_cannot_be_saved_is_told_beside_the_rest(
+def test_content_that_cannot_be_saved_is_reported_beside_the_rest(
     run: Any, server: list[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     folder = tmp_path / "here"

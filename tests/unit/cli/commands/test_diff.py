@@ -66,7 +66,7 @@ def server(tmp_path: Path) -> list[str]:
 # Exit statuses
 
 
-def test_what_breaks_ends_with_1_and_is_told_first(run: Any, save: Any) -> None:
+def test_breaking_changes_end_with_1_and_are_printed_first(run: Any, save: Any) -> None:
     shown = run("diff", save("old", ADD), save("new", TEXT, MARKED))
     assert (shown.status, shown.err) == (1, "")
     assert shown.out.splitlines() == [
@@ -83,7 +83,7 @@ def test_what_breaks_ends_with_1_and_is_told_first(run: Any, save: Any) -> None:
     ]
 
 
-def test_what_does_not_break_ends_with_0(run: Any, save: Any) -> None:
+def test_safe_changes_end_with_0(run: Any, save: Any) -> None:
     shown = run("diff", save("old", ADD), save("new", ADD, TEXT | {"name": "b"}))
     assert shown.status == 0
     assert shown.out.endswith("1 safe: nothing breaks\n")
@@ -92,7 +92,7 @@ def test_what_does_not_break_ends_with_0(run: Any, save: Any) -> None:
     assert same.out == "0 breaking, 0 announced, 0 deprecated, 0 safe: no changes\n"
 
 
-def test_what_was_announced_goes_with_the_next_major_version(run: Any, save: Any) -> None:
+def test_announced_removal_is_allowed_with_the_next_major_version(run: Any, save: Any) -> None:
     old = save("old", MARKED, server={"version": "1.1"})
     minor = save("minor", server={"version": "1.2"})
     major = save("major", server={"version": "2.0"})
@@ -111,7 +111,7 @@ def test_a_surprise_is_not_excused_by_what_was_announced(run: Any, save: Any) ->
 
 
 @pytest.mark.parametrize("text", ["", "hello", "{}", '{"tools": 5}', "[1]"])
-def test_what_cannot_be_read_ends_with_6_and_a_sentence(
+def test_unreadable_listing_ends_with_6_and_a_sentence(
     run: Any, save: Any, tmp_path: Path, text: str
 ) -> None:
     odd = tmp_path / "odd.json"
@@ -134,7 +134,7 @@ def test_what_cannot_be_read_ends_with_6_and_a_sentence(
         ["--trace", "t", "tcp://127.0.0.1:1", "tcp://127.0.0.1:2"],
     ],
 )
-def test_what_names_no_two_listings_is_misuse(run: Any, words: list[str]) -> None:
+def test_other_than_two_listings_is_misuse(run: Any, words: list[str]) -> None:
     shown = run("diff", *words)
     assert (shown.status, shown.out) == (2, "")
     assert shown.err.startswith("trunkline diff: ")
@@ -331,14 +331,14 @@ def test_no_secret_is_printed(run: Any, save: Any) -> None:
         assert "canary" not in shown.out + shown.err
 
 
-def test_what_is_not_printed_is_counted(run: Any, save: Any) -> None:
+def test_changes_beyond_the_limit_are_counted(run: Any, save: Any) -> None:
     many = [{"name": str(number)} for number in range(2500)]
     shown = run("diff", save("old", *many), save("new"))
     assert "BREAKING (2500)" in shown.out
     assert "\nand 500 more\n" in shown.out
 
 
-def test_notes_are_told(run: Any, save: Any) -> None:
+def test_notes_are_printed(run: Any, save: Any) -> None:
     old = save("old", ADD, server={"version": "1.0.0"}, prompts=[{"name": "p"}])
     new = save("new", ADD | {"name": "sum"}, server={"version": "1.0.1"})
     shown = run("diff", old, new)

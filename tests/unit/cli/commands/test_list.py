@@ -117,7 +117,7 @@ def test_one_resource_or_prompt_alone(run: Any, server: list[str]) -> None:
         (["prompts", "\udcff"], "it has: report"),
     ],
 )
-def test_what_there_is_not_is_misuse(
+def test_unknown_kind_or_name_is_misuse(
     run: Any, server: list[str], words: list[str], said: str
 ) -> None:
     shown = run("list", *words, *server)
@@ -143,7 +143,7 @@ def test_hostile_names_do_not_act_on_a_terminal(run: Any) -> None:
     assert not set(long.out) & {"\x1b", "\x07"}
 
 
-def test_what_is_deprecated_is_marked(run: Any) -> None:
+def test_deprecated_entries_are_marked(run: Any) -> None:
     lines = run("list", *ODD).out.split("\n")
     assert any("Deprecated. \\x07As before." in line for line in lines)
     assert any("a?: any (deprecated)" in line for line in lines)

@@ -83,7 +83,7 @@ def test_each_side_has_certificates_of_its_own() -> None:
         (["tcp://h:1", "--revision", "2020-01-01"], "--revision"),
     ],
 )
-def test_what_makes_no_sense_is_refused_in_one_sentence(
+def test_invalid_words_are_refused_in_one_sentence(
     words: list[str], why: str, capsys: pytest.CaptureFixture[str]
 ) -> None:
     assert main(["proxy", *words]) == 2
@@ -101,7 +101,7 @@ def test_a_size_is_written_with_or_without_its_unit(text: str, size: int) -> Non
     assert parser_of("proxy").parse_args(["--max-size", text]).max_size == size
 
 
-def test_messages_may_be_large_unless_told_otherwise() -> None:
+def test_default_max_size_is_256_mib() -> None:
     assert parser_of("proxy").parse_args([]).max_size == 256 * 1024**2
 
 
@@ -112,7 +112,7 @@ def test_help_says_both_ways_to_call_it(capsys: pytest.CaptureFixture[str]) -> N
     assert "-- COMMAND" in shown
 
 
-def test_a_file_that_is_no_recording_is_kept(
+def test_file_that_is_not_a_recording_is_not_overwritten(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     file = tmp_path / "file"

@@ -75,7 +75,9 @@ def test_a_reader_that_leaves_early_sees_no_traceback(server: list[str]) -> None
         (["demo://notes", "--save", "/nowhere/at/all"], 2),
     ],
 )
-def test_what_cannot_be_read(run: Any, server: list[str], words: list[str], status: int) -> None:
+def test_invalid_words_and_unreadable_resources_are_errors(
+    run: Any, server: list[str], words: list[str], status: int
+) -> None:
     shown = run("read", *words, *server)
     assert (shown.status, shown.out) == (status, "")
     assert shown.err.startswith("trunkline read: ")

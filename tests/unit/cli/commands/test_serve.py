@@ -136,7 +136,7 @@ def test_misuse_ends_with_2(words: list[str], capsys: pytest.CaptureFixture[str]
         ([__file__, "--reload", "--reload-dir", "nowhere"], "'nowhere' is not a folder"),
     ],
 )
-def test_what_there_is_not_ends_with_2(
+def test_missing_file_or_folder_ends_with_2(
     words: list[str], said: str, capsys: pytest.CaptureFixture[str]
 ) -> None:
     assert main(["serve", *words]) == 2
@@ -145,7 +145,7 @@ def test_what_there_is_not_ends_with_2(
     assert shown.out == ""
 
 
-def test_limits_are_the_usual_ones_unless_told_otherwise() -> None:
+def test_socket_limits_are_the_defaults_unless_options_set_them() -> None:
     assert limits_of(options()) == SocketLimits()
     told = options("--max-connections", "3", "--idle", "0", "--keep-alive", "2.5")
     assert limits_of(told) == SocketLimits(connections=3, idle=None, keep_alive=2.5)
@@ -281,7 +281,7 @@ def fresh_log() -> Iterator[tuple[logging.Logger, logging.Logger]]:
             log.propagate = propagates
 
 
-def test_the_log_begins_at_warning_or_where_it_is_told_to() -> None:
+def test_log_level_is_warning_unless_the_option_sets_it() -> None:
     with fresh_log() as (_, log):
         begin_log(options())
         assert log.level == logging.WARNING

@@ -115,7 +115,7 @@ def test_a_method_that_either_side_sends_says_so(capsys: pytest.CaptureFixture[s
     assert "either side" in text(capsys, "method", "ping", "--revision", "2025-11-25")
 
 
-def test_the_last_revision_of_a_method_is_told(capsys: pytest.CaptureFixture[str]) -> None:
+def test_last_revision_of_a_removed_method_is_shown(capsys: pytest.CaptureFixture[str]) -> None:
     shown = text(capsys, "method", "ping", "--revision", "2024-11-05")
     assert "until:    last in 2025-11-25" in shown
 
@@ -188,7 +188,7 @@ def test_an_unknown_type_is_refused(capsys: pytest.CaptureFixture[str]) -> None:
     assert "it is in 2024-11-05" in refusal(capsys, "type", "PingRequest")
 
 
-def test_a_type_that_is_no_object_lists_what_it_may_be(capsys: pytest.CaptureFixture[str]) -> None:
+def test_union_type_lists_its_members(capsys: pytest.CaptureFixture[str]) -> None:
     assert "| TextContent" in text(capsys, "type", "ContentBlock")
 
 
@@ -247,7 +247,7 @@ def test_a_difference_reads_as_a_guide(capsys: pytest.CaptureFixture[str]) -> No
     assert "result was CallToolResult | CreateTaskResult, now InputRequiredResult" in flat
 
 
-def test_what_changes_alike_shares_a_sentence(capsys: pytest.CaptureFixture[str]) -> None:
+def test_equal_changes_of_methods_share_a_sentence(capsys: pytest.CaptureFixture[str]) -> None:
     shown = text(capsys, "diff", "2025-11-25", "2026-07-28")
     assert "- resources/list, resources/templates/list, prompts/list change:" in shown
 

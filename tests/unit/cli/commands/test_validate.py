@@ -122,7 +122,9 @@ def recording(*entries: object) -> str:
     return lines({"trunkline-trace": 1}, *entries)
 
 
-def test_a_recording_says_who_sent_what(file: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_recording_gives_the_sender_of_each_message(
+    file: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
     file.write_text(
         recording(
             {"at": 0, "from": "server", "message": FINE},
@@ -299,7 +301,7 @@ def test_warnings_count_when_strict(
         ),
     ],
 )
-def test_what_cannot_be_read_at_all_ends_with_six(
+def test_unreadable_file_ends_with_6(
     file: Path, text: bytes, says: str, capsys: pytest.CaptureFixture[str]
 ) -> None:
     file.write_bytes(text)
@@ -347,7 +349,7 @@ def test_a_lone_surrogate_is_named_in_every_kind_of_file(
         (b"[" * 100_000 + b"]" * 100_000, "jsonrpc."),
     ],
 )
-def test_what_only_lenient_readers_take_is_for_the_judge(
+def test_text_accepted_only_by_lenient_parsers_is_judged(
     file: Path, text: bytes, rule: str, capsys: pytest.CaptureFixture[str]
 ) -> None:
     file.write_bytes(text)
@@ -391,7 +393,7 @@ def test_the_command_reads_standard_input() -> None:
     assert b"\033" not in run.stdout
 
 
-def test_what_has_no_utf8_form_is_printed_all_the_same(
+def test_lone_surrogate_is_printed_in_every_format(
     file: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     file.write_text('{"jsonrpc":"2.0","id":1,"method":"\\ud800"}')

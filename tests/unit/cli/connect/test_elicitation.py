@@ -84,7 +84,7 @@ def test_a_field_takes_what_is_typed(
     assert filled(form({"f": field}, "f")) == {"f": value}
 
 
-def test_what_is_not_needed_can_be_left_out(type_in: Callable[[str], None]) -> None:
+def test_optional_fields_can_be_left_empty(type_in: Callable[[str], None]) -> None:
     type_in("\n\n")
     assert filled(form({"f": {"type": "integer"}, "g": SEVERAL})) == {}
 
@@ -163,7 +163,7 @@ def test_an_answer_in_advance_is_a_key_and_a_value(word: str) -> None:
         ElicitationPrompt(Console(), [word])
 
 
-def test_nobody_listens_to_the_keyboard_between_questions(type_in: Callable[[str], None]) -> None:
+def test_keyboard_is_not_read_between_questions(type_in: Callable[[str], None]) -> None:
     async def ask() -> bool:
         await asking().form(form({"f": {"type": "string"}}))
         return asyncio.get_running_loop().remove_reader(sys.stdin.fileno())

@@ -203,7 +203,7 @@ def test_a_server_that_does_not_answer_shows_what_it_wrote(run: Run) -> None:
     assert "stderr of the server:\n  waiting for a database\n" in shown.err
 
 
-def test_what_a_server_prints_that_is_not_a_message_is_quoted(
+def test_server_output_that_is_not_a_message_is_quoted(
     run: Run, script: Callable[[str], list[str]]
 ) -> None:
     shown = run("list", *script("print(1)\n"))
@@ -265,7 +265,7 @@ def test_a_failed_call_of_another_server_shows_a_traceback_of_its_log(
     assert shown.err.endswith("".join(f"  {line}\n" for line in lines))
 
 
-def test_a_server_that_lacks_the_revision_is_told_from_one_that_fails(
+def test_missing_revision_has_its_own_status_and_message(
     run: Run, script: Callable[[str], list[str]]
 ) -> None:
     shown = run("list", "--revision", "2026-07-28", *script(f"LINES = []\n{FOREIGN}"))

@@ -95,7 +95,7 @@ def test_kinds_that_are_not_asked_for_are_not_there() -> None:
     assert found["prompts"] == []
 
 
-def test_members_that_nobody_knows_are_kept_on_every_page() -> None:
+def test_unknown_members_are_kept_on_every_page() -> None:
     pages = [
         {"result": {"tools": [{"name": "a", "odd": [1]}], "nextCursor": "2"}},
         {"result": {"tools": [{"name": "b"}]}},
@@ -113,12 +113,12 @@ def test_a_server_may_have_no_templates() -> None:
 
 
 @pytest.mark.parametrize("tools", [None, {}, ["a"], 3])
-def test_what_is_no_list_is_a_broken_rule(tools: Any) -> None:
+def test_value_that_is_not_a_list_is_a_protocol_error(tools: Any) -> None:
     with pytest.raises(RemoteProtocolError, match="a list of objects"):
         by_hand({"tools/list": [{"result": {"tools": tools}}]})
 
 
-def test_a_list_without_end_is_left() -> None:
+def test_list_with_a_repeated_cursor_is_a_protocol_error() -> None:
     page = {"result": {"tools": [], "nextCursor": "again"}}
     with pytest.raises(RemoteProtocolError, match="a list that ends"):
         by_hand({"tools/list": [page, page, page]})

@@ -124,7 +124,7 @@ def test_in_a_pipe_nothing_is_shortened() -> None:
     assert about.strip() == ("word " * 1000).strip()
 
 
-def test_what_a_server_says_of_a_tool_is_shown_as_its_words() -> None:
+def test_tool_annotations_are_shown_as_claims_of_the_server() -> None:
     hints = {"readOnlyHint": True, "openWorldHint": False, "title": "x"}
     lines = list(
         listing_lines(listing(tools=[{**tool({}), "annotations": hints}]), "tools", in_detail=True)

@@ -103,7 +103,7 @@ def test_the_options_of_tls_are_used() -> None:
         {"target": "tls://h:1", "tls_key": "k.pem"},
     ],
 )
-def test_what_is_no_target_is_misuse(given: dict[str, Any]) -> None:
+def test_invalid_target_is_misuse(given: dict[str, Any]) -> None:
     with pytest.raises(UsageError):
         parse_target(options(**given))
 
@@ -129,7 +129,9 @@ def test_tls_without_tls_is_misuse(run: Any, option: str, words: list[str]) -> N
         (["read", "x:y", "tls://h:1"], "trunkline read tls://h:1 x:y"),
     ],
 )
-def test_an_address_that_is_not_first_is_told(run: Any, words: list[str], said: str) -> None:
+def test_address_after_other_words_is_refused_with_the_right_order(
+    run: Any, words: list[str], said: str
+) -> None:
     shown = run(*words)
     assert shown == (2, "", f"trunkline {words[0]}: the address comes first: {said}\n")
 
@@ -162,7 +164,7 @@ def test_without_a_target_a_verb_says_what_it_needs(run: Any, verb: str) -> None
         (["list", "tcp://localhost"], "needs a port, as in tcp://localhost:9000"),
     ],
 )
-def test_what_is_not_an_address_gets_advice(run: Any, words: list[str], said: str) -> None:
+def test_invalid_address_is_refused_with_advice(run: Any, words: list[str], said: str) -> None:
     shown = run(*words)
     assert (shown.status, shown.out) == (2, "")
     assert said in shown.err
@@ -186,14 +188,14 @@ def test_a_server_without_the_revision_asked_for_is_named_as_such(run: Any, sile
         ["--", sys.executable, "-c", "raise SystemExit(3)"],
     ],
 )
-def test_what_cannot_be_reached_ends_with_3(run: Any, words: list[str]) -> None:
+def test_unreachable_server_ends_with_3(run: Any, words: list[str]) -> None:
     shown = run("ping", *words)
     assert (shown.status, shown.out) == (3, "")
     assert shown.err.startswith("trunkline ping: ")
     assert "Traceback" not in shown.err
 
 
-def test_the_last_words_of_a_server_that_dies_are_shown(run: Any) -> None:
+def test_last_output_of_a_server_that_dies_is_shown(run: Any) -> None:
     script = "import sys; sys.exit('the disk is \\x1b[1mfull')"
     shown = run("list", "--", sys.executable, "-c", script)
     assert shown.status == 3
@@ -215,17 +217,17 @@ def test_a_refusal_shows_code_and_place_and_data(run: Any, server: list[str]) ->
     assert "data: {'uri': 'demo://nowhere'}\n" in shown.err
 
 
-def test_a_revision_that_is_not_shared_is_no_connection(run: Any, silent: Any) -> None:
+def test_revision_missing_on_the_server_ends_with_3(run: Any, silent: Any) -> None:
     shown = run("ping", "--revision", "2024-11-05", *silent("none"))
     assert (shown.status, shown.out) == (3, "")
 
 
-def test_what_is_no_revision_is_misuse(run: Any, server: list[str]) -> None:
+def test_unknown_revision_is_misuse(run: Any, server: list[str]) -> None:
     assert run("ping", "--revision", "1999-01-01", *server).status == 2
 
 
 @pytest.mark.parametrize("given", ["0", "-1", "inf", "nan", "soon"])
-def test_what_is_no_time_is_misuse(run: Any, server: list[str], given: str) -> None:
+def test_invalid_timeout_is_misuse(run: Any, server: list[str], given: str) -> None:
     shown = run("ping", f"--timeout={given}", *server)
     assert shown.status == 2
     assert f"--timeout: a number of seconds above 0, not '{given}'" in shown.err
@@ -281,16 +283,12 @@ def test_more_of_the_log_can_be_asked_for(run: Any, server: list[str], revision:
     assert shown.err == "info demo: all is well\nwarning demo: rain is coming\n"
 
 
-def test_what_the_server_writes_on_stderr_is_shown_if_asked_for(
-    run: Any, server: list[str]
-) -> None:
+def test_stderr_of_the_server_is_shown_with_verbose(run: Any, server: list[str]) -> None:
     assert "a line on stderr" not in run("call", "warn", *server).err
     assert "a line on stderr\n" in run("call", "warn", "-v", *server).err
 
 
-def test_what_the_client_logs_about_a_server_is_shown_if_asked_for(
-    run: Any, server: list[str]
-) -> None:
+def test_log_of_the_client_is_shown_with_verbose(run: Any, server: list[str]) -> None:
     _, python, script = server
     # A line that is not JSON, before the server starts.
     garbled = ["--", "sh", "-c", 'echo "not JSON"; exec "$@"', "sh", python, script]
@@ -305,7 +303,7 @@ def test_what_the_client_logs_about_a_server_is_shown_if_asked_for(
 # Questions, without a terminal
 
 
-def test_nobody_is_asked_without_a_terminal(run: Any, server: list[str]) -> None:
+def test_elicitation_without_a_terminal_fails_and_names_answer(run: Any, server: list[str]) -> None:
     shown = run("call", "order", *server)
     assert (shown.status, shown.out) == (1, "")
     assert "--answer" in shown.err
@@ -360,7 +358,7 @@ def test_a_conversation_is_recorded_without_secrets(
     assert run("validate", str(trace)).status == 0
 
 
-def test_a_recording_that_breaks_off_is_told_once(server: list[str], tmp_path: Path) -> None:
+def test_failed_recording_is_reported_once(server: list[str], tmp_path: Path) -> None:
     words = ["call", "add", "a=1", "b=2", "--trace", str(tmp_path / "trace"), *server]
     # Of a file no more than one block may be written; a module's bytecode would be cut off too.
     done = shell(f"ulimit -f 1; PYTHONDONTWRITEBYTECODE=1 {COMMAND} {' '.join(words)}")
@@ -416,7 +414,7 @@ def shell(command: str) -> subprocess.CompletedProcess[bytes]:
     )
 
 
-def test_closed_streams_are_no_terminal(server: list[str]) -> None:
+def test_call_works_with_closed_stdin_and_stderr(server: list[str]) -> None:
     words = " ".join(["call", "add", "a=1", "b=2", *server])
     done = shell(f"exec {COMMAND} {words} <&- 2>&-")
     assert (done.returncode, done.stdout) == (0, b"3\n")
@@ -435,7 +433,7 @@ def test_closed_streams_are_no_terminal(server: list[str]) -> None:
         ["ping"],
     ],
 )
-def test_nobody_has_to_read_the_result(server: list[str], words: list[str]) -> None:
+def test_closed_stdout_is_not_an_error(server: list[str], words: list[str]) -> None:
     done = shell(f"exec {COMMAND} {' '.join([*words, *server])} >&-")
     assert (done.returncode, done.stderr) == (0, b"")
 
@@ -443,21 +441,21 @@ def test_nobody_has_to_read_the_result(server: list[str], words: list[str]) -> N
 @pytest.mark.parametrize(
     "words", [["call", "fail"], ["call", "add", "a=x"], ["call", "adb"], ["call", "order"]]
 )
-def test_an_error_that_nobody_reads_is_no_result(server: list[str], words: list[str]) -> None:
+def test_closed_stderr_does_not_move_errors_to_stdout(server: list[str], words: list[str]) -> None:
     done = shell(f"exec {COMMAND} {' '.join([*words, *server])} 2>&-")
     assert done.returncode in (1, 2)
     assert done.stdout == b""
 
 
 @pytest.mark.parametrize("words", [["list"], ["ping"], ["read", "demo://notes", "--raw"]])
-def test_a_result_that_cannot_be_written_is_told(server: list[str], words: list[str]) -> None:
+def test_unwritable_stdout_is_reported(server: list[str], words: list[str]) -> None:
     done = shell(f"exec {COMMAND} {' '.join([*words, *server])} > /dev/full")
     said = f"trunkline {words[0]}: standard output: No space left on device\n"
     assert (done.returncode, done.stderr) == (2, said.encode())
 
 
 @pytest.mark.parametrize("verb", ["list", "call", "read", "prompt", "ping"])
-def test_help_loads_nothing_that_talks(verb: str) -> None:
+def test_help_loads_neither_asyncio_nor_the_client(verb: str) -> None:
     script = (
         "import sys; from trunkline.cli import command; "
         f"command.run({verb!r}, ['--help']); print(*sys.modules)"

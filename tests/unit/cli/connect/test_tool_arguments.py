@@ -45,7 +45,7 @@ def fault(*words: str, within: dict[str, Any]) -> str:
 
 
 @pytest.mark.parametrize("kind", ["object", "integer", "boolean", "null"])
-def test_bytes_that_are_no_text_are_unfit(kind: str) -> None:
+def test_argument_with_undecodable_bytes_is_a_mismatch(kind: str) -> None:
     with pytest.raises(ArgumentMismatch):
         coerce('{"a": "\udcff"}', {"type": kind})
 
@@ -114,7 +114,7 @@ def test_a_list_is_json_or_has_commas() -> None:
         coerce("a", {"type": "array", "items": {"type": "object"}})
 
 
-def test_what_may_be_several_things_is_the_first_that_fits_and_a_text_last() -> None:
+def test_union_value_is_the_first_match_with_string_last() -> None:
     either = {"anyOf": [{"type": "string"}, {"type": "integer"}, {"type": "null"}]}
     assert coerce("3", either) == 3
     assert coerce("null", either) is None
@@ -247,7 +247,7 @@ def test_a_dot_leads_into_an_object() -> None:
         {"$ref": "#/$defs/text"},
     ],
 )
-def test_what_has_no_members_takes_none(given: dict[str, Any]) -> None:
+def test_member_of_a_non_object_argument_is_refused(given: dict[str, Any]) -> None:
     within = {**schema(a=given), "$defs": {"text": {"type": "string"}}}
     said = fault("a.b=1", within=within)
     assert said.startswith("a takes ")
@@ -266,7 +266,7 @@ def test_what_has_no_members_takes_none(given: dict[str, Any]) -> None:
         {"$ref": "#/$defs/it"},
     ],
 )
-def test_what_may_be_an_object_takes_members(given: Any) -> None:
+def test_member_of_a_possible_object_is_accepted(given: Any) -> None:
     within = {**schema(a=given), "$defs": {"it": {"properties": {"b": {"type": "integer"}}}}}
     assert parse_arguments(["a.b=1"], within, "the tool 'x'") == {"a": {"b": 1}}
 
@@ -287,7 +287,7 @@ def test_a_mistake_is_pointed_at() -> None:
     assert said == "days takes an integer, not 'three'\n  days=three\n       ^^^^^"
 
 
-def test_an_unknown_key_is_guessed_or_told_what_there_is() -> None:
+def test_unknown_key_is_refused_with_a_suggestion_or_the_known_keys() -> None:
     within = schema(city={}, days={})
     assert fault("cty=x", within=within) == (
         "the tool 'x' has no argument 'cty'; did you mean 'city'?\n  cty=x\n  ^^^"
@@ -355,7 +355,7 @@ def test_reports_are_limited_and_escaped() -> None:
     assert "\033" not in told
 
 
-def test_what_is_missing_is_named_with_its_description() -> None:
+def test_missing_arguments_are_named_with_their_description() -> None:
     within = schema(("city", "days"), city={"type": "string", "description": "where\nto"}, days={})
     assert fault(within=within) == (
         "2 arguments are missing for the tool 'x':\n  city: string  where to\n  days: any"
@@ -378,7 +378,7 @@ def test_a_secret_within_a_value_is_not_echoed() -> None:
     assert CANARY not in said
 
 
-def test_what_was_typed_cannot_act_on_the_terminal() -> None:
+def test_error_messages_contain_no_terminal_escapes() -> None:
     assert "\x1b" not in fault("a=\x1b[1m", within=schema(a={"type": "integer"}))
     hostile = {"type": "string", "description": "\x1b[2J"}
     assert "\x1b" not in fault(within=schema(("\x1b[1m",), **{"\x1b[1m": hostile}))

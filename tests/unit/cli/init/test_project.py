@@ -86,7 +86,7 @@ def test_the_type_checker_accepts_it(tmp_path: Path) -> None:
     python(tmp_path / "new", "mypy", "--strict", cache, f"{about.module}.py", "tests")
 
 
-def test_it_can_be_built_and_the_wheel_has_the_server_alone(
+def test_wheel_of_the_project_contains_only_the_server(
     made: tuple[Project, Path], tmp_path: Path
 ) -> None:
     about, folder = made

@@ -67,7 +67,7 @@ def test_a_text_is_printed_as_it_is(tmp_path: Path) -> None:
     assert shown({"content": [text("one"), text("two")]}, tmp_path) == ["one", "two"]
 
 
-def test_structured_content_is_printed_where_there_is_no_text(tmp_path: Path) -> None:
+def test_structured_content_without_text_is_printed(tmp_path: Path) -> None:
     assert shown({"structuredContent": {"a": 1}}, tmp_path) == ['{\n  "a": 1\n}']
 
 
@@ -141,7 +141,7 @@ def test_a_blob_of_text_is_shown_and_saved_only_in_a_folder_that_was_named(
     assert line == f"saved {tmp_path}/named-1.txt (text/plain; charset=utf-8, 6 bytes)"
 
 
-def test_what_is_no_base64_is_not_saved(tmp_path: Path) -> None:
+def test_invalid_base64_is_not_saved(tmp_path: Path) -> None:
     shelf = SaveFolder(str(tmp_path), "tool")
     (line,) = contents_shown([ResourceContents("x:a", blob="?")], shelf)
     assert line == "[bytes: not saved, it is not Base64]"
@@ -176,7 +176,7 @@ def test_no_name_leaves_the_folder(tmp_path: Path, stem: str) -> None:
     assert saved.name.isascii()
 
 
-def test_what_cannot_be_saved_is_told_in_the_end(
+def test_failed_save_is_reported_at_the_end(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     shelf = SaveFolder(str(tmp_path / "gone"), "tool")
@@ -188,7 +188,7 @@ def test_what_cannot_be_saved_is_told_in_the_end(
     assert "gone': No such file or directory" in told
 
 
-def test_a_folder_in_which_every_name_is_taken_is_told_in_the_end(
+def test_folder_without_free_file_names_is_reported_at_the_end(
     tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(content, "_MAX_FILE_NUMBER", 3)
@@ -216,7 +216,7 @@ def test_half_a_file_is_not_left(tmp_path: Path, monkeypatch: pytest.MonkeyPatch
     assert shelf.status("prog") == 2
 
 
-def test_what_was_saved_is_fine(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_successful_save_has_status_0(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     shelf = SaveFolder(str(tmp_path), "tool")
     shelf.save(DATA, "image/png")
     assert (shelf.status("prog"), capsys.readouterr().err) == (0, "")

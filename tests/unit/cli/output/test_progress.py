@@ -63,7 +63,7 @@ def test_wide_letters_are_taken_away_whole(screen: Screen, monkeypatch: pytest.M
     assert screen.getvalue().endswith(f"\r{' ' * 34}\r")
 
 
-def test_what_a_message_says_does_not_act_on_the_terminal(screen: Screen) -> None:
+def test_progress_message_contains_no_terminal_escapes(screen: Screen) -> None:
     Console().progress(1, 2, "\x1b[2J\n\r")
     assert "\x1b" not in screen.getvalue()
     assert screen.getvalue().count("\r") == 1
@@ -87,7 +87,7 @@ def test_a_terminal_that_knows_ascii_gets_ascii(screen: Screen) -> None:
     assert screen.getvalue() == f"\r{'#' * 12}{'.' * 12}  50% \\xe9"
 
 
-def test_nothing_is_drawn_while_somebody_types(screen: Screen) -> None:
+def test_nothing_is_drawn_while_the_console_is_paused(screen: Screen) -> None:
     console = Console()
     console.pause()
     console.progress(1, 2, None)
@@ -133,7 +133,7 @@ def test_a_secret_in_the_log_is_hidden(capsys: pytest.CaptureFixture[str]) -> No
     assert CANARY not in capsys.readouterr().err
 
 
-def test_closed_streams_are_no_terminal(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_console_with_closed_stderr_is_not_interactive(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(sys, "stderr", None)
     console = Console()
     console.note("nobody hears this")
@@ -240,7 +240,7 @@ def test_a_failure_takes_the_spinner_away(screen: Screen, clock: list[float]) ->
     assert screen.getvalue().endswith(" \r")
 
 
-def test_there_is_no_spinner_in_a_pipe(capsys: pytest.CaptureFixture[str]) -> None:
+def test_no_spinner_is_drawn_in_a_pipe(capsys: pytest.CaptureFixture[str]) -> None:
     # Without an event loop: nothing is scheduled.
     with Console().waiting("calling x"):
         pass

@@ -94,7 +94,7 @@ def test_the_place_is_shown_with_its_neighbours() -> None:
     )
 
 
-def test_what_is_wrong_with_the_whole_is_marked_at_the_whole() -> None:
+def test_finding_without_a_place_marks_the_whole_message() -> None:
     assert pointed_at("", {"a": 1}) == '{"a": 1}'
     assert pointed_at("/b", {"a": 1}) == '{"a": 1}'
 
@@ -131,14 +131,14 @@ def test_wide_characters_push_the_carets_along() -> None:
 
 
 @pytest.mark.parametrize("nothing", [5, "text", None])
-def test_what_is_no_message_has_no_places(nothing: object) -> None:
+def test_excerpt_of_a_value_that_is_not_a_message_is_none(nothing: object) -> None:
     assert excerpt_of(nothing, "/a") is None
 
 
 # Sentences
 
 
-def test_what_was_there_is_said() -> None:
+def test_sentence_names_the_value_and_its_place() -> None:
     assert sentence(finding()) == "got 7 at /params/name"
     assert sentence(finding(got="")) == "nothing at /params/name"
     assert sentence(finding(where="", got="an array")) == "got an array"

@@ -166,7 +166,7 @@ def test_a_traceback_is_recognised_by_its_first_line() -> None:
     assert not has_traceback(["Traceback", "a traceback (most recent call last):"])
 
 
-def test_what_was_printed_is_quoted_and_cut() -> None:
+def test_printed_server_output_is_quoted_and_truncated() -> None:
     assert printed_shown([]) == ""
     assert printed_shown([b"1\r"]) == "it printed '1', which is not a message"
     more = "it printed 'a' and more lines that are not messages"

@@ -98,7 +98,7 @@ def test_the_environment_says_how_wide(monkeypatch: pytest.MonkeyPatch) -> None:
     assert terminal_width() > 0
 
 
-def test_a_closed_stream_is_no_terminal(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_closed_stream_is_not_a_terminal(monkeypatch: pytest.MonkeyPatch) -> None:
     for name in ("NO_COLOR", "FORCE_COLOR"):
         monkeypatch.delenv(name, raising=False)
     monkeypatch.setattr(sys, "stdout", None)

@@ -114,7 +114,7 @@ def test_an_answer_goes_to_the_post_that_asked() -> None:
     made.send(id=1, result={})  # a second one is for nobody
 
 
-def test_what_has_no_request_is_accepted() -> None:
+def test_message_without_a_request_is_answered_with_202() -> None:
     made = Session()
     assert made.post(message(method="notifications/initialized")).status == 202
     assert made.post(message(id=5, result={})).status == 202
@@ -122,7 +122,7 @@ def test_what_has_no_request_is_accepted() -> None:
 
 
 @pytest.mark.parametrize("body", [b"", b"{", b"7", b"[]", b'"x"', b"\xff"])
-def test_what_is_not_a_message_is_refused_and_not_forwarded(body: bytes) -> None:
+def test_invalid_message_is_refused_and_not_forwarded(body: bytes) -> None:
     made = Session()
     response = made.post(body)
     assert response.status == 400
@@ -206,7 +206,7 @@ def test_the_revision_decides_about_streams() -> None:
     assert (made.session.is_resumable, made.session.primes) == (True, True)
 
 
-def test_what_is_open_when_the_server_ends_is_answered() -> None:
+def test_open_request_is_answered_with_502_when_the_server_ends() -> None:
     made = Session()
     ended: list[bool] = []
     made.source.on_closed = lambda: ended.append(True)
@@ -341,7 +341,7 @@ def test_headers_that_differ_from_the_body_are_refused(headers: dict[str, str], 
         % (VERSION.encode(), LATEST.encode()),
     ],
 )
-def test_what_is_not_one_request_is_refused(body: bytes) -> None:
+def test_body_that_is_not_one_request_is_refused(body: bytes) -> None:
     made = Shared()
     response = made.raw(body, mcp_protocol_version=LATEST, mcp_method="ping")
     assert response.status == 400

@@ -154,7 +154,7 @@ async def test_a_request_that_was_cancelled_is_not_answered() -> None:
 
 
 @on_a_loop
-async def test_what_is_not_json_is_answered_and_not_sent() -> None:
+async def test_invalid_json_is_answered_and_not_sent() -> None:
     made = await bridge()
     made.target.send(b"{")
     assert made.inner.sent == []
@@ -199,7 +199,7 @@ async def test_line_breaks_become_blanks() -> None:
 
 
 @on_a_loop
-async def test_a_message_that_is_too_large_is_said() -> None:
+async def test_too_large_message_is_reported() -> None:
     made = await bridge()
     made.inner.on_message(Oversize(b"{", None, 10), None)
     assert made.got == []

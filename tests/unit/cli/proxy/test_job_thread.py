@@ -22,7 +22,7 @@ def test_jobs_run_in_order_on_another_thread() -> None:
     assert jobs.is_idle
 
 
-def test_it_is_full_until_half_of_the_backlog_is_done() -> None:
+def test_job_thread_is_full_until_half_of_the_backlog_is_done() -> None:
     drained, go_on = Event(), Event()
     jobs = JobThread(drained.set)
     jobs.submit(1, lambda: go_on.wait(60))

@@ -24,8 +24,8 @@ def frame(**members: object) -> bytes:
     return json.dumps({"jsonrpc": "2.0", **members}).encode()
 
 
-class Listening:
-    """A run that judges, and what it said."""
+class ObservedRun:
+    """A proxy run that judges, and its reports."""
 
     def __init__(self, number: int | None = None, **options: Any) -> None:
         self.said: list[str] = []
@@ -33,60 +33,60 @@ class Listening:
         self.connection: ConnectionObserver = self.run.connection(number, "unix", "stdio")
 
 
-def test_a_finding_is_said_with_rule_level_place_message_and_sender() -> None:
-    heard = Listening()
-    heard.connection.receive("client", frame(id=1, method="ping"))
-    assert heard.said == []
-    heard.connection.receive("client", frame(id=None, method="ping"))
-    assert len(heard.said) == 1
-    first, second = heard.said[0].splitlines()
+def test_finding_is_reported_with_rule_level_place_message_and_sender() -> None:
+    observed = ObservedRun()
+    observed.connection.receive("client", frame(id=1, method="ping"))
+    assert observed.said == []
+    observed.connection.receive("client", frame(id=None, method="ping"))
+    assert len(observed.said) == 1
+    first, second = observed.said[0].splitlines()
     assert first.startswith("error mcp.")
     assert "at /id" in first
     assert second.startswith("  message 2, ping, client → server, ")
 
 
 def test_a_connection_is_named_where_there_are_several() -> None:
-    heard = Listening(7)
-    heard.connection.receive("server", b"no message")
-    assert "  connection 7, message 1, server → client, " in heard.said[0]
+    observed = ObservedRun(7)
+    observed.connection.receive("server", b"no message")
+    assert "  connection 7, message 1, server → client, " in observed.said[0]
 
 
 def test_the_end_shows_what_was_not_answered() -> None:
-    heard = Listening()
-    heard.connection.receive("client", frame(id=1, method="ping"))
-    heard.connection.end()
-    assert [each.split(":")[0] for each in heard.said] == ["remark trace.unanswered"]
+    observed = ObservedRun()
+    observed.connection.receive("client", frame(id=1, method="ping"))
+    observed.connection.end()
+    assert [each.split(":")[0] for each in observed.said] == ["remark trace.unanswered"]
 
 
-def test_the_same_rule_is_told_a_few_times_and_then_counted() -> None:
-    heard = Listening()
+def test_repeated_rule_is_reported_three_times_and_then_counted() -> None:
+    observed = ObservedRun()
     for _ in range(50):
-        heard.connection.receive("client", b"no message")
-    assert len(heard.said) == 3
-    assert heard.said[-1].endswith("; further ones are only counted")
-    assert heard.run.summary() == "50 messages: 50 errors"
+        observed.connection.receive("client", b"no message")
+    assert len(observed.said) == 3
+    assert observed.said[-1].endswith("; further ones are only counted")
+    assert observed.run.summary() == "50 messages: 50 errors"
 
 
 def test_a_run_without_messages_has_a_summary_too() -> None:
-    heard = Listening()
-    assert heard.run.summary() == "no messages passed"
-    heard.connection.receive("client", frame(id=1, method="ping"))
-    assert heard.run.summary() == "1 message: nothing found"
+    observed = ObservedRun()
+    assert observed.run.summary() == "no messages passed"
+    observed.connection.receive("client", frame(id=1, method="ping"))
+    assert observed.run.summary() == "1 message: nothing found"
 
 
-def test_neither_secrets_nor_escapes_are_said() -> None:
-    heard = Listening()
-    heard.connection.receive(
+def test_reports_contain_no_secrets_and_no_escapes() -> None:
+    observed = ObservedRun()
+    observed.connection.receive(
         "client", frame(id=1, method=f"\x1b[2Jtoken={CANARY}", params={"token": 1})
     )
-    heard.connection.receive("client", frame(id={"password": CANARY}, method="ping"))
-    text = "\n".join(heard.said)
+    observed.connection.receive("client", frame(id={"password": CANARY}, method="ping"))
+    text = "\n".join(observed.said)
     assert text
     assert CANARY not in text
     assert "\x1b" not in text
 
 
-def test_a_judge_that_fails_is_said_once_and_asked_no_more(
+def test_failing_judge_is_reported_once_and_not_called_again(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     calls: list[object] = []
@@ -96,13 +96,13 @@ def test_a_judge_that_fails_is_said_once_and_asked_no_more(
         raise ValueError(CANARY)
 
     monkeypatch.setattr(Conversation, "feed", fail)
-    heard = Listening(3)
+    observed = ObservedRun(3)
     for _ in range(3):
-        heard.connection.receive("client", b"{}")
-    heard.connection.end()
+        observed.connection.receive("client", b"{}")
+    observed.connection.end()
     assert len(calls) == 1
-    assert heard.said == ["judging of connection 3 stopped, the judge failed: ValueError"]
-    assert heard.run.messages == 3
+    assert observed.said == ["judging of connection 3 stopped, the judge failed: ValueError"]
+    assert observed.run.messages == 3
 
 
 class Disk:
@@ -120,11 +120,11 @@ class Disk:
 
 def test_each_frame_is_recorded_by_the_way_it_came() -> None:
     disk = Disk(9)
-    heard = Listening(2, record=disk)
+    observed = ObservedRun(2, record=disk)
     spoilt = Oversize(b"{", None, 1)
-    heard.connection.receive("client", b"1")
-    heard.connection.receive("server", b"2")
-    heard.connection.receive("server", spoilt)
+    observed.connection.receive("client", b"1")
+    observed.connection.receive("server", b"2")
+    observed.connection.receive("server", spoilt)
     assert [
         (each.sender, each.message, each.transport, each.connection) for each in disk.entries
     ] == [
@@ -136,15 +136,15 @@ def test_each_frame_is_recorded_by_the_way_it_came() -> None:
     assert [fault.rule for fault in disk.entries[2].faults] == ["jsonrpc.limit.message-size"]
 
 
-def test_a_recording_that_fails_is_said_once_and_the_judge_goes_on() -> None:
+def test_failing_recording_is_reported_once_and_judging_continues() -> None:
     disk = Disk(1)
-    heard = Listening(record=disk)
+    observed = ObservedRun(record=disk)
     for _ in range(3):
-        heard.connection.receive("client", b"no message")
+        observed.connection.receive("client", b"no message")
     assert len(disk.entries) == 1
-    told = [each for each in heard.said if "recording" in each]
+    told = [each for each in observed.said if "recording" in each]
     assert told == ["recording stopped: No space left on device"]
-    assert heard.run.counts["error"] == 3
+    assert observed.run.counts["error"] == 3
 
 
 class Pausable:
@@ -179,23 +179,23 @@ class Slow:
 
 def test_a_large_frame_is_handled_on_a_thread_and_those_after_it_too() -> None:
     record = Slow()
-    heard = Listening(record=record)
+    observed = ObservedRun(record=record)
     large = b'"%s"' % (b"x" * 100_000)
-    heard.connection.receive("client", b"1")
-    heard.connection.receive("client", large)
-    heard.connection.receive("server", b"2")
+    observed.connection.receive("client", b"1")
+    observed.connection.receive("client", large)
+    observed.connection.receive("server", b"2")
     # They have not been waited for.
     assert record.entries == [(1, True)]
-    heard.connection.end()
+    observed.connection.end()
     record.go_on.set()
-    assert heard.run.jobs.wait(60)
+    assert observed.run.jobs.wait(60)
     assert [(message == 1, is_here) for message, is_here in record.entries] == [
         (True, True),
         (False, False),
         (False, False),
     ]
     assert record.entries[2] == (2, False)
-    heard.connection.receive("server", b"3")
+    observed.connection.receive("server", b"3")
     assert record.entries[3] == (3, True)
 
 
@@ -217,18 +217,18 @@ def test_a_sender_is_paused_while_too_much_waits() -> None:
     assert len(record.entries) == 3
 
 
-def test_a_frame_that_cannot_be_recorded_is_said_and_the_next_one_is_recorded(
+def test_unrecordable_frame_is_reported_and_the_next_is_recorded(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     disk = Disk(9)
-    heard = Listening(record=disk)
+    observed = ObservedRun(record=disk)
 
     def fail(*given: object) -> None:
         raise RecursionError(CANARY)
 
     with monkeypatch.context() as patched:
         patched.setattr(ConnectionObserver, "_entry", fail)
-        heard.connection.receive("client", b"{}")
-    heard.connection.receive("client", b"1")
-    assert heard.said[0] == "a message was not recorded: RecursionError"
+        observed.connection.receive("client", b"{}")
+    observed.connection.receive("client", b"1")
+    assert observed.said[0] == "a message was not recorded: RecursionError"
     assert len(disk.entries) == 1

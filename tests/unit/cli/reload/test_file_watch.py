@@ -34,7 +34,7 @@ def test_a_file_that_is_left_alone_has_not_changed(file: Path) -> None:
     assert watch.changes() == []
 
 
-def test_a_change_is_told_once(file: Path) -> None:
+def test_change_is_reported_once(file: Path) -> None:
     watch = watching(file)
     file.write_text("two!")
     assert watch.changes() == [str(file)]
@@ -120,7 +120,7 @@ def test_a_folder_that_was_named_is_watched_with_all_in_it(file: Path, tmp_path:
     assert watch.changes() == []
 
 
-def test_so_many_files_are_looked_at_and_no_more(
+def test_number_of_watched_files_is_bounded(
     file: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("trunkline.cli.reload.file_watch._MAX_FILES", 3)

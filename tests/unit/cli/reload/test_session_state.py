@@ -33,7 +33,7 @@ def test_a_message_is_read_as_far_as_it_takes() -> None:
 
 
 @pytest.mark.parametrize("frame", [b"", b"{", b"[1]", b"7", b'"x"', b"\xff", b"null", b"[" * 9999])
-def test_what_cannot_be_read_is_for_others_to_judge(frame: bytes) -> None:
+def test_unreadable_frame_has_no_heads(frame: bytes) -> None:
     assert parse_heads(frame) == ([], False)
 
 
@@ -43,7 +43,7 @@ def test_ids_that_look_alike_are_two() -> None:
     assert [request_key(each) for each in (None, 1.5, {}, UNSET)] == [None] * 4
 
 
-def test_what_is_cancelled_is_named_in_the_params() -> None:
+def test_cancelled_request_id_is_read_from_the_params() -> None:
     (head,), _ = parse_heads(b'{"method": "notifications/cancelled", "params": {"requestId": 3}}')
     assert cancelled_request(head) == request_key(3)
     (head,), _ = parse_heads(b'{"method": "notifications/cancelled", "params": [3]}')
@@ -69,7 +69,7 @@ def test_a_session_keeps_what_still_holds() -> None:
     assert session.requests_to_replay() == [level, second]
 
 
-def test_a_client_is_told_of_the_lists_it_was_told_may_change() -> None:
+def test_changed_lists_are_those_declared_with_list_changed() -> None:
     session = ReplayedSession(request_key(1), b"")
     session.capabilities = {"tools": {"listChanged": True}, "prompts": {}, "resources": 1}
     assert session.changed_lists() == []
@@ -86,7 +86,7 @@ def test_a_result_that_is_something_else_is_read_as_an_empty_one() -> None:
         assert decode_as(odd, NegotiatedFields) == NegotiatedFields()
 
 
-def test_what_is_kept_does_not_hold_the_frame() -> None:
+def test_owned_copy_does_not_reference_the_frame() -> None:
     (head,), _ = parse_heads(b'{"id": 1, "result": {"a": 1}}')
     copied = owned(head.result)
     assert copied is not head.result

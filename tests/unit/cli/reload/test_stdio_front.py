@@ -259,7 +259,7 @@ def test_a_client_waits_while_much_is_held_back_whatever_a_worker_takes(
     run(monkeypatch, script)
 
 
-def test_what_was_held_back_goes_to_the_worker_before_if_the_next_fails(
+def test_held_messages_go_to_the_old_worker_if_the_new_one_fails(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     async def script(scene: Scene) -> None:
@@ -317,7 +317,7 @@ def test_progress_is_not_kept_for_a_worker_that_does_not_read(
 # When workers are read
 
 
-def test_what_a_worker_wrote_before_it_was_gone_reaches_a_slow_client(
+def test_output_of_an_exited_worker_reaches_a_slow_client(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     async def script(scene: Scene) -> None:
@@ -343,7 +343,7 @@ def test_what_a_worker_wrote_before_it_was_gone_reaches_a_slow_client(
     run(monkeypatch, script)
 
 
-def test_a_pipe_that_somebody_else_keeps_open_is_not_waited_for(
+def test_pipe_kept_open_by_another_process_is_not_awaited(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     async def script(scene: Scene) -> None:

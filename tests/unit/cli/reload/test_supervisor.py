@@ -56,7 +56,7 @@ def run(script: Callable[[], Awaitable[Any]]) -> None:
         asyncio.run(bounded())
 
 
-def test_a_worker_reports_and_ends_when_it_is_told_to(file: Path) -> None:
+def test_worker_reports_ready_and_ends_on_stop(file: Path) -> None:
     async def script() -> None:
         worker = await Worker.start(orders(file), None)
         report = await worker.report
@@ -119,7 +119,7 @@ def test_a_worker_that_does_not_heed_signals_is_ended_by_force(
     assert "did not exit in time: killing it" in capsys.readouterr().err
 
 
-def test_what_a_worker_has_started_ends_with_it(file: Path) -> None:
+def test_child_processes_of_a_worker_end_with_it(file: Path) -> None:
     mark = file.with_name("mark")
     file.write_text(
         "import subprocess, os\nchild = subprocess.Popen(['sleep', '3600'])\n"
@@ -204,7 +204,7 @@ def test_all_addresses_of_a_host_are_listened_on(
         await front.adopt(worker, report)
         for host in hosts:
             port = int(given["tcp"].removeprefix("localhost:"))
-            assert await Caller.asked((host, port)) == worker.pid
+            assert await Caller.ask_once((host, port)) == worker.pid
         await front.close()
 
     run(script)
@@ -224,7 +224,7 @@ class Caller:
         return cls(sock)
 
     @classmethod
-    async def asked(cls, where: Any) -> int:
+    async def ask_once(cls, where: Any) -> int:
         """Return who answers a new connection."""
         caller = await cls.connected(where)
         try:
@@ -260,7 +260,7 @@ def holds(pid: int, sock: socket.socket) -> bool:
     return any(os.readlink(each) == inode for each in fds.iterdir())
 
 
-def test_who_was_let_in_last_by_the_worker_before_is_served_by_it(
+def test_last_connection_accepted_by_the_old_worker_is_served_by_it(
     file: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     # Nothing but the end of all ends it in time.
@@ -281,11 +281,11 @@ def test_who_was_let_in_last_by_the_worker_before_is_served_by_it(
             workers.append(worker)
             # Let in by the first; it has not asked anything before the second takes over.
             caller = caller or await Caller.connected("s")
-            assert await Caller.asked("s") in [each.pid for each in workers]
+            assert await Caller.ask_once("s") in [each.pid for each in workers]
         first, second = workers
         # The one before lets nobody in, without being told to end.
         await until_async(lambda: not holds(first.pid, front.listen[0]))
-        assert [await Caller.asked("s") for _ in range(5)] == [second.pid] * 5
+        assert [await Caller.ask_once("s") for _ in range(5)] == [second.pid] * 5
         assert caller is not None
         assert await caller.ask() == first.pid
         assert not first.is_stopping
@@ -333,7 +333,7 @@ def test_a_socket_file_is_gone_in_the_end(tmp_path: Path, monkeypatch: pytest.Mo
     run(script)
 
 
-def test_a_port_in_use_is_a_sentence() -> None:
+def test_port_in_use_is_reported_in_a_sentence() -> None:
     async def script() -> None:
         with socket.create_server(("127.0.0.1", 0)) as taken:
             front = SocketFront(Tcp("127.0.0.1", taken.getsockname()[1]), {})

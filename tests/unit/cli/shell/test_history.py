@@ -31,7 +31,7 @@ def test_a_line_that_may_hold_a_secret_is_not_written(line: str, tmp_path: Path)
 
 
 @pytest.mark.parametrize("line", ["add a=1 b=2", "call find text=tokens", "prompt x author=ada"])
-def test_other_lines_are(line: str, tmp_path: Path) -> None:
+def test_lines_without_a_secret_are_written(line: str, tmp_path: Path) -> None:
     file = HistoryFile(str(tmp_path / "new" / "history"))
     file.append(line)
     assert file.read() == [line]

@@ -100,7 +100,7 @@ async def test_watch_off_hides_what_comes_while_typing(
     assert "shown in a command" in capsys.readouterr().err
 
 
-async def test_what_a_server_sends_is_escaped_cut_and_without_secrets(
+async def test_notifications_are_escaped_truncated_and_shown_without_secrets(
     console: ShellConsole, capsys: pytest.CaptureFixture[str]
 ) -> None:
     console.task_name = {"secret-id": "task 3"}.get  # type: ignore[assignment]

@@ -14,7 +14,7 @@ def entries(path: Path) -> list[TraceEntry]:
     ]
 
 
-def test_what_is_saved_can_be_read_and_saved_again(tmp_path: Path) -> None:
+def test_saved_trace_can_be_read_and_saved_again(tmp_path: Path) -> None:
     buffer = TraceBuffer()
     buffer.add("client", b'{"jsonrpc":"2.0","id":1,"method":"ping"}', "stdio", 1)
     path = tmp_path / "saved"

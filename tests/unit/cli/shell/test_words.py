@@ -53,7 +53,7 @@ def test_the_word_under_the_cursor_is_found(
 
 
 @given(st.lists(st.text(st.characters(exclude_categories=["Cs"]), min_size=1), max_size=4))
-def test_what_is_quoted_is_read_back_by_both_readers(words: list[str]) -> None:
+def test_quoted_words_are_parsed_by_shlex_and_partial_line(words: list[str]) -> None:
     line = " ".join(map(quoted, words))
     assert shlex.split(line) == words
     partial = partial_line(f"{line} ")

@@ -33,14 +33,14 @@ def test_nothing_declares_nothing() -> None:
     assert declared([]) == ({}, {})
 
 
-def test_extensions_bring_who_completes_their_results() -> None:
+def test_declared_extensions_collect_settings_and_resolvers() -> None:
     stars = ClientExtension(STARS, {"colour": "red"}, {"starred": resolve})
     found = declared(iter([stars, ClientExtension("com.example/moons")]))
     assert found.settings == {STARS: {"colour": "red"}, "com.example/moons": {}}
     assert found.resolvers == {"starred": resolve}
 
 
-def test_what_is_declared_does_not_change_with_what_was_given() -> None:
+def test_declared_settings_are_copied_from_the_argument() -> None:
     given: dict[str, Any] = {"colours": ["red"]}
     found = declared({STARS: given})
     given["colours"].append("blue")
@@ -61,7 +61,7 @@ def test_what_is_declared_does_not_change_with_what_was_given() -> None:
         ),
     ],
 )
-def test_what_cannot_be_declared_is_refused(given: Any, why: str) -> None:
+def test_conflicting_or_misnamed_extensions_are_refused(given: Any, why: str) -> None:
     with pytest.raises(ValueError, match=why):
         declared(given)
 
@@ -75,7 +75,7 @@ def test_what_cannot_be_declared_is_refused(given: Any, why: str) -> None:
         (ClientExtension(STARS), "several"),
     ],
 )
-def test_what_is_no_extension_is_refused(given: Any, why: str) -> None:
+def test_value_that_is_not_an_extension_is_refused(given: Any, why: str) -> None:
     with pytest.raises(TypeError, match=why):
         declared(given)
 
@@ -94,7 +94,7 @@ def test_an_extension_is_looked_at_when_it_is_made() -> None:
 # -- with a server ---------------------------------------------------------------------------
 
 
-def starry() -> Server:
+def stars_server() -> Server:
     extension = Extension(STARS, settings={"most": 5}, result_types=("starred",))
 
     @extension.method("stars/colour")
@@ -113,10 +113,10 @@ def starry() -> Server:
 
 def test_a_client_declares_its_settings_on_every_request() -> None:
     async def main() -> None:
-        async with Client(starry(), extensions={STARS: {"colour": "red"}}) as client:
+        async with Client(stars_server(), extensions={STARS: {"colour": "red"}}) as client:
             assert (await client.request("stars/colour"))["told"] == {"colour": "red"}
             assert client.server_extensions == {STARS: {"most": 5}}
-        async with Client(starry()) as client:
+        async with Client(stars_server()) as client:
             with pytest.raises(PeerError) as caught:
                 await client.request("stars/colour")
             assert caught.value.code == -32021
@@ -131,15 +131,15 @@ def test_a_result_of_its_type_is_completed_by_its_resolver() -> None:
 
     async def main() -> None:
         mine = ClientExtension(STARS, resolvers={"starred": seen})
-        async with Client(starry(), extensions=[mine]) as client:
+        async with Client(stars_server(), extensions=[mine]) as client:
             assert (await client.call_tool("observe", {"star": "vega"})).text == "saw vega"
 
     asyncio.run(main())
 
 
-def test_a_type_that_nobody_completes_is_invalid() -> None:
+def test_result_type_without_a_resolver_is_a_protocol_error() -> None:
     async def main() -> None:
-        async with Client(starry(), extensions={STARS: {}}) as client:
+        async with Client(stars_server(), extensions={STARS: {}}) as client:
             with pytest.raises(RemoteProtocolError, match="starred"):
                 await client.call_tool("observe", {"star": "vega"})
 

@@ -55,7 +55,7 @@ def connect(place: Place, **options: Any) -> Client:
     return client
 
 
-def test_a_server_that_discovers_is_spoken_to_request_by_request() -> None:
+def test_server_that_answers_discover_is_used_in_the_per_request_era() -> None:
     place = Place({"server/discover": discovery(instructions="be kind")})
     client = connect(place)
     assert client.seen["revision"] == LATEST
@@ -103,7 +103,7 @@ def test_a_result_that_discovers_nothing_is_that_of_a_server_of_the_handshake(
     assert connect(place).seen["revision"] == "2025-06-18"
 
 
-def test_silence_is_answered_with_initialize_too() -> None:
+def test_unanswered_discover_falls_back_to_initialize() -> None:
     place = Place({"server/discover": SILENT}, revision=NEWEST_HANDSHAKE)
     client = connect(place, probe_timeout=0.01)
     assert client.seen["era"] == "handshake"
@@ -190,7 +190,7 @@ def test_a_refused_version_that_is_supported_is_asked_for_once_more(pinned: str 
 
 
 @pytest.mark.parametrize("data", [None, {"supported": ["2099-01-01"]}, {"supported": 5}, [1]])
-def test_a_server_without_a_common_version_is_told_of(data: Any) -> None:
+def test_server_without_a_common_version_raises(data: Any) -> None:
     place = Place({"server/discover": Refused(-32022, data=data)})
     with pytest.raises(RemoteProtocolError) as caught:
         connect(place)
@@ -256,26 +256,26 @@ def test_a_pinned_per_request_revision_does_not_fall_back() -> None:
     assert place.line.methods() == ["server/discover"]
 
 
-def test_a_pinned_per_request_revision_that_the_server_lacks_is_told_of() -> None:
+def test_pinned_per_request_revision_missing_on_the_server_raises() -> None:
     place = Place({"server/discover": discovery(NEWEST_HANDSHAKE)})
     with pytest.raises(RemoteProtocolError, match="none-reported"):
         connect(place, revision=LATEST)
 
 
-def test_a_pinned_discovery_that_cannot_be_read_is_told_of() -> None:
+def test_unreadable_discovery_raises_for_a_pinned_per_request_revision() -> None:
     place = Place({"server/discover": {}})
     with pytest.raises(RemoteProtocolError, match="discover-fields"):
         connect(place, revision=LATEST)
 
 
-def test_a_refused_handshake_is_told_of() -> None:
+def test_refused_handshake_raises_and_closes_the_connection() -> None:
     place = Place({"initialize": Refused(-32603, "not today")}, revision=NEWEST_HANDSHAKE)
     with pytest.raises(PeerError, match="not today"):
         connect(place)
     assert place.line.closed
 
 
-def test_an_initialize_result_that_is_none_is_told_of() -> None:
+def test_incomplete_initialize_result_raises() -> None:
     place = Place({"initialize": {"protocolVersion": NEWEST_HANDSHAKE}}, revision=NEWEST_HANDSHAKE)
     with pytest.raises(RemoteProtocolError, match="initialize"):
         connect(place)
@@ -294,7 +294,7 @@ def test_a_pinned_revision_says_nothing_of_the_server() -> None:
     assert connect(place).seen["era"] == "per_request"
 
 
-def test_a_server_that_changed_its_era_is_asked_anew() -> None:
+def test_server_that_changed_its_era_is_negotiated_again() -> None:
     place = Place(revision=NEWEST_HANDSHAKE)
     connect(place)
     place.answers["initialize"] = Refused(-32022)
@@ -349,7 +349,7 @@ def test_capabilities_are_what_there_are_handlers_for() -> None:
     }
 
 
-def test_what_nobody_handles_is_not_declared() -> None:
+def test_capabilities_without_handlers_are_not_declared() -> None:
     for revision in ("2024-11-05", "2025-06-18", "2025-11-25", LATEST):
         assert declared(revision, tasks=False) == {}
     assert declared("2025-11-25", on_elicit=print) == {"elicitation": {"form": {}}}
@@ -377,7 +377,7 @@ def test_options_that_make_no_sense_are_refused(options: dict[str, Any]) -> None
         Client(Place(), **options)
 
 
-def test_a_title_is_told_to_the_revisions_that_know_it() -> None:
+def test_client_title_is_sent_in_revisions_that_have_it() -> None:
     for revision, told in (("2025-03-26", None), ("2025-06-18", "Mine")):
         place = Place(revision=revision)
         connect(place, revision=revision, name="me", version="2", title="Mine")
@@ -434,7 +434,7 @@ def test_a_client_connects_once_at_a_time() -> None:
     run(main())
 
 
-def test_nulls_for_what_is_absent_are_forgiven() -> None:
+def test_nulls_for_absent_members_are_accepted() -> None:
     result = initialized(NEWEST_HANDSHAKE, instructions=None, _meta=None)
     result["capabilities"] = {"tools": {"listChanged": None}, "logging": None}
     place = Place({"initialize": result}, revision=NEWEST_HANDSHAKE)
@@ -479,7 +479,7 @@ def test_an_error_of_the_per_request_era_settles_it_however_late(probe_timeout: 
 
 
 @pytest.mark.parametrize("initialize", [SILENT, {"resultType": "complete"}, Refused(-32601)])
-def test_a_server_that_no_longer_shakes_hands_is_asked_in_the_other_way(initialize: Any) -> None:
+def test_server_that_dropped_the_handshake_is_probed_with_discover(initialize: Any) -> None:
     place = Place(revision=NEWEST_HANDSHAKE)
     connect(place)
     place.answers["initialize"] = initialize
@@ -501,7 +501,7 @@ def test_a_slow_handshake_that_was_to_be_expected_still_counts() -> None:
     assert connect(place, probe_timeout=0.01).seen["era"] == "handshake"
 
 
-def test_what_was_known_of_a_server_is_forgotten_when_it_leads_nowhere() -> None:
+def test_remembered_era_is_forgotten_when_the_handshake_times_out() -> None:
     place = Place(revision=NEWEST_HANDSHAKE)
     connect(place)
     place.answers["initialize"] = SILENT
@@ -510,7 +510,7 @@ def test_what_was_known_of_a_server_is_forgotten_when_it_leads_nowhere() -> None
     assert remembered_era(place) is None
 
 
-def test_nulls_in_a_discovery_are_forgiven() -> None:
+def test_nulls_in_a_discovery_are_accepted() -> None:
     found = discovery(capabilities={"tools": {"listChanged": None}}, instructions=None)
     place = Place({"server/discover": found})
     client = connect(place)
@@ -518,7 +518,7 @@ def test_nulls_in_a_discovery_are_forgiven() -> None:
     assert client.seen["instructions"] is None
 
 
-def test_a_discovery_that_is_good_for_ever_is_no_trouble() -> None:
+def test_discovery_with_an_enormous_ttl_is_accepted() -> None:
     place = Place({"server/discover": discovery(ttlMs=10**400)})
     assert connect(place).seen["era"] == "per_request"
 

@@ -59,7 +59,7 @@ def here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     return tmp_path / "work"
 
 
-def said(text: str, wording: Any = IN_SHELL) -> str:
+def resolve_error(text: str, wording: Any = IN_SHELL) -> str:
     with pytest.raises(TargetError) as caught:
         resolve(text, wording)
     return str(caught.value)
@@ -95,7 +95,7 @@ def test_a_file_that_is_called_like_a_scheme_has_a_folder(here: Path) -> None:
 
 
 def test_an_unknown_scheme_is_not_a_file(here: Path) -> None:
-    assert said("ftp://host/x.py") == (
+    assert resolve_error("ftp://host/x.py") == (
         "'ftp://host/x.py' was read as an address, and ftp:// is not the scheme of a server; name "
         "the server by tcp://, tls://, unix:, http://, https://, http+unix:, ws:// or wss://, or "
         "put a command after --"
@@ -110,17 +110,17 @@ def test_an_unknown_scheme_is_not_a_file(here: Path) -> None:
     ],
 )
 def test_a_host_and_a_port_lack_a_scheme(here: Path, text: str, url: str, socket: str) -> None:
-    assert said(text) == (
+    assert resolve_error(text) == (
         f"'{text}' was read as a host and a port without a scheme; write {url} or {socket}"
     )
 
 
 def test_a_host_name_lacks_a_scheme(here: Path) -> None:
-    assert said("mcp-1.example.org") == (
+    assert resolve_error("mcp-1.example.org") == (
         "'mcp-1.example.org' was read as a host name without a scheme; "
         "write https://mcp-1.example.org/mcp"
     )
-    assert said("example.org") == (
+    assert resolve_error("example.org") == (
         "'example.org' was read as a module or a host name, and neither is complete; write "
         "example.org:app for an object in a module, or https://example.org/mcp for an address"
     )
@@ -142,15 +142,15 @@ def test_a_file_whose_name_begins_with_a_dash_is_not_an_option(here: Path) -> No
 
 
 def test_a_missing_file_names_the_nearest(here: Path) -> None:
-    assert said("weather.py:app") == (
+    assert resolve_error("weather.py:app") == (
         "'weather.py:app' was read as a file, and there is no file 'weather.py'"
     )
     (here / "wether.py").touch()
-    assert said("weather.py") == (
+    assert resolve_error("weather.py") == (
         "'weather.py' was read as a file, and there is no file 'weather.py'; "
         "did you mean 'wether.py'?"
     )
-    assert said("none/weather.py") == (
+    assert resolve_error("none/weather.py") == (
         "'none/weather.py' was read as a file, and there is no file 'none/weather.py'; "
         "the folder 'none' does not exist"
     )
@@ -159,17 +159,17 @@ def test_a_missing_file_names_the_nearest(here: Path) -> None:
 def test_a_folder_is_not_a_file(here: Path) -> None:
     (here / "src").mkdir()
     for text in ("src", "./src"):
-        assert said(text) == (
+        assert resolve_error(text) == (
             f"'{text}' was read as a file, and '{text}' is a folder; "
             "name a Python file in it, or a module as package.module:app"
         )
 
 
 def test_a_drive_letter_is_neither_a_host_nor_a_module(here: Path) -> None:
-    assert said(r"C:\srv\server.py") == (
+    assert resolve_error(r"C:\srv\server.py") == (
         r"'C:\\srv\\server.py' was read as a file, and there is no file 'C:\\srv\\server.py'"
     )
-    assert said("C:/srv/server.py:app") == (
+    assert resolve_error("C:/srv/server.py:app") == (
         "'C:/srv/server.py:app' was read as a file, and there is no file 'C:/srv/server.py'; "
         "the folder 'C:/srv' does not exist"
     )
@@ -177,7 +177,7 @@ def test_a_drive_letter_is_neither_a_host_nor_a_module(here: Path) -> None:
 
 def test_an_object_is_a_name(here: Path) -> None:
     (here / "server.py").touch()
-    assert said("server.py:1x") == (
+    assert resolve_error("server.py:1x") == (
         "'server.py:1x' was read as a file and an object in it, and '1x' is not the name of one; "
         "write FILE:app"
     )
@@ -188,18 +188,20 @@ def test_a_file_of_another_language_has_a_command(here: Path) -> None:
         (here / name).touch()
     (here / "run").chmod(0o755)
     read = "was read as a file, and only Python files (.py) are served"
-    assert said("server.js") == (f"'server.js' {read}; put its command after --: -- node server.js")
+    assert resolve_error("server.js") == (
+        f"'server.js' {read}; put its command after --: -- node server.js"
+    )
     with pytest.raises(ValueError) as caught:
         Client("server.js")
     assert str(caught.value) == (
         f'\'server.js\' {read}; pass its command as a list: ["node", "server.js"]'
     )
-    assert said("notes.txt") == f"'notes.txt' {read}; put a command after --"
-    assert said("run") == f"'run' {read}; put its command after --: -- ./run"
+    assert resolve_error("notes.txt") == f"'notes.txt' {read}; put a command after --"
+    assert resolve_error("run") == f"'run' {read}; put its command after --: -- ./run"
 
 
 def test_a_command_line_is_never_run(here: Path) -> None:
-    assert said("python server.py") == (
+    assert resolve_error("python server.py") == (
         "'python server.py' was read as a command line, and a text is never run; "
         "put its command after --: -- python server.py"
     )
@@ -208,7 +210,7 @@ def test_a_command_line_is_never_run(here: Path) -> None:
 
 
 def test_a_secret_in_a_command_line_is_not_quoted(here: Path) -> None:
-    assert CANARY not in said(f"server --api-key={CANARY}")
+    assert CANARY not in resolve_error(f"server --api-key={CANARY}")
 
 
 # Modules
@@ -223,11 +225,11 @@ def test_an_object_in_a_module_is_served(here: Path) -> None:
 
 def test_a_missing_module_is_not_started(here: Path) -> None:
     read = "and there is no module claud, neither in the current folder nor installed"
-    assert said("claud:github") == (
+    assert resolve_error("claud:github") == (
         f"'claud:github' was read as the object github in the module claud, {read}; "
         "did you mean 'claude:github'?"
     )
-    assert said("qqqq.x:app").endswith(
+    assert resolve_error("qqqq.x:app").endswith(
         "no module qqqq, neither in the current folder nor installed; of a host, write HOST:NAME "
         "with one of claude-desktop, claude-code, cursor, vscode, windsurf, gemini, codex, zed, "
         "copilot-cli, cline, roo, kiro, lm-studio, warp"
@@ -238,18 +240,20 @@ def test_a_missing_module_is_not_started(here: Path) -> None:
 
 
 def test_a_bare_name_says_all_forms(here: Path) -> None:
-    assert said("github") == (
+    assert resolve_error("github") == (
         "'github' was read as a bare name, which is not a server; put a command after --, or write "
         "an address (https://HOST/PATH, tcp://HOST:PORT, unix:PATH), a file (server.py), "
         "package.module:app, or an entry of a host (claude:NAME)"
     )
-    assert said("  ").startswith("the target is empty; put a command after --, or write an address")
+    assert resolve_error("  ").startswith(
+        "the target is empty; put a command after --, or write an address"
+    )
 
 
 def test_a_bare_name_that_is_known_elsewhere_is_suggested(here: Path) -> None:
     (here / "github.py").touch()
     config(here, name=".cursor/mcp.json")
-    assert said("github") == (
+    assert resolve_error("github") == (
         "'github' was read as a bare name, which is not a server; "
         "did you mean 'github.py' or 'cursor:github'?"
     )
@@ -270,7 +274,7 @@ def test_an_entry_of_a_host_is_its_command_or_its_address(here: Path) -> None:
 
 def test_a_host_wins_over_a_module_of_that_name(here: Path) -> None:
     (here / "cursor.py").touch()
-    assert said("cursor:app") == (
+    assert resolve_error("cursor:app") == (
         "'cursor:app' was read as the entry 'app' of Cursor, which has no configuration here "
         f"(looked for {here}/.cursor/mcp.json, {here.parent}/home/.cursor/mcp.json); "
         "for an object in a file write cursor.py:app"
@@ -280,19 +284,19 @@ def test_a_host_wins_over_a_module_of_that_name(here: Path) -> None:
 
 def test_an_unknown_entry_names_the_nearest_or_all(here: Path) -> None:
     config(here, {"github": {"command": "x"}, "files": {"command": "y"}}, ".cursor/mcp.json")
-    assert said("cursor:githb") == (
+    assert resolve_error("cursor:githb") == (
         "'cursor:githb' was read as the entry 'githb' of Cursor, and there is no entry 'githb'; "
         "did you mean 'cursor:github'?"
     )
-    assert said("cursor:zzzz") == (
+    assert resolve_error("cursor:zzzz") == (
         "'cursor:zzzz' was read as the entry 'zzzz' of Cursor, and there is no entry 'zzzz'; "
         "there are: 'github', 'files'"
     )
-    assert said("cursor:") == (
+    assert resolve_error("cursor:") == (
         "'cursor:' was read as an entry of Cursor, without a name; there are: 'github', 'files'"
     )
     config(here, {}, ".cursor/mcp.json")
-    assert said("cursor:zzzz").endswith("and there is no entry 'zzzz'; there are none")
+    assert resolve_error("cursor:zzzz").endswith("and there is no entry 'zzzz'; there are none")
 
 
 def test_a_disabled_entry_is_not_started(here: Path) -> None:
@@ -306,7 +310,7 @@ def test_a_disabled_entry_is_not_started(here: Path) -> None:
     windsurf = here.parent / "home/.codeium/windsurf/mcp_config.json"
     windsurf.parent.mkdir(parents=True)
     windsurf.write_text(text)
-    assert said("windsurf:off") == (
+    assert resolve_error("windsurf:off") == (
         "'windsurf:off' was read as the entry 'off' of Windsurf, which is disabled in "
         f"{windsurf}; enable it there"
     )
@@ -316,7 +320,7 @@ def test_a_question_of_the_host_has_no_answer_here(here: Path) -> None:
     servers = {"servers": {"github": {"command": "x", "env": {"KEY": "${input:key}"}}}}
     (here / ".vscode").mkdir()
     (here / ".vscode/mcp.json").write_text(json.dumps(servers))
-    assert said("vscode:github") == (
+    assert resolve_error("vscode:github") == (
         "'vscode:github' was read as the entry 'github' of VS Code, which cannot be used: "
         "env.KEY: ${input:key} is a question that the host asks its user; put the value into an "
         "environment variable and write ${env:NAME} instead"
@@ -331,14 +335,14 @@ def test_a_variable_without_a_value_is_named(here: Path) -> None:
     )
 
 
-def test_a_broken_entry_and_a_broken_file_are_told(here: Path) -> None:
+def test_invalid_entry_and_invalid_file_are_reported_with_their_path(here: Path) -> None:
     config(here, name=".cursor/mcp.json")
-    assert said("cursor:wrong") == (
+    assert resolve_error("cursor:wrong") == (
         "'cursor:wrong' was read as the entry 'wrong' of Cursor, which cannot be used: "
         f"{here}/.cursor/mcp.json: command: expected a string, got a number"
     )
     (here / ".cursor/mcp.json").write_text("{")
-    assert said("cursor:github").startswith(
+    assert resolve_error("cursor:github").startswith(
         "'cursor:github' was read as the entry 'github' of Cursor, whose file cannot be read: "
         f"{here}/.cursor/mcp.json: not JSON: "
     )
@@ -366,7 +370,7 @@ def test_a_file_has_entries_by_name(here: Path) -> None:
 
 def test_a_configuration_file_needs_a_name_on_the_command_line(here: Path) -> None:
     config(here)
-    assert said("mcp.json") == (
+    assert resolve_error("mcp.json") == (
         "'mcp.json' was read as a configuration file; name a server in it: --config mcp.json NAME"
     )
 
@@ -422,13 +426,15 @@ def test_headers_of_the_client_come_before_those_of_an_entry(here: Path) -> None
         ("none.json", "'none.json' was read as a configuration file: no such file"),
     ],
 )
-def test_a_configuration_without_servers_is_told(here: Path, given: Any, why: str) -> None:
+def test_configuration_without_usable_servers_is_refused_with_a_reason(
+    here: Path, given: Any, why: str
+) -> None:
     with pytest.raises(ValueError) as caught:
         Client(given)
     assert why in str(caught.value)
 
 
-def test_forms_are_told_apart_without_reading_anything() -> None:
+def test_form_of_a_target_is_recognised_without_reading_files() -> None:
     assert is_configuration({})
     assert is_configuration("a/mcp.json")
     assert is_configuration(Path("config.toml"))
@@ -461,11 +467,11 @@ def test_a_file_of_the_current_folder_does_not_replace_an_entry_of_the_user(here
     home = here.parent / "home"
     own = config(home, {"github": {"command": "mine"}}, name=".cursor/mcp.json")
     found = config(here, {"github": {"command": "evil"}, "x": {"command": "y"}}, ".cursor/mcp.json")
-    assert said("cursor:github") == (
+    assert resolve_error("cursor:github") == (
         f"'cursor:github' was read as the entry 'github' of Cursor, and {found}, in the current "
         f"folder, has another server of that name than {own}; name the file: --config FILE github"
     )
-    assert said("cursor:github", IN_CODE).endswith(
+    assert resolve_error("cursor:github", IN_CODE).endswith(
         'pass a command as a list, such as ["python", "server.py"]'
     )
     assert config_entry(found, "github", IN_SHELL).command == ("evil",)
@@ -490,10 +496,12 @@ def test_advice_for_a_shell_has_quotes_where_they_are_needed(here: Path) -> None
     (here / "a b/server.js").write_text("")
     (here / "a b/server.py").write_text("")
     path = config(here, name="a b/mcp.json")
-    assert said(path).endswith(f"name a server in it: --config '{path}' NAME")
-    assert said("a b/server.js").endswith("put its command after --: -- node 'a b/server.js'")
-    assert said("a b/server.js", IN_CODE).endswith('["node", "a b/server.js"]')
-    assert said("a b/servr.py") == (
+    assert resolve_error(path).endswith(f"name a server in it: --config '{path}' NAME")
+    assert resolve_error("a b/server.js").endswith(
+        "put its command after --: -- node 'a b/server.js'"
+    )
+    assert resolve_error("a b/server.js", IN_CODE).endswith('["node", "a b/server.js"]')
+    assert resolve_error("a b/servr.py") == (
         "'a b/servr.py' was read as a file, and there is no file 'a b/servr.py'; did you mean "
         "'a b/server.py'?"
     )
@@ -501,5 +509,5 @@ def test_advice_for_a_shell_has_quotes_where_they_are_needed(here: Path) -> None
 
 def test_a_name_with_a_space_is_not_a_command_line_if_an_entry_has_it(here: Path) -> None:
     config(here, {"my server": {"command": "x"}}, name=".cursor/mcp.json")
-    assert said("my server").endswith("did you mean 'cursor:my server'?")
-    assert "was read as a command line" in said("other server")
+    assert resolve_error("my server").endswith("did you mean 'cursor:my server'?")
+    assert "was read as a command line" in resolve_error("other server")

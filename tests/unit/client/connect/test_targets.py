@@ -27,7 +27,7 @@ def test_a_command_is_a_list_of_strings(given: Any) -> None:
 
 
 @pytest.mark.parametrize("given", [None, 5, object(), b"x"])
-def test_what_is_no_target_is_told(given: Any) -> None:
+def test_invalid_target_raises_a_type_error(given: Any) -> None:
     with pytest.raises(TypeError, match="a client connects to"):
         Client(given)
 

@@ -211,7 +211,7 @@ async def test_the_only_server_with_resources_is_not_asked_for_a_list() -> None:
 
 
 @bounded
-async def test_names_that_look_alike_are_told_apart_by_what_is_listed(revision: str) -> None:
+async def test_ambiguous_tool_name_is_resolved_by_the_tool_lists(revision: str) -> None:
     """`a` with `b_c`, and `a_b` with `d`: `a_b_c` and `a_b_d` each have one owner."""
     servers = {"a": server("a", "b_c"), "a_b": server("ab", "d")}
     async with Client({"mcpServers": servers}, revision=revision) as client:
@@ -331,7 +331,7 @@ def test_headers_of_an_entry_are_of_that_server_alone() -> None:
 
 
 @bounded
-async def test_every_server_is_told_of_roots_and_log_levels() -> None:
+async def test_roots_changes_and_log_levels_are_sent_to_every_server() -> None:
     async with Client(two(), roots=["file:///x"], revision="2025-11-25") as client:
         client.send_roots_list_changed()
         await client.set_logging_level("error")
@@ -343,7 +343,7 @@ async def test_every_server_is_told_of_roots_and_log_levels() -> None:
 
 
 @bounded
-async def test_servers_that_fail_do_not_sink_the_rest(
+async def test_servers_that_fail_to_connect_do_not_affect_the_rest(
     revision: str, caplog: pytest.LogCaptureFixture
 ) -> None:
     others = {
@@ -682,7 +682,7 @@ def test_a_method_takes_what_that_of_the_client_takes(name: str) -> None:
 
 
 @bounded
-async def test_what_belongs_to_one_server_names_that_server() -> None:
+async def test_member_of_a_single_server_raises_and_names_the_server_client() -> None:
     async with Client(two()) as client:
         for name in OF_ONE_SERVER["properties"]:
             with pytest.raises(TrunklineError) as caught:

@@ -25,7 +25,7 @@ from trunkline.client.group.uri_match import matches
         ("{scheme}://x", "y://x"),
     ],
 )
-def test_what_was_expanded_from_a_template_matches(template: str, uri: str) -> None:
+def test_uri_expanded_from_a_template_matches_it(template: str, uri: str) -> None:
     assert matches(template, uri)
 
 
@@ -42,7 +42,7 @@ def test_what_was_expanded_from_a_template_matches(template: str, uri: str) -> N
         ("{" * 10, "x"),
     ],
 )
-def test_anything_else_does_not(template: str, uri: str) -> None:
+def test_other_uris_do_not_match_the_template(template: str, uri: str) -> None:
     assert not matches(template, uri)
 
 

@@ -51,7 +51,7 @@ def test_a_change_drops_what_it_is_about() -> None:
     assert cache.changes == 3
 
 
-def test_what_was_asked_for_before_a_change_is_not_kept_after_it() -> None:
+def test_result_requested_before_a_change_is_not_cached() -> None:
     cache = Cache()
     before = cache.changes
     cache.drop("tools/list")

@@ -296,7 +296,7 @@ FOREIGN: list[tuple[Any, list[dict[str, Any]], Any]] = [
 
 
 @pytest.mark.parametrize(("structured", "content", "value"), FOREIGN, ids=str)
-def test_what_another_server_wraps_is_unwrapped(
+def test_wrapped_result_of_a_foreign_server_is_unwrapped(
     structured: Any, content: list[dict[str, Any]], value: Any
 ) -> None:
     answer = {"content": content, "structuredContent": structured, "resultType": "complete"}

@@ -60,7 +60,7 @@ def test_without_a_type_the_structured_content_is_the_value() -> None:
     ("kind", "value"),
     [(int, 5), (list[int], [1, 2]), (str, "x"), (list[Forecast], []), (bool, True)],
 )
-def test_what_is_no_object_comes_as_it_is_or_wrapped(kind: Any, value: Any) -> None:
+def test_non_object_value_is_read_plain_or_wrapped(kind: Any, value: Any) -> None:
     assert result(structured(value), kind, LATEST).value == value
     # Some servers wrap in every revision, also where they need not.
     for revision in REVISIONS:
@@ -70,9 +70,7 @@ def test_what_is_no_object_comes_as_it_is_or_wrapped(kind: Any, value: Any) -> N
 @pytest.mark.parametrize(
     ("value", "shown"), [(3, "3"), ("hi", "hi"), ([1, 2], "[1,2]"), (None, "null"), (True, "true")]
 )
-def test_without_a_type_a_wrapped_value_is_told_from_an_object_by_its_text(
-    value: Any, shown: str
-) -> None:
+def test_untyped_wrapped_value_is_recognised_by_its_text_content(value: Any, shown: str) -> None:
     def came(text: str) -> Any:
         content = [{"type": "text", "text": text}]
         return {"content": content, "structuredContent": {"result": value}}
@@ -106,7 +104,7 @@ def test_a_text_of_json_becomes_the_type_asked_for(revision: str) -> None:
         (text(), "/content"),
     ],
 )
-def test_what_does_not_fit_is_told_with_its_place(value: Any, where: str) -> None:
+def test_result_type_mismatch_names_the_place_and_the_type(value: Any, where: str) -> None:
     found = result(value, Forecast)
     with pytest.raises(ResultTypeMismatch) as caught:
         _ = found.value
@@ -136,13 +134,13 @@ def test_an_absent_result_type_is_complete() -> None:
 
 
 @pytest.mark.parametrize("kind", ["input_required", "task", "odd", "", 5])
-def test_a_result_of_another_type_is_told_apart(kind: Any) -> None:
+def test_result_of_another_result_type_raises_not_complete(kind: Any) -> None:
     with pytest.raises(NotComplete, match=r"mcp\.result\.type-unknown") as caught:
         result(text("x", resultType=kind))
     assert caught.value.got == kind
 
 
-def test_before_there_were_result_types_the_member_is_somebodys_own() -> None:
+def test_result_type_member_is_ignored_in_revisions_without_result_types() -> None:
     assert result(text("x", resultType="odd"), None, "2025-11-25").text == "x"
 
 
@@ -155,14 +153,14 @@ def test_before_there_were_result_types_the_member_is_somebodys_own() -> None:
         ({"content": [{"type": "hologram"}]}, "/content/0/type"),
     ],
 )
-def test_what_is_no_result_of_a_tool_is_told(value: Any, where: str) -> None:
+def test_malformed_tool_result_raises_with_its_place(value: Any, where: str) -> None:
     with pytest.raises(RemoteProtocolError) as caught:
         result(value)
     assert caught.value.where.startswith(where)
     assert "tools/call" in caught.value.expected
 
 
-def test_null_for_absent_is_forgiven_and_null_as_a_value_is_kept() -> None:
+def test_null_for_an_absent_member_is_accepted_and_a_null_value_is_kept() -> None:
     found = result(text("x", isError=None, _meta=None, structuredContent={"a": None}))
     assert found.structured_content == {"a": None}
     assert found.meta == {}
@@ -228,7 +226,7 @@ def test_where_both_would_do_the_text_decides(kind: Any) -> None:
     assert result(structured(wrapped, '{"result": 5}'), kind).value == expected
 
 
-def test_of_two_misfits_the_likelier_is_told_of() -> None:
+def test_mismatch_of_a_wrapped_value_is_reported_inside_the_wrapper() -> None:
     with pytest.raises(ResultTypeMismatch) as caught:
         _ = result(structured({"result": {"city": 5}}), Forecast).value
     assert caught.value.where == "/structuredContent/result/city"
@@ -241,7 +239,7 @@ def deep(levels: int) -> bytes:
     return b"[" * levels + b"]" * levels
 
 
-def test_a_result_nested_too_deep_is_told_of() -> None:
+def test_too_deeply_nested_tool_result_raises() -> None:
     raw = Raw(b'{"content":' + deep(600) + b"}")
     with pytest.raises(RemoteProtocolError, match="tools/call"):
         tool_result(raw, None, LATEST)
@@ -260,7 +258,7 @@ def test_a_text_nested_too_deep_to_compare_decides_nothing() -> None:
 # -- results of one's own requests -----------------------------------------------------------
 
 
-def test_a_request_of_ones_own_is_told_of_a_result_that_is_not_complete() -> None:
+def test_custom_request_raises_for_a_result_that_is_not_complete() -> None:
     asks = encode({"resultType": "input_required", "inputRequests": {}})
     for kind in (dict[str, Any], Options):
         with pytest.raises(NotComplete):

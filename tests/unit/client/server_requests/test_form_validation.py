@@ -111,7 +111,7 @@ def test_a_field_that_the_form_lacks_is_a_mistake() -> None:
         fit({}, {"z": 1})
 
 
-def test_what_is_left_out_has_its_default_and_what_is_not_has_not() -> None:
+def test_omitted_fields_get_their_defaults_and_given_ones_keep_their_values() -> None:
     schema = form(
         "name",
         name={"type": "string", "default": "Ada"},
@@ -155,16 +155,16 @@ def test_an_integer_is_sent_as_one() -> None:
 @pytest.mark.parametrize(
     "schema", [{}, {"properties": []}, {"properties": {"x": 5}, "required": 7}]
 )
-def test_a_schema_that_is_no_form_asks_for_nothing(schema: dict[str, Any]) -> None:
+def test_schema_that_is_not_a_form_has_no_fields(schema: dict[str, Any]) -> None:
     assert fit(schema, {}) == {}
     assert defaults(schema) == {}
 
 
-def test_what_a_form_requires_and_does_not_have_is_not_asked_for() -> None:
+def test_required_field_missing_from_the_properties_is_ignored() -> None:
     assert fit(form("ghost", x={"type": "string"}), {"x": "y"}) == {"x": "y"}
 
 
-def test_what_may_be_a_secret_is_not_repeated() -> None:
+def test_form_mismatch_does_not_repeat_a_secret_value() -> None:
     with pytest.raises(FormMismatch) as caught:
         fit(form(password={"type": "string", "minLength": 20}), {"password": "hunter2"})
     assert "hunter2" not in str(caught.value)

@@ -74,7 +74,7 @@ def test_roots_are_a_list_or_what_a_function_gives() -> None:
 
 
 @pytest.mark.parametrize("uri", ["https://a.example", "/home", "file:/a", "", 5])
-def test_a_root_that_is_no_file_is_refused_before_anything_is_sent(uri: Any) -> None:
+def test_root_that_is_not_a_file_uri_is_refused_before_anything_is_sent(uri: Any) -> None:
     for given in (uri, Root(uri)):
         with pytest.raises(ValueError, match="a root is a file:// URI, not") as caught:
             Client(Place(), roots=["file:///a", given])
@@ -167,7 +167,7 @@ NO_PAGES = [
 
 
 @pytest.mark.parametrize("url", NO_PAGES)
-def test_nobody_is_sent_to_what_is_no_page(url: str) -> None:
+def test_url_elicitation_with_an_unsafe_url_is_refused(url: str) -> None:
     called: list[Any] = []
     visit = VISIT | {"url": url}
     assert ask("elicitation/create", visit, on_elicit_url=called.append) == -32602
@@ -180,12 +180,12 @@ def test_a_page_is_one_of_http_or_https(url: str) -> None:
     assert ask("elicitation/create", visit, on_elicit_url=lambda _: True) == {"action": "accept"}
 
 
-def test_a_revision_without_pages_sends_nobody_to_one() -> None:
+def test_url_elicitation_is_refused_in_revisions_without_it() -> None:
     options: dict[str, Any] = {"on_elicit": nothing, "on_elicit_url": lambda _: True}
     assert ask("elicitation/create", VISIT, "2025-06-18", **options) == -32602
 
 
-def test_what_is_left_out_of_a_form_has_its_default() -> None:
+def test_omitted_form_field_is_answered_with_its_default() -> None:
     schema = {"properties": {"name": {"type": "string", "default": "Ada"}}, "required": ["name"]}
     request = {"message": "Who?", "requestedSchema": schema}
     expected = {"action": "accept", "content": {"name": "Ada"}}
@@ -229,7 +229,7 @@ def test_uses_of_tools_and_their_results_match(turns: Any, is_balanced: bool) ->
 
 
 @pytest.mark.parametrize("member", [{"tools": []}, {"toolChoice": {"mode": "auto"}}])
-def test_tools_are_for_who_declared_them(member: dict[str, Any]) -> None:
+def test_sampling_with_tools_needs_the_declared_capability(member: dict[str, Any]) -> None:
     params = sampling(("user", SAID), **member)
     assert ask("sampling/createMessage", params, on_sample=sampled) == -32602
     found = ask("sampling/createMessage", params, on_sample=sampled, sampling_tools=True)
@@ -282,7 +282,7 @@ async def nothing(params: Any) -> Any:
         ("roots/list", None, {"roots": [Root("file:///a", name=float("nan"))]}, -32603),  # type: ignore[arg-type]
     ],
 )
-def test_what_cannot_be_answered_is_refused(
+def test_server_requests_that_cannot_be_handled_are_answered_with_errors(
     method: str, params: Any, options: Any, code: int, caplog: pytest.LogCaptureFixture
 ) -> None:
     assert ask(method, params, **options) == code
@@ -414,7 +414,7 @@ def test_a_server_cannot_ask_without_end() -> None:
 # -- what is told ----------------------------------------------------------------------------
 
 
-def tell(notes: list[tuple[str, Any]], **options: Any) -> None:
+def send_notifications(notes: list[tuple[str, Any]], **options: Any) -> None:
     async def work(client: Client, place: Place) -> None:
         for method, params in notes:
             note = {"jsonrpc": "2.0", "method": method}
@@ -435,14 +435,14 @@ NOTES: list[tuple[str, Any]] = [
 ]
 
 
-def test_notifications_reach_whoever_listens() -> None:
+def test_notifications_are_passed_to_their_callbacks() -> None:
     seen: list[Any] = []
 
     async def later(method: str, params: dict[str, Any]) -> None:
         await asyncio.sleep(0)
         seen.append((method, params))
 
-    tell(
+    send_notifications(
         NOTES,
         on_log=lambda message: seen.append((message.level, message.data, message.logger)),
         on_list_changed=seen.append,
@@ -458,11 +458,11 @@ def test_notifications_reach_whoever_listens() -> None:
     ]
 
 
-def test_what_nobody_else_takes_goes_to_the_general_listener() -> None:
+def test_notification_without_a_callback_of_its_own_goes_to_on_notification() -> None:
     seen: list[str] = []
-    tell(NOTES, on_notification=lambda method, params: seen.append(method))
+    send_notifications(NOTES, on_notification=lambda method, params: seen.append(method))
     assert seen == [method for method, _ in NOTES[:-1]]
-    tell(NOTES)
+    send_notifications(NOTES)
 
 
 def test_a_listener_that_raises_harms_nothing(caplog: pytest.LogCaptureFixture) -> None:
@@ -472,13 +472,13 @@ def test_a_listener_that_raises_harms_nothing(caplog: pytest.LogCaptureFixture) 
     async def fail_later(*args: Any) -> None:
         raise ValueError("mine, too")
 
-    tell(NOTES, on_log=fail, on_list_changed=fail_later, on_notification=fail)
+    send_notifications(NOTES, on_log=fail, on_list_changed=fail_later, on_notification=fail)
     assert caplog.text.count("raised an exception") == 5
 
 
 def test_params_that_cannot_be_read_are_logged(caplog: pytest.LogCaptureFixture) -> None:
     seen: list[Any] = []
-    tell(
+    send_notifications(
         [("notifications/message", {"level": "loud"}), ("notifications/resources/updated", {})],
         on_log=seen.append,
         on_resource_updated=seen.append,
@@ -487,7 +487,7 @@ def test_params_that_cannot_be_read_are_logged(caplog: pytest.LogCaptureFixture)
     assert caplog.text.count("invalid params") == 2
 
 
-def test_a_listener_that_cannot_follow_misses_some(
+def test_slow_listener_misses_notifications(
     monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
     monkeypatch.setattr(noticing, "MAX_WAITING_CALLBACKS", 3)
@@ -497,7 +497,7 @@ def test_a_listener_that_cannot_follow_misses_some(
         seen.append(method)
         await asyncio.Event().wait()
 
-    tell([("notifications/acme", None)] * 10, on_notification=slow)
+    send_notifications([("notifications/acme", None)] * 10, on_notification=slow)
     assert len(seen) == 1
     assert "one notification dropped" in caplog.text
 
@@ -524,7 +524,7 @@ def test_a_server_is_judged_when_that_is_wanted(caplog: pytest.LogCaptureFixture
     assert "mcp.caching.hints-present" in caplog.text
 
 
-def test_what_breaks_a_rule_is_refused_when_that_is_wanted(
+def test_validate_raise_refuses_a_reply_that_breaks_a_rule(
     caplog: pytest.LogCaptureFixture,
 ) -> None:
     with pytest.raises(RemoteProtocolError) as caught:
@@ -670,5 +670,5 @@ def test_a_listener_that_is_cancelled_by_its_own_doing_stops_no_other() -> None:
         if len(seen) == 1:
             raise asyncio.CancelledError
 
-    tell([("notifications/acme", None)] * 3, on_notification=listen)
+    send_notifications([("notifications/acme", None)] * 3, on_notification=listen)
     assert len(seen) == 3

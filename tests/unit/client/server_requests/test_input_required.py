@@ -276,7 +276,7 @@ def test_a_call_in_hand_ends_once_with_the_last_result(raw: bool) -> None:
     use(place, work)
 
 
-def test_a_call_in_hand_is_told_what_went_wrong_in_a_round() -> None:
+def test_submitted_call_reports_the_error_of_a_later_round_trip() -> None:
     place = Place({"tools/call": script(asks(day=DAY), Refused(-32602))})
     heard: list[Any] = []
 
@@ -291,7 +291,7 @@ def test_a_call_in_hand_is_told_what_went_wrong_in_a_round() -> None:
     assert [type(each) for each in heard] == [PeerError]
 
 
-def test_progress_is_heard_in_every_round() -> None:
+def test_progress_is_reported_in_every_round_trip() -> None:
     seen: list[float] = []
     place = Place()
     left = [asks(day=DAY), text("x")]
@@ -344,7 +344,7 @@ async def never(params: Any) -> Any:
         ),
     ],
 )
-def test_what_was_not_declared_is_not_answered(
+def test_undeclared_input_request_raises_a_protocol_error(
     asked: Any, rule: str, where: str, named: str
 ) -> None:
     error = refused(asks(day=DAY, **{"k/": asked}), on_elicit=never)
@@ -355,14 +355,14 @@ def test_what_was_not_declared_is_not_answered(
 
 
 @pytest.mark.parametrize("url", ["javascript:alert(1)", "data:text/html,x", "file:///x", "https:"])
-def test_nobody_is_sent_to_what_is_no_page(url: str) -> None:
+def test_url_input_request_with_an_unsafe_url_raises(url: str) -> None:
     page = {"method": PAGE["method"], "params": PAGE["params"] | {"url": url}}  # type: ignore[operator]
     error = refused(asks(k=page), on_elicit_url=never)
     assert (error.rule, error.where) == ("mcp.type.format", "/inputRequests/k/params/url")
     assert "http or https" in str(error)
 
 
-def test_roots_that_are_no_files_end_the_call() -> None:
+def test_roots_that_are_not_file_uris_fail_the_call() -> None:
     place = Place({"tools/call": asks(k=ROOTS)})
     with pytest.raises(InputRequestFailed, match="the handler raised ValueError") as caught:
         use(place, lambda client: client.call_tool("book"), roots=lambda: ["https://a.example"])
@@ -421,14 +421,14 @@ def test_other_methods_may_not_ask() -> None:
     use(place, work, on_elicit=never)
 
 
-def test_a_server_that_asks_on_and_on_is_left() -> None:
+def test_call_fails_after_the_maximum_of_round_trips() -> None:
     place = Place({"tools/call": asks(day=DAY)})
     with pytest.raises(TooManyRoundTrips, match="after 3 rounds"):
         use(place, lambda client: client.call_tool("book"), max_rounds=3)
     assert len(sent(place)) == 4
 
 
-def test_rounds_up_to_the_last_are_played() -> None:
+def test_round_trips_up_to_the_maximum_are_answered() -> None:
     place = Place({"tools/call": script(*[asks(day=DAY)] * 3, text("x"))})
     assert use(place, lambda client: client.call_tool("book"), max_rounds=3).text == "x"
 
@@ -558,7 +558,7 @@ def thinking() -> tuple[Thinking, Callable[[Any], Any]]:
     return user, handler
 
 
-def test_cancelling_the_caller_stops_who_thinks() -> None:
+def test_cancelling_the_caller_cancels_the_elicitation_handler() -> None:
     async def main() -> None:
         user, handler = thinking()
         place = Place({"tools/call": asks(day=DAY)})
@@ -577,7 +577,7 @@ def test_cancelling_the_caller_stops_who_thinks() -> None:
 
 
 @pytest.mark.parametrize("how", ["task", "call"])
-def test_cancelling_a_call_in_hand_stops_who_thinks(how: str) -> None:
+def test_cancelling_a_submitted_call_cancels_the_elicitation_handler(how: str) -> None:
     async def main() -> None:
         user, handler = thinking()
         place = Place({"tools/call": asks(day=DAY)})
@@ -624,7 +624,7 @@ def test_cancelling_mid_round_cancels_the_request_under_way(how: str) -> None:
 
 
 @pytest.mark.parametrize("closing", [False, True])
-def test_a_connection_that_is_lost_while_a_user_thinks_ends_the_call(closing: bool) -> None:
+def test_connection_lost_during_an_elicitation_ends_the_call(closing: bool) -> None:
     async def main() -> None:
         user, handler = thinking()
         place = Place({"tools/call": asks(day=DAY)})
@@ -644,7 +644,7 @@ def test_a_connection_that_is_lost_while_a_user_thinks_ends_the_call(closing: bo
     run(main())
 
 
-def test_a_connection_that_is_lost_while_a_stubborn_user_thinks_ends_the_call_too() -> None:
+def test_connection_lost_during_an_uncancellable_handler_ends_the_call() -> None:
     async def main() -> None:
         begun, done = asyncio.Event(), asyncio.Event()
 
@@ -703,7 +703,7 @@ def test_a_handler_may_close_the_client() -> None:
     run(main())
 
 
-def test_the_time_a_user_takes_does_not_count() -> None:
+def test_wait_for_an_elicitation_does_not_count_toward_the_call_timeout() -> None:
     async def slow(params: Any) -> Any:
         await asyncio.sleep(0.2)
         return {}
@@ -723,7 +723,7 @@ def test_each_round_has_the_time_of_the_call() -> None:
 # -- what is kept, and what takes over -------------------------------------------------------
 
 
-def test_what_came_of_questions_and_answers_is_not_kept() -> None:
+def test_result_after_input_requests_is_not_cached() -> None:
     contents = {"contents": [], "ttlMs": 60_000, "cacheScope": "private"}
     place = Place({"resources/read": script(asks("s", day=DAY), contents)})
 
@@ -747,7 +747,7 @@ def test_a_round_goes_on_by_a_new_connection_when_ids_are_used_up() -> None:
     assert own(place.line.last("tools/call"))["requestState"] == "s"
 
 
-def test_a_user_may_think_on_while_another_connection_takes_over() -> None:
+def test_elicitation_continues_while_the_connection_is_replaced() -> None:
     async def main() -> None:
         begun, go_on = asyncio.Event(), asyncio.Event()
 

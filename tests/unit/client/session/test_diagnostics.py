@@ -9,7 +9,7 @@ import pytest
 from trunkline.client.session.diagnostics import MAX_LOGGED, RateLimitedLog
 
 
-def test_the_first_of_a_kind_are_told_and_the_rest_in_sum(
+def test_rate_limited_log_writes_the_first_warnings_and_counts_the_rest(
     caplog: pytest.LogCaptureFixture,
 ) -> None:
     caplog.set_level(logging.DEBUG, "trunkline")
@@ -29,7 +29,9 @@ def test_the_first_of_a_kind_are_told_and_the_rest_in_sum(
     assert len(caplog.records) == len(levels) + 1
 
 
-def test_a_connection_without_complaint_says_nothing(caplog: pytest.LogCaptureFixture) -> None:
+def test_rate_limited_log_without_suppressed_warnings_ends_silently(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
     server_log = RateLimitedLog()
     server_log.end()
     server_log.warning("once", kind="k")

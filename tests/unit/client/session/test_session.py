@@ -112,7 +112,7 @@ def progressing(place: Place, every: float, times: int, then: Any = SILENT) -> A
     return answer
 
 
-def test_progress_is_told_and_gives_a_call_its_time_again() -> None:
+def test_progress_is_reported_and_renews_the_call_timeout() -> None:
     async def main() -> None:
         place = Place()
         place.answers["tools/call"] = progressing(place, 0.05, 6, text("done"))
@@ -141,7 +141,7 @@ def test_progress_does_not_go_beyond_the_maximum() -> None:
     run(main())
 
 
-def test_no_token_is_sent_where_nobody_listens() -> None:
+def test_progress_token_is_sent_only_with_on_progress() -> None:
     async def main() -> None:
         place = Place({"tools/call": text("x")}, revision=NEWEST_HANDSHAKE)
         async with Client(place) as client:
@@ -253,7 +253,7 @@ def test_a_second_reply_is_logged_and_changes_nothing(caplog: pytest.LogCaptureF
 
 @pytest.mark.parametrize("line", [b"Server listening on stdio", b"{", b"[]", b'{"jsonrpc": "2.0"}'])
 @EACH_ERA
-def test_what_is_no_message_is_logged_and_not_answered(
+def test_invalid_message_is_logged_and_not_answered(
     line: bytes, revision: str, caplog: pytest.LogCaptureFixture
 ) -> None:
     async def main() -> None:
@@ -318,7 +318,7 @@ def test_an_error_has_its_meaning_in_the_revision_spoken() -> None:
     run(main())
 
 
-def test_an_error_of_no_meaning_is_told_all_the_same() -> None:
+def test_unknown_error_code_raises_a_peer_error_without_a_kind() -> None:
     async def main() -> None:
         async with Client(Place({"tools/call": Refused(77, "odd")})) as client:
             with pytest.raises(PeerError) as caught:
@@ -352,7 +352,7 @@ def test_a_server_that_dies_fails_all_open_calls_at_once() -> None:
     run(main())
 
 
-def test_an_orderly_end_is_told_as_such() -> None:
+def test_orderly_close_by_the_server_raises_connection_lost() -> None:
     async def main() -> None:
         place = Place({"tools/call": SILENT})
         async with Client(place) as client:
@@ -567,7 +567,7 @@ def test_secrets_are_in_no_text(caplog: pytest.LogCaptureFixture) -> None:
 
 
 @pytest.mark.parametrize("timeout", [float("nan"), 0, -1, float("-inf")])
-def test_a_time_that_is_none_is_refused_and_harms_no_other(timeout: float) -> None:
+def test_invalid_timeout_is_refused_and_does_not_affect_other_calls(timeout: float) -> None:
     async def main() -> None:
         place = Place({"tools/call": SILENT})
         async with Client(place) as client:
@@ -718,7 +718,7 @@ def test_a_server_that_asks_on_and_does_not_read_loses_its_connection(
 # -- what is no message ----------------------------------------------------------------------
 
 
-def test_a_batch_of_what_is_no_message_is_not_answered() -> None:
+def test_batch_of_invalid_messages_is_not_answered() -> None:
     async def main() -> None:
         place = Place({"tools/call": text("fine")}, revision="2025-03-26")
         async with Client(place, revision="2025-03-26") as client:
@@ -786,7 +786,7 @@ def test_calls_in_hand_go_by_a_new_connection_when_ids_are_used_up() -> None:
     run(main())
 
 
-def test_a_call_in_hand_that_no_connection_can_take_is_told_so() -> None:
+def test_submitted_call_fails_if_the_connection_cannot_be_renewed() -> None:
     async def main() -> None:
         heard: list[Any] = []
         policy = Policy(max_id=2)

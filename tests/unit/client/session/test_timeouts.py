@@ -92,7 +92,7 @@ def use(work: Callable[[Calls], None]) -> None:
     asyncio.run(main())
 
 
-def test_a_server_that_asks_again_and_again_stops_the_clock_for_so_long_in_all() -> None:
+def test_repeated_server_requests_share_one_pause_budget() -> None:
     def work(calls: Calls) -> None:
         call = calls.call()
         for _ in range(10):
@@ -106,7 +106,7 @@ def test_a_server_that_asks_again_and_again_stops_the_clock_for_so_long_in_all()
     use(work)
 
 
-def test_the_clock_may_stand_again_once_no_call_is_awaited() -> None:
+def test_pause_budget_is_renewed_once_no_call_is_open() -> None:
     def work(calls: Calls) -> None:
         for _ in range(3):
             call = calls.call()
@@ -117,7 +117,7 @@ def test_the_clock_may_stand_again_once_no_call_is_awaited() -> None:
     use(work)
 
 
-def test_while_another_call_is_awaited_the_clock_does_not_stand_again() -> None:
+def test_pause_budget_is_not_renewed_while_another_call_is_open() -> None:
     def work(calls: Calls) -> None:
         first = calls.call()
         calls.think(99)
@@ -131,7 +131,7 @@ def test_while_another_call_is_awaited_the_clock_does_not_stand_again() -> None:
     use(work)
 
 
-def test_the_time_for_which_nobody_waited_counts_for_nobody() -> None:
+def test_pause_time_before_a_call_does_not_count_toward_its_pause_budget() -> None:
     def work(calls: Calls) -> None:
         calls.waiting.pause()
         calls.clock.move(90)
@@ -146,7 +146,7 @@ def test_the_time_for_which_nobody_waited_counts_for_nobody() -> None:
     use(work)
 
 
-def test_who_is_asked_while_nobody_waits_finds_a_clock_that_may_stand() -> None:
+def test_pause_without_open_calls_starts_a_new_pause_budget() -> None:
     def work(calls: Calls) -> None:
         first = calls.call()
         calls.think(100)
@@ -161,7 +161,7 @@ def test_who_is_asked_while_nobody_waits_finds_a_clock_that_may_stand() -> None:
     use(work)
 
 
-def test_a_server_that_asks_cancels_and_asks_again_does_not_keep_a_call_for_good() -> None:
+def test_repeated_cancelled_server_requests_do_not_extend_a_call_forever() -> None:
     place = Place({"tools/call": SILENT}, revision=NEWEST_HANDSHAKE)
 
     async def never(params: Any) -> Any:

@@ -59,11 +59,11 @@ def test_callbacks_and_subscriptions_of_a_client_share_one_budget() -> None:
             async with client.listen(uris=["x:a"]) as stream:
                 id = hub.listens()[0]["id"]
                 for _ in range(3):
-                    hub.tell("acme", None, text="x" * 900)
+                    hub.notify("acme", None, text="x" * 900)
                 await settle()
                 assert (len(seen), client.dropped_notifications) == (1, 1)
                 # The buffer of the subscription is empty, so it takes one change all the same.
-                hub.tell("resources/updated", id, uri="x:" + "a" * 900)
+                hub.notify("resources/updated", id, uri="x:" + "a" * 900)
                 await settle()
                 assert budget.held > 2000
                 assert (await anext(stream)).uri == "x:" + "a" * 900
@@ -78,7 +78,7 @@ def test_a_subscription_that_is_left_releases_what_it_held() -> None:
     async def main() -> None:
         async with Client(hub) as client:
             async with client.listen(uris=["x:a"]):
-                hub.tell("resources/updated", hub.listens()[0]["id"], uri="x:a")
+                hub.notify("resources/updated", hub.listens()[0]["id"], uri="x:a")
                 await settle()
                 assert client._connection.budget.held > 0
             assert client._connection.budget.held == 0
@@ -94,7 +94,7 @@ def test_notifications_of_the_protocol_are_taken_when_the_budget_is_used_up(
     def call(message: dict[str, Any]) -> Any:
         token = message["params"]["_meta"]["progressToken"]
         for n in range(3):
-            hub.tell("progress", None, progressToken=token, progress=n)
+            hub.notify("progress", None, progressToken=token, progress=n)
         asyncio.get_running_loop().call_soon(answered.set)
         return SILENT
 
@@ -124,7 +124,7 @@ def test_notifications_of_the_protocol_are_taken_when_the_budget_is_used_up(
             assert (await pending).text == "done"
             # A subscription is acknowledged, and ended by the server.
             async with client.listen(uris=["x:a"]) as stream:
-                hub.tell("cancelled", None, requestId=hub.listens()[0]["id"], reason="over")
+                hub.notify("cancelled", None, requestId=hub.listens()[0]["id"], reason="over")
                 assert [change async for change in stream] == []
                 assert stream.reason == "over"
 

@@ -26,14 +26,14 @@ def ids(hub: Hub) -> list[Any]:
     return [each["id"] for each in hub.listens()]
 
 
-def test_callbacks_for_lists_are_told_by_a_stream_of_the_clients_own() -> None:
+def test_list_callbacks_are_called_from_the_clients_own_stream() -> None:
     hub, seen = Hub(), list[str]()
 
     async def main() -> None:
         async with Client(hub, on_list_changed=seen.append):
             assert filters(hub) == [LISTS]
             for what in ("tools", "prompts", "resources"):
-                hub.tell(f"{what}/list_changed", ids(hub)[0])
+                hub.notify(f"{what}/list_changed", ids(hub)[0])
             await settle()
 
     run(main())
@@ -54,7 +54,7 @@ def test_only_what_the_server_declared_is_listened_to() -> None:
     run(main())
 
 
-def test_without_callbacks_nobody_listens() -> None:
+def test_without_callbacks_no_listen_request_is_sent() -> None:
     hub = Hub()
 
     async def main() -> None:
@@ -77,7 +77,7 @@ def test_resources_are_added_and_taken_away_and_nothing_is_missed_meanwhile() ->
             order = [each["method"] for each in hub.line.sent if "method" in each]
             assert order[-2:] == ["subscriptions/listen", "notifications/cancelled"]
             assert hub.cancelled() == [first]
-            hub.tell("resources/updated", second, uri="x:a")
+            hub.notify("resources/updated", second, uri="x:a")
             await settle()
             assert seen == ["x:a"]
             await client.subscribe("x:a")
@@ -92,7 +92,7 @@ def test_resources_are_added_and_taken_away_and_nothing_is_missed_meanwhile() ->
     run(main())
 
 
-def test_the_old_stream_tells_until_the_new_one_is_acknowledged() -> None:
+def test_old_stream_is_used_until_the_new_one_is_acknowledged() -> None:
     hub, seen = Hub(), list[str]()
 
     async def main() -> None:
@@ -100,7 +100,7 @@ def test_the_old_stream_tells_until_the_new_one_is_acknowledged() -> None:
             hub.answers["subscriptions/listen"] = SILENT
             with pytest.raises(RequestTimeout):
                 await client.subscribe("x:a", timeout=0.01)
-            hub.tell("tools/list_changed", ids(hub)[0])
+            hub.notify("tools/list_changed", ids(hub)[0])
             await settle()
             assert seen == ["tools"]
             assert hub.cancelled() == ids(hub)[1:]
@@ -108,7 +108,7 @@ def test_the_old_stream_tells_until_the_new_one_is_acknowledged() -> None:
     run(main())
 
 
-def test_a_stream_without_anything_left_is_left() -> None:
+def test_stream_without_topics_is_cancelled() -> None:
     hub = Hub()
 
     async def main() -> None:
@@ -123,7 +123,7 @@ def test_a_stream_without_anything_left_is_left() -> None:
     run(main())
 
 
-def test_a_resource_that_the_server_does_not_tell_of_is_refused_and_all_stays_as_it_was() -> None:
+def test_unacknowledged_resource_is_refused_and_leaves_the_stream_unchanged() -> None:
     hub = Hub("x:no")
 
     async def main() -> None:
@@ -159,14 +159,14 @@ def test_a_stream_that_the_server_ends_is_opened_again(way: str) -> None:
             if way == "result":
                 hub.finish(ids(hub)[-1])
             else:
-                hub.tell("cancelled", None, requestId=ids(hub)[-1])
+                hub.notify("cancelled", None, requestId=ids(hub)[-1])
             await hub.line.until("subscriptions/listen", 3)
             assert filters(hub)[-1] == LISTS | {"resourceSubscriptions": ["x:a"]}
             await settle()
             # Each list may have changed while no stream was open.
             assert sorted(seen) == ["prompts", "resources", "tools"]
             seen.clear()
-            hub.tell("tools/list_changed", ids(hub)[-1])
+            hub.notify("tools/list_changed", ids(hub)[-1])
             await settle()
             assert seen == ["tools"]
 
@@ -214,9 +214,9 @@ def test_a_stream_that_ends_with_its_acknowledgement_is_opened_again(
             await settle()
             seen.clear()  # of what may have changed while no stream was open
             if begins == "connecting":
-                hub.tell("tools/list_changed", ids(hub)[-1])
+                hub.notify("tools/list_changed", ids(hub)[-1])
             else:
-                hub.tell("resources/updated", ids(hub)[-1], uri="x:a")
+                hub.notify("resources/updated", ids(hub)[-1], uri="x:a")
             await settle()
             assert seen == ["tools" if begins == "connecting" else "x:a"]
 
@@ -225,9 +225,9 @@ def test_a_stream_that_ends_with_its_acknowledgement_is_opened_again(
 
 
 @pytest.mark.usefixtures("quick")
-def test_a_server_that_ends_every_stream_is_left_at_that(caplog: pytest.LogCaptureFixture) -> None:
+def test_client_gives_up_after_the_maximum_of_attempts(caplog: pytest.LogCaptureFixture) -> None:
     def end(message: dict[str, Any]) -> Any:
-        hub.tell("subscriptions/acknowledged", message["id"], notifications=LISTS)
+        hub.notify("subscriptions/acknowledged", message["id"], notifications=LISTS)
         return {"resultType": "complete", "_meta": {}}
 
     hub = Hub(**{"subscriptions/listen": end})
@@ -243,7 +243,7 @@ def test_a_server_that_ends_every_stream_is_left_at_that(caplog: pytest.LogCaptu
 
 
 @pytest.mark.usefixtures("quick")
-def test_a_stream_that_lasted_is_counted_anew(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_stable_stream_resets_the_number_of_attempts(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(callback_stream, "STABLE_AFTER_S", 0.0)
     monkeypatch.setattr(callback_stream, "MAX_ATTEMPTS", 2)
     hub = Hub()
@@ -259,7 +259,7 @@ def test_a_stream_that_lasted_is_counted_anew(monkeypatch: pytest.MonkeyPatch) -
 
 
 @pytest.mark.usefixtures("quick")
-def test_a_server_that_refuses_to_tell_has_a_client_all_the_same(
+def test_refused_listen_request_leaves_the_client_connected(
     caplog: pytest.LogCaptureFixture,
 ) -> None:
     hub = Hub(**{"subscriptions/listen": Refused(-32601)})
@@ -293,7 +293,7 @@ def test_a_server_that_is_slow_to_acknowledge_is_asked_again_and_does_not_hold_u
             hub.answers["subscriptions/listen"] = hub._ack
             await hub.line.until("subscriptions/listen", 2)
             await settle()
-            hub.tell("tools/list_changed", ids(hub)[-1])
+            hub.notify("tools/list_changed", ids(hub)[-1])
             await settle()
             assert seen == ["tools"]
 
@@ -336,7 +336,7 @@ def test_a_new_connection_listens_before_the_old_one_stops() -> None:
             assert filters(hub)[-1] == LISTS | {"resourceSubscriptions": ["x:a", "x:b"]}
             await settle()
             assert hub.lines[0].closed == 1
-            hub.tell("tools/list_changed", ids(hub)[-1])
+            hub.notify("tools/list_changed", ids(hub)[-1])
             await settle()
             assert seen == ["tools"]
 
@@ -348,7 +348,7 @@ def test_the_server_of_these_tests_declares_everything() -> None:
 
 
 @pytest.mark.usefixtures("quick")
-def test_a_server_that_is_slow_again_is_tried_again() -> None:
+def test_listen_request_that_times_out_again_is_retried() -> None:
     hub = Hub()
 
     async def main() -> None:
@@ -363,7 +363,7 @@ def test_a_server_that_is_slow_again_is_tried_again() -> None:
     run(main())
 
 
-def test_nobody_tries_again_once_the_connection_is_gone(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_no_retry_after_the_connection_is_lost(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(callback_stream, "FIRST_DELAY_S", 0.02)
     hub = Hub()
 
@@ -383,7 +383,7 @@ def test_nobody_tries_again_once_the_connection_is_gone(monkeypatch: pytest.Monk
 
 
 @pytest.mark.usefixtures("quick")
-def test_who_subscribes_meanwhile_is_who_opens_the_stream_again(
+def test_subscribe_during_the_retry_delay_opens_the_stream_at_once(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     # Longer than a busy machine takes for the rest.

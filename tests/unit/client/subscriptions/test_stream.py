@@ -64,10 +64,10 @@ class Hub(Place):
             for name, wanted in asked.items()
             if name not in self.refused
         }
-        self.tell("subscriptions/acknowledged", message["id"], notifications=honoured)
+        self.notify("subscriptions/acknowledged", message["id"], notifications=honoured)
         return SILENT
 
-    def tell(self, what: str, id: Any, line: Line | None = None, **params: Any) -> None:
+    def notify(self, what: str, id: Any, line: Line | None = None, **params: Any) -> None:
         meta = {} if id is None else {"_meta": {ID: id}}
         method = f"notifications/{what}"
         (line or self.line).say({"jsonrpc": "2.0", "method": method, "params": params | meta})
@@ -118,9 +118,9 @@ def test_a_stream_brings_what_was_asked_for(at_once: bool) -> None:
                 assert "io.modelcontextprotocol/protocolVersion" in sent["params"]["_meta"]
                 assert changes.honoured == SubscriptionTopics(True, True, True, ("x:a",), ("t1",))
                 for what in ("tools", "prompts", "resources"):
-                    hub.tell(f"{what}/list_changed", sent["id"])
-                hub.tell("resources/updated", sent["id"], uri="x:a")
-                hub.tell("tasks", sent["id"], **TASK)
+                    hub.notify(f"{what}/list_changed", sent["id"])
+                hub.notify("resources/updated", sent["id"], uri="x:a")
+                hub.notify("tasks", sent["id"], **TASK)
                 found = await take(changes, 5)
                 assert [each.kind for each in found[:3]] == ["tools", "prompts", "resources"]
                 assert found[3] == ServerChange("resource", uri="x:a")
@@ -147,13 +147,13 @@ def test_only_what_is_wanted_is_sent_and_only_what_is_acknowledged_is_honoured()
     run(main())
 
 
-def test_what_a_server_adds_to_its_acknowledgement_was_not_asked_for() -> None:
+def test_topics_added_by_the_acknowledgement_are_ignored() -> None:
     wanted = SubscriptionTopics(tools=True, uris=("x:a",))
     said = SubscriptionTopics(True, True, True, ("x:z", "x:a"), ("t",)).on_the_wire()
     assert wanted.honoured_by(said) == wanted
 
 
-def test_streams_are_told_apart_by_their_ids_which_have_types(
+def test_notifications_are_matched_to_streams_by_id_and_id_type(
     caplog: pytest.LogCaptureFixture,
 ) -> None:
     hub = Hub()
@@ -165,13 +165,13 @@ def test_streams_are_told_apart_by_their_ids_which_have_types(
             client.listen(uris=["x:b"]) as two,
         ):
             first, second = (each["id"] for each in hub.listens())
-            hub.tell("resources/updated", second, uri="x:b/part")
-            hub.tell("resources/updated", str(first), uri="x:no")
-            hub.tell("resources/updated", first, uri="x:a")
+            hub.notify("resources/updated", second, uri="x:b/part")
+            hub.notify("resources/updated", str(first), uri="x:no")
+            hub.notify("resources/updated", first, uri="x:a")
             assert await take(one, 1) == [ServerChange("resource", uri="x:a")]
             assert await take(two, 1) == [ServerChange("resource", uri="x:b/part")]
             # It was not asked for there.
-            hub.tell("tools/list_changed", second)
+            hub.notify("tools/list_changed", second)
             hub.finish(second)
             assert [each async for each in two] == []
 
@@ -180,7 +180,7 @@ def test_streams_are_told_apart_by_their_ids_which_have_types(
     assert "was not requested" in caplog.text
 
 
-def test_a_notification_of_a_stream_that_is_not_ours_reaches_nobody(
+def test_notification_of_an_unknown_stream_is_dropped_and_logged(
     caplog: pytest.LogCaptureFixture,
 ) -> None:
     hub, seen = Hub(), list[Any]()
@@ -190,9 +190,9 @@ def test_a_notification_of_a_stream_that_is_not_ours_reaches_nobody(
         async with Client(hub, **options) as client:
             own = hub.listens()[0]["id"]
             for _ in range(30):
-                hub.tell("tools/list_changed", 12345)
-            hub.tell("prompts/list_changed", str(own))
-            hub.tell("resources/list_changed", own)
+                hub.notify("tools/list_changed", 12345)
+            hub.notify("prompts/list_changed", str(own))
+            hub.notify("resources/list_changed", own)
             await settle()
             assert client.is_connected
 
@@ -202,7 +202,7 @@ def test_a_notification_of_a_stream_that_is_not_ours_reaches_nobody(
     assert len([each for each in told if each.levelname == "WARNING"]) == 10
 
 
-def test_what_was_on_its_way_when_a_stream_was_left_is_no_reason_to_complain(
+def test_late_notifications_of_a_closed_stream_are_not_logged(
     caplog: pytest.LogCaptureFixture,
 ) -> None:
     hub = Hub()
@@ -211,8 +211,8 @@ def test_what_was_on_its_way_when_a_stream_was_left_is_no_reason_to_complain(
         async with Client(hub) as client:
             async with client.listen(tools=True):
                 id = hub.listens()[0]["id"]
-            hub.tell("tools/list_changed", id)
-            hub.tell("cancelled", None, requestId=id)
+            hub.notify("tools/list_changed", id)
+            hub.notify("cancelled", None, requestId=id)
             hub.finish(id)
             await settle()
 
@@ -231,12 +231,12 @@ def test_a_server_ends_a_stream_in_either_way_or_both(
         async with Client(hub) as client:
             async with client.listen(tools=True) as changes:
                 id = hub.listens()[0]["id"]
-                hub.tell("tools/list_changed", id)
+                hub.notify("tools/list_changed", id)
                 for way in order[::turn]:
                     if way == "result":
                         hub.finish(id)
                     else:
-                        hub.tell("cancelled", None, requestId=id, reason="going home")
+                        hub.notify("cancelled", None, requestId=id, reason="going home")
                 found = [each async for each in changes]
                 assert found == [ServerChange("tools")]
                 await settle()
@@ -257,7 +257,7 @@ def test_a_lost_connection_is_raised_by_the_iteration_after_what_came() -> None:
             Client(hub) as client,
             client.listen(tools=True) as changes,
         ):
-            hub.tell("tools/list_changed", hub.listens()[0]["id"])
+            hub.notify("tools/list_changed", hub.listens()[0]["id"])
             await settle()
             hub.line.end()
             assert await anext(changes) == ServerChange("tools")
@@ -316,13 +316,13 @@ def test_no_deadline_applies_to_a_stream_that_is_open() -> None:
             hub.answers["tools/list"] = SILENT
             with pytest.raises(RequestTimeout):
                 await client.list_tools()
-            hub.tell("tools/list_changed", hub.listens()[0]["id"])
+            hub.notify("tools/list_changed", hub.listens()[0]["id"])
             assert await anext(changes) == ServerChange("tools")
 
     run(main())
 
 
-def test_what_goes_wrong_before_the_acknowledgement_is_raised_on_entering() -> None:
+def test_failure_before_the_acknowledgement_is_raised_on_entering() -> None:
     hub = Hub()
 
     async def enter(client: Client) -> None:
@@ -339,7 +339,7 @@ def test_what_goes_wrong_before_the_acknowledgement_is_raised_on_entering() -> N
                 await enter(client)
 
             def cancel(message: dict[str, Any]) -> Any:
-                hub.tell("cancelled", None, requestId=message["id"], reason="too many")
+                hub.notify("cancelled", None, requestId=message["id"], reason="too many")
                 return SILENT
 
             hub.answers["subscriptions/listen"] = cancel
@@ -349,7 +349,7 @@ def test_what_goes_wrong_before_the_acknowledgement_is_raised_on_entering() -> N
     run(main())
 
 
-def test_a_listener_that_does_not_read_loses_its_stream_and_nothing_it_was_told(
+def test_stream_that_is_not_read_is_cancelled_after_its_buffered_changes(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     monkeypatch.setattr(changes, "MAX_BUFFERED_CHANGES", 3)
@@ -360,7 +360,7 @@ def test_a_listener_that_does_not_read_loses_its_stream_and_nothing_it_was_told(
             async with client.listen(uris=["x:a"]) as stream:
                 id = hub.listens()[0]["id"]
                 for number in range(5):
-                    hub.tell("resources/updated", id, uri=f"x:{number}")
+                    hub.notify("resources/updated", id, uri=f"x:{number}")
                 await settle()
                 assert hub.cancelled() == [id]
                 assert [each.uri for each in await take(stream, 3)] == ["x:0", "x:1", "x:2"]
@@ -371,7 +371,7 @@ def test_a_listener_that_does_not_read_loses_its_stream_and_nothing_it_was_told(
     run(main())
 
 
-def test_what_waits_is_bounded_in_bytes_too() -> None:
+def test_buffered_changes_are_bounded_in_bytes() -> None:
     hub = Hub()
 
     async def main() -> None:
@@ -383,7 +383,7 @@ def test_what_waits_is_bounded_in_bytes_too() -> None:
             id = hub.listens()[0]["id"]
             # One by itself may be as long as any message.
             for letter in "abc":
-                hub.tell("resources/updated", id, uri=f"x:{letter * 1000}")
+                hub.notify("resources/updated", id, uri=f"x:{letter * 1000}")
                 await settle()
                 if letter == "a":
                     await anext(stream)
@@ -432,7 +432,7 @@ def test_listening_for_nothing_is_refused() -> None:
     run(main())
 
 
-def test_a_stream_that_somebody_opened_drops_what_was_kept_and_calls_no_callback() -> None:
+def test_explicit_stream_invalidates_the_cache_and_calls_no_callback() -> None:
     page = {"resultType": "complete", "tools": [], "ttlMs": 60000, "cacheScope": "public"}
     hub, seen = Hub(**{"tools/list": page}), list[str]()
 
@@ -443,12 +443,12 @@ def test_a_stream_that_somebody_opened_drops_what_was_kept_and_calls_no_callback
         ):
             own, theirs = (each["id"] for each in hub.listens())
             await client.list_tools()
-            hub.tell("tools/list_changed", theirs)
+            hub.notify("tools/list_changed", theirs)
             await anext(changes)
             assert seen == []
             await client.list_tools()
             assert hub.line.methods().count("tools/list") == 2
-            hub.tell("tools/list_changed", own)
+            hub.notify("tools/list_changed", own)
             await settle()
             assert seen == ["tools"]
 
@@ -468,7 +468,7 @@ def test_a_stream_moves_on_when_ids_are_used_up() -> None:
                 async with client.listen(prompts=True):
                     assert len(hub.lines) == 2
                     # The old connection is kept as long as somebody listens to it.
-                    hub.tell("tools/list_changed", id, first)
+                    hub.notify("tools/list_changed", id, first)
                     assert await anext(changes) == ServerChange("tools")
                     assert first.closed == 0
             await settle()
@@ -555,7 +555,7 @@ def test_in_the_handshake_a_resource_that_is_refused_is_not_honoured() -> None:
     run(main())
 
 
-def test_in_the_handshake_the_last_who_wanted_a_resource_unsubscribes() -> None:
+def test_in_the_handshake_the_last_user_of_a_resource_unsubscribes() -> None:
     place = handshake()
 
     async def main() -> None:
@@ -576,7 +576,7 @@ def test_in_the_handshake_the_last_who_wanted_a_resource_unsubscribes() -> None:
     run(main())
 
 
-def test_in_the_handshake_nobody_unsubscribes_from_what_another_is_about_to_want() -> None:
+def test_in_the_handshake_unsubscribe_waits_for_pending_subscribes() -> None:
     place, waiting = handshake(), list[dict[str, Any]]()
 
     def later(message: dict[str, Any]) -> Any:
@@ -629,7 +629,7 @@ def test_in_the_handshake_nobody_unsubscribes_from_what_another_is_about_to_want
     run(main())
 
 
-def test_in_the_handshake_who_comes_second_asks_for_himself_what_the_first_did_not_get() -> None:
+def test_in_the_handshake_a_refused_subscribe_is_retried_by_the_next_stream() -> None:
     place, tries = handshake(), list[int]()
 
     def subscribe(message: dict[str, Any]) -> Any:
@@ -648,7 +648,7 @@ def test_in_the_handshake_who_comes_second_asks_for_himself_what_the_first_did_n
     run(main())
 
 
-def test_in_the_handshake_what_nobody_asked_for_is_for_the_callbacks() -> None:
+def test_in_the_handshake_updates_outside_any_stream_go_to_the_callback() -> None:
     place, told = handshake(), list[str]()
 
     async def main() -> None:
@@ -730,7 +730,7 @@ def test_a_change_shows_nothing_that_a_terminal_acts_on() -> None:
     assert repr(ServerChange("tools")) == "<ServerChange of tools>"
 
 
-def test_what_is_listened_for_does_not_show_the_ids_of_tasks() -> None:
+def test_repr_of_subscription_topics_hides_task_ids() -> None:
     wanted = SubscriptionTopics(True, uris=("x:\x1b[1m",), task_ids=("secret-id", "other"))
     assert repr(wanted) == "<SubscriptionTopics, tools, 'x:\\x1b[1m', 2 tasks>"
     assert "secret-id" not in repr(wanted.__rich_repr__())
@@ -766,8 +766,8 @@ def test_a_stream_that_is_ended_while_its_request_is_being_sent_has_ended(
     def end(message: dict[str, Any]) -> Any:
         if is_acknowledged:
             hub._ack(message)
-            hub.tell("tools/list_changed", message["id"])
-        hub.tell("cancelled", None, requestId=message["id"], reason="no")
+            hub.notify("tools/list_changed", message["id"])
+        hub.notify("cancelled", None, requestId=message["id"], reason="no")
         return SILENT
 
     hub = Hub(at_once=True, **{"subscriptions/listen": end})
@@ -799,7 +799,7 @@ def test_an_error_that_ends_a_stream_is_raised_by_the_iteration() -> None:
     run(main())
 
 
-def test_in_the_handshake_who_leaves_a_lost_connection_takes_nothing_from_the_next() -> None:
+def test_in_the_handshake_a_lost_stream_does_not_unsubscribe_on_a_new_connection() -> None:
     place = handshake()
 
     async def main() -> None:
@@ -820,7 +820,7 @@ def test_in_the_handshake_who_leaves_a_lost_connection_takes_nothing_from_the_ne
     run(main())
 
 
-def test_in_the_handshake_a_resource_that_a_new_connection_refuses_is_told_to_the_log(
+def test_in_the_handshake_a_subscription_refused_on_reconnect_is_logged(
     caplog: pytest.LogCaptureFixture,
 ) -> None:
     def subscribe(message: dict[str, Any]) -> Any:
@@ -840,7 +840,9 @@ def test_in_the_handshake_a_resource_that_a_new_connection_refuses_is_told_to_th
     assert "not subscribed to 'x:a'" in caplog.text
 
 
-def test_what_cannot_be_read_is_no_change(caplog: pytest.LogCaptureFixture) -> None:
+def test_malformed_change_notifications_are_logged_and_skipped(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
     hub = Hub()
 
     async def main() -> None:
@@ -849,12 +851,12 @@ def test_what_cannot_be_read_is_no_change(caplog: pytest.LogCaptureFixture) -> N
             client.listen(tools=True, uris=["x:a"], task_ids=["t1"]) as changes,
         ):
             id = hub.listens()[0]["id"]
-            hub.tell("resources/updated", id, uri=7)
-            hub.tell("tasks", id, taskId="t1")
-            hub.tell("tasks", id, **TASK | {"taskId": "other"})
-            hub.tell("subscriptions/acknowledged", None, notifications={})
-            hub.tell("subscriptions/acknowledged", id, notifications={})
-            hub.tell("tools/list_changed", id)
+            hub.notify("resources/updated", id, uri=7)
+            hub.notify("tasks", id, taskId="t1")
+            hub.notify("tasks", id, **TASK | {"taskId": "other"})
+            hub.notify("subscriptions/acknowledged", None, notifications={})
+            hub.notify("subscriptions/acknowledged", id, notifications={})
+            hub.notify("tools/list_changed", id)
             assert await anext(changes) == ServerChange("tools")
             assert changes.honoured.tools
 
@@ -888,7 +890,7 @@ def test_a_notification_whose_meta_cannot_be_read_is_for_the_callbacks() -> None
     async def main() -> None:
         async with Client(hub, on_list_changed=seen.append):
             for id in (True, 7.0, None, {}):
-                hub.tell("tools/list_changed", id)
+                hub.notify("tools/list_changed", id)
             method = "notifications/tools/list_changed"
             hub.line.say({"jsonrpc": "2.0", "method": method, "params": {"_meta": 7}})
             hub.line.say({"jsonrpc": "2.0", "method": method})

@@ -73,7 +73,7 @@ def test_streams_bring_the_changes_of_a_real_server(revision: str) -> None:
 
 
 @pytest.mark.parametrize("revision", BOTH)
-def test_callbacks_are_told_by_a_real_server(revision: str) -> None:
+def test_callbacks_are_called_for_changes_of_a_real_server(revision: str) -> None:
     app = server()
 
     async def main() -> None:
@@ -97,7 +97,7 @@ def test_callbacks_are_told_by_a_real_server(revision: str) -> None:
 
 
 @pytest.mark.parametrize("revision", BOTH)
-def test_the_callback_is_told_of_what_was_subscribed_to_and_not_of_what_a_stream_wants(
+def test_resource_callback_is_called_for_subscribed_uris_only(
     revision: str,
 ) -> None:
     app, told = server(), list[str]()
@@ -168,7 +168,7 @@ def test_a_task_of_a_real_server_can_be_held(revision: str) -> None:
 
 
 @pytest.mark.parametrize("revision", BOTH)
-def test_a_caller_who_goes_away_ends_the_task_of_a_real_server(revision: str) -> None:
+def test_cancelled_caller_cancels_the_task_of_a_real_server(revision: str) -> None:
     app, ended = Server("together"), asyncio.Event()
 
     @app.tool(task="required")
@@ -189,7 +189,7 @@ def test_a_caller_who_goes_away_ends_the_task_of_a_real_server(revision: str) ->
     run(main())
 
 
-def test_progress_of_a_task_of_a_real_server_is_told() -> None:
+def test_progress_of_a_task_of_a_real_server_is_reported() -> None:
     seen: list[float] = []
 
     async def main() -> None:

@@ -40,11 +40,11 @@ def test_an_outcome_waits_for_the_callbacks_before_it() -> None:
         told = proxy.callbacks.told("told", lambda text: (time.sleep(0.05), order.append(text)))
         assert told is not None
 
-        async def tell() -> None:
+        async def call_back() -> None:
             for text in ("one", "two"):
                 told(text)
 
-        proxy.run(tell)
+        proxy.run(call_back)
         assert order == ["one", "two"]
 
 
@@ -64,7 +64,7 @@ def test_a_callback_that_blocks_does_not_keep_a_client_from_closing(
             each.join(WAIT)
 
 
-def test_a_server_that_tells_more_than_can_be_followed_is_not_remembered(
+def test_notifications_beyond_the_callback_queue_are_dropped_and_logged(
     monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
     monkeypatch.setattr(module, "_MAX_QUEUED", 3)
@@ -118,7 +118,7 @@ def test_async_callbacks_stay_on_the_loop() -> None:
     assert callbacks.told("none", None) is None
 
 
-def test_what_a_plain_callback_returns_is_awaited_on_the_loop() -> None:
+def test_awaitable_returned_by_a_plain_callback_is_awaited_on_the_loop() -> None:
     seen: list[str] = []
 
     async def later() -> None:
@@ -128,10 +128,10 @@ def test_what_a_plain_callback_returns_is_awaited_on_the_loop() -> None:
         told = proxy.callbacks.told("told", lambda: later())
         assert told is not None
 
-        async def tell() -> None:
+        async def call_back() -> None:
             told()
 
-        proxy.run(tell)
+        proxy.run(call_back)
     assert seen == ["trunkline-loop"]
     assert threads() == []
 

@@ -167,7 +167,7 @@ def test_the_options_are_those_of_the_client() -> None:
         (SyncSubscription, Subscription),
     ],
 )
-def test_what_is_handed_out_has_the_names_of_what_it_stands_for(ours: type, theirs: type) -> None:
+def test_sync_handles_have_the_public_names_of_the_async_ones(ours: type, theirs: type) -> None:
     assert public(theirs) - public(ours) == set()
 
 
@@ -217,7 +217,7 @@ def test_the_verbs_of_the_handshake_work_too(app: Server) -> None:
         assert client.list_tasks() == []
 
 
-def test_what_was_agreed_can_be_asked_for_while_connected(app: Server) -> None:
+def test_negotiated_properties_are_available_while_connected(app: Server) -> None:
     client = SyncClient(app)
     assert not client.is_connected
     assert repr(client) == "<SyncClient 'trunkline', not connected>"
@@ -257,7 +257,7 @@ def test_a_client_connects_again_after_it_was_closed(app: Server) -> None:
         client.close()
 
 
-def test_what_cannot_be_connected_to_raises_and_leaves_nothing() -> None:
+def test_failed_connect_raises_and_leaves_no_thread() -> None:
     with pytest.raises(TrunklineError, match="cannot start"):
         SyncClient(["/no/such/command"]).connect()
 
@@ -309,7 +309,7 @@ def test_an_error_holds_no_frame_that_holds_it(app: Server) -> None:
             assert [each for each in frames if error in each.f_locals.values()] == []
 
 
-def test_nothing_is_said_of_errors_that_nobody_waits_for(
+def test_errors_of_unawaited_calls_are_not_logged(
     app: Server, caplog: pytest.LogCaptureFixture
 ) -> None:
     with SyncClient(app) as client:
@@ -324,7 +324,7 @@ def test_nothing_is_said_of_errors_that_nobody_waits_for(
 # Callbacks and handlers
 
 
-def test_progress_is_told_before_the_call_returns(app: Server) -> None:
+def test_progress_is_reported_before_the_call_returns(app: Server) -> None:
     seen: list[tuple[float, float | None, str | None]] = []
     with SyncClient(app) as client:
         for _ in range(20):
@@ -392,7 +392,7 @@ def test_a_callback_may_close_the_client(app: Server) -> None:
     client.close()
 
 
-def test_what_a_callback_raises_is_logged(app: Server, caplog: pytest.LogCaptureFixture) -> None:
+def test_exception_of_a_callback_is_logged(app: Server, caplog: pytest.LogCaptureFixture) -> None:
     def on_progress(*told: object) -> None:
         raise (ValueError("a fault"), SystemExit(1))[len(caplog.records) % 2]
 
@@ -455,7 +455,7 @@ def test_an_async_handler_that_uses_the_client_is_refused_and_does_not_hang(app:
     assert len(caught) == 4
 
 
-def test_what_the_server_tells_is_told(app: Server) -> None:
+def test_change_notifications_reach_the_callbacks(app: Server) -> None:
     told: list[object] = []
     with SyncClient(app, on_list_changed=told.append, on_resource_updated=told.append) as client:
         client.subscribe("weather://oslo")
@@ -505,7 +505,7 @@ def test_closing_ends_what_other_threads_wait_for(app: Server) -> None:
             assert isinstance(each.exception(WAIT), TrunklineError)
 
 
-def test_it_works_inside_of_a_running_loop(app: Server) -> None:
+def test_sync_client_works_inside_a_running_event_loop(app: Server) -> None:
     async def cell() -> str:
         with SyncClient(app) as client:
             with client.listen(uris=["weather://oslo"]):

@@ -127,7 +127,7 @@ def test_the_loop_outlives_its_last_client_until_clean_up_has_ended() -> None:
     assert ended == ["complete"]
 
 
-def test_what_is_begun_when_the_loop_has_ended_is_refused() -> None:
+def test_call_after_the_loop_has_ended_is_refused() -> None:
     with linked() as proxy:
         pass
     for verb in (proxy.run, proxy.call):
@@ -137,7 +137,7 @@ def test_what_is_begun_when_the_loop_has_ended_is_refused() -> None:
     proxy.close()
 
 
-def test_what_is_begun_while_the_loop_ends_is_told_so() -> None:
+def test_call_begun_while_the_loop_stops_raises_connection_lost() -> None:
     loop = LoopThread()
     loop.clients.add(Client(Server("empty")))
     loop.start()
@@ -155,7 +155,7 @@ def test_what_is_begun_while_the_loop_ends_is_told_so() -> None:
 # What it gives back
 
 
-def test_a_fault_of_somebody_else_keeps_its_trace() -> None:
+def test_exception_of_a_coroutine_keeps_its_traceback() -> None:
     async def faulty() -> None:
         raise KeyError("a fault")
 
@@ -250,7 +250,7 @@ def alarm(*seconds: float, then: Callable[[], object] | None = None) -> Iterator
         signal.signal(signal.SIGALRM, before)
 
 
-def test_who_is_interrupted_waits_until_it_is_cancelled() -> None:
+def test_interrupted_run_waits_until_its_coroutine_is_cancelled() -> None:
     ended = []
 
     async def stay() -> None:
@@ -279,7 +279,7 @@ def stubborn(go: threading.Event, ended: list[str]) -> Callable[[], Any]:
     return stay
 
 
-def test_it_is_not_waited_for_without_end(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_wait_for_a_cancelled_coroutine_is_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(LoopThread.run, "__kwdefaults__", {"wait": 0.1})
     go, ended = threading.Event(), list[str]()
     with linked() as proxy:
@@ -306,7 +306,7 @@ def test_a_second_interrupt_gives_up_at_once(monkeypatch: pytest.MonkeyPatch) ->
 
 
 @pytest.mark.parametrize("interrupts", [1, 2])
-def test_what_is_run_through_ends_unless_interrupted_twice(interrupts: int) -> None:
+def test_run_through_finishes_its_work_unless_interrupted_twice(interrupts: int) -> None:
     go, ended = threading.Event(), list[str]()
     with linked() as proxy:
         loop = proxy._loop_thread
@@ -322,7 +322,7 @@ def test_what_is_run_through_ends_unless_interrupted_twice(interrupts: int) -> N
     assert ended == ["at last"]
 
 
-def test_a_call_that_was_begun_for_one_who_is_interrupted_is_cancelled() -> None:
+def test_call_submitted_during_an_interrupt_is_cancelled() -> None:
     calls: list[PendingCall[Any]] = []
     main = threading.get_ident()
 
@@ -540,7 +540,7 @@ started.wait()
     assert run.stderr == ""
 
 
-def test_the_loop_is_not_made_before_somebody_connects() -> None:
+def test_loop_thread_is_not_started_before_connect() -> None:
     program = (
         "import threading; from trunkline.client.sync.client import SyncClient;"
         "client = SyncClient(['x']); print(threading.active_count())"

@@ -92,7 +92,7 @@ def test_a_wait_that_times_out_leaves_the_call_under_way(stage: Stage) -> None:
     assert stage.ended == []
 
 
-def test_a_call_that_is_cancelled_tells_the_server_and_whoever_waits(stage: Stage) -> None:
+def test_cancelled_call_is_cancelled_on_the_server_and_in_waiting_threads(stage: Stage) -> None:
     with SyncClient(stage.app) as client, ThreadPoolExecutor(2) as pool:
         call = client.submit_tool("held")
         stage.is_begun()
@@ -120,7 +120,7 @@ def test_callbacks_of_a_call_are_called_with_it(stage: Stage) -> None:
         assert told == ["hi", (True, "hi"), PeerError]
 
 
-def test_a_result_that_is_there_already_waits_for_what_was_told_before(stage: Stage) -> None:
+def test_result_waits_for_the_callbacks_queued_before_it(stage: Stage) -> None:
     told: list[str] = []
     begun, go = threading.Event(), threading.Event()
 

@@ -192,7 +192,7 @@ def test_a_server_that_calls_the_state_of_a_task_a_task_is_understood() -> None:
     assert use(shop, lambda client: client.call_tool("x")).text == "done"
 
 
-def test_what_a_task_asks_in_one_look_is_answered_by_one_update() -> None:
+def test_input_requests_of_one_poll_are_answered_by_one_update() -> None:
     # A server need not take some of the answers, so this one does not.
     shop, asked = Shop(task("input_required", inputRequests={"a": FORM, "b": FORM})), list[str]()
 
@@ -219,7 +219,7 @@ def test_what_a_task_asks_in_one_look_is_answered_by_one_update() -> None:
     assert shop.updates[0]["b"]["action"] == "accept"
 
 
-def test_what_a_task_asks_in_a_later_look_is_answered_by_a_later_update() -> None:
+def test_input_requests_of_a_later_poll_are_answered_by_another_update() -> None:
     first = {"a": FORM, "b": FORM}
     later = {**first, "c": {**FORM, "params": {**FORM["params"], "message": "Later?"}}}
     shop = Shop(
@@ -289,7 +289,7 @@ def test_an_answer_that_the_server_refuses_ends_the_call() -> None:
         use(shop, lambda client: client.call_tool("x"), on_elicit=lambda params: {})
 
 
-def test_a_task_asks_so_much_and_no_more(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_input_requests_of_a_task_are_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(input_requests, "MAX_INPUT_REQUESTS", 2)
     questions = dict.fromkeys("abc", FORM)
     shop = Shop(task("input_required", inputRequests=questions))
@@ -301,7 +301,7 @@ def test_a_task_asks_so_much_and_no_more(monkeypatch: pytest.MonkeyPatch) -> Non
     use(shop, work, on_elicit=lambda params: {})
 
 
-def test_a_caller_who_is_cancelled_ends_the_task() -> None:
+def test_cancelled_caller_cancels_the_task() -> None:
     shop = Shop(task("working"))
 
     async def work(client: Client) -> None:
@@ -392,7 +392,7 @@ class Clock:
         session.clock = lambda: usual() + self.passed
 
 
-def test_while_somebody_thinks_about_a_question_of_a_task_the_clock_stands() -> None:
+def test_wait_for_an_input_request_does_not_count_toward_the_timeout() -> None:
     shop = Shop(task("input_required", inputRequests={"a": FORM}))
 
     def update(message: dict[str, Any]) -> Any:
@@ -418,7 +418,7 @@ HICCUP = Refused(-32603, "Service unavailable", {"retryAfterMs": 1})
 @pytest.mark.parametrize(
     "hiccup", [HICCUP, Refused(-32603), Refused(-32000, "later", {"retryAfterMs": 1})]
 )
-def test_a_poll_that_goes_wrong_is_no_end_of_the_task(hiccup: Refused) -> None:
+def test_failed_poll_does_not_end_the_task(hiccup: Refused) -> None:
     shop, polls = Shop(task("working"), task("working"), task("working"), DONE), list[int]()
 
     def get(message: dict[str, Any]) -> Any:
@@ -439,7 +439,7 @@ def test_a_poll_that_goes_wrong_is_no_end_of_the_task(hiccup: Refused) -> None:
     assert "tasks/cancel" not in shop.line.methods()
 
 
-def test_a_poll_that_is_not_answered_is_no_end_of_the_task() -> None:
+def test_unanswered_poll_does_not_end_the_task() -> None:
     shop, polls = Shop(DONE), list[int]()
 
     def get(message: dict[str, Any]) -> Any:
@@ -454,7 +454,7 @@ def test_a_poll_that_is_not_answered_is_no_end_of_the_task() -> None:
     use(shop, work)
 
 
-def test_a_server_that_stumbles_for_good_is_believed_in_the_end() -> None:
+def test_poll_error_is_raised_after_the_maximum_of_retries() -> None:
     shop = Shop(**{"tasks/get": HICCUP})
 
     async def work(client: Client) -> None:
@@ -504,7 +504,7 @@ def test_an_answer_that_could_not_be_brought_is_brought_again(hiccup: Any) -> No
     assert (len(asked), len(tries)) == (1, 3)
 
 
-def test_an_answer_that_came_although_it_seemed_lost_is_no_fault() -> None:
+def test_update_refused_because_it_was_already_taken_is_ignored() -> None:
     shop = Shop(task("input_required", inputRequests={"a": FORM}))
 
     def update(message: dict[str, Any]) -> Any:
@@ -525,7 +525,7 @@ def test_an_answer_that_came_although_it_seemed_lost_is_no_fault() -> None:
     assert shop.line.methods().count("tasks/update") == 2
 
 
-def test_a_question_that_could_not_be_answered_is_asked_again_of_who_looks_again() -> None:
+def test_input_request_whose_update_was_refused_is_handled_again_by_the_next_wait() -> None:
     shop, asked = Shop(task("input_required", inputRequests={"a": FORM})), list[Any]()
 
     def update(message: dict[str, Any]) -> Any:
@@ -551,7 +551,7 @@ def test_a_question_that_could_not_be_answered_is_asked_again_of_who_looks_again
     assert len(asked) == 2
 
 
-def test_closing_a_client_ends_the_tasks_that_nobody_else_knows() -> None:
+def test_closing_a_client_cancels_tasks_without_a_handle() -> None:
     shop, order = Shop(task("working", pollIntervalMs=60000)), list[str]()
 
     def cancel(message: dict[str, Any]) -> Any:
@@ -598,7 +598,7 @@ def test_closing_a_client_ends_the_tasks_that_nobody_else_knows() -> None:
     assert told == []
 
 
-def test_a_server_that_does_not_answer_last_words_is_left_in_time(
+def test_close_does_not_wait_forever_for_the_reply_to_tasks_cancel(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     monkeypatch.setattr(session, "_CLOSING_TIMEOUT_S", 0.01)
@@ -648,7 +648,7 @@ def test_a_task_that_comes_too_late_for_its_caller_is_ended(way: str) -> None:
     use(shop, work)
 
 
-def test_an_answer_that_comes_too_late_and_is_no_task_is_nobodys() -> None:
+def test_late_reply_that_is_not_a_task_is_ignored() -> None:
     shop, ids = Shop(task("working")), list[Any]()
 
     def silent(message: dict[str, Any]) -> Any:
@@ -688,7 +688,7 @@ def test_a_task_that_has_just_begun_is_looked_at_soon(monkeypatch: pytest.Monkey
     run(main())
 
 
-def test_a_lost_connection_is_told_at_once() -> None:
+def test_lost_connection_raises_at_once() -> None:
     shop = Shop(task("working", pollIntervalMs=60000))
 
     async def work(client: Client) -> None:
@@ -806,7 +806,7 @@ def test_a_call_that_asks_first_and_becomes_a_task_then_is_one() -> None:
     use(shop, work, on_elicit=lambda params: {})
 
 
-def test_who_no_longer_waits_for_a_task_he_holds_leaves_it_be() -> None:
+def test_cancelled_wait_on_a_task_handle_does_not_cancel_the_task() -> None:
     shop = Shop(task("working"))
 
     async def work(client: Client) -> None:
@@ -847,7 +847,7 @@ def test_a_task_can_be_come_back_to() -> None:
     use(shop, work)
 
 
-def test_changes_of_a_task_are_polled_where_nobody_tells() -> None:
+def test_task_status_is_polled_without_notifications() -> None:
     shop = Shop(task("working"), task("working", statusMessage="half"), task("working"), DONE)
 
     async def work(client: Client) -> None:
@@ -858,7 +858,7 @@ def test_changes_of_a_task_are_polled_where_nobody_tells() -> None:
     use(shop, work)
 
 
-def test_changes_of_a_task_are_listened_to_where_the_server_tells() -> None:
+def test_task_status_is_read_from_notifications_where_the_server_sends_them() -> None:
     shop = Shop(task("working"))
 
     def listen(message: dict[str, Any]) -> Any:
@@ -868,7 +868,7 @@ def test_changes_of_a_task_are_listened_to_where_the_server_tells() -> None:
         shop.line.say({"jsonrpc": "2.0", "method": method, "params": params})
         return SILENT
 
-    def tell(state: dict[str, Any]) -> None:
+    def send_status(state: dict[str, Any]) -> None:
         id = shop.line.last("subscriptions/listen")["id"]
         params = state | {"_meta": {ID: id}}
         shop.line.say({"jsonrpc": "2.0", "method": "notifications/tasks", "params": params})
@@ -883,10 +883,10 @@ def test_changes_of_a_task_are_listened_to_where_the_server_tells() -> None:
             if len(seen) == 1:
                 asked = shop.line.last("subscriptions/listen")["params"]["notifications"]
                 assert asked == {"taskIds": ["t1"]}
-                tell(task("input_required", inputRequests={}))
-                tell(task("working", statusMessage="again"))
+                send_status(task("input_required", inputRequests={}))
+                send_status(task("working", statusMessage="again"))
                 shop.states = [DONE]
-                tell(DONE)
+                send_status(DONE)
         assert seen == ["working", "input_required", "working", "completed"]
         # Once when it began, to miss nothing; and once for the result.
         assert shop.line.methods().count("tasks/get") == 1
@@ -1121,7 +1121,7 @@ def test_a_call_in_hand_of_what_is_known_to_be_a_task_can_be_cancelled() -> None
     use_core(place, work)
 
 
-def test_what_is_known_of_tools_is_forgotten_when_they_change() -> None:
+def test_known_task_support_of_tools_is_forgotten_when_the_list_changes() -> None:
     def call(message: dict[str, Any]) -> Any:
         return Refused(-32601, "no task") if "task" in message["params"] else text("quick")
 
@@ -1232,7 +1232,7 @@ def test_a_result_that_is_an_error_stands_if_the_list_cannot_be_read() -> None:
     use_core(place, work)
 
 
-def test_a_caller_who_goes_away_while_the_list_is_asked_for_is_gone() -> None:
+def test_caller_cancelled_during_the_tool_list_request_sends_cancelled_for_it() -> None:
     place = Works(**{"tools/list": SILENT})
 
     async def work(client: Client) -> None:
@@ -1264,7 +1264,7 @@ def test_a_server_that_takes_no_tasks_is_not_asked_for_one() -> None:
     use_core(place, work)
 
 
-def test_another_error_is_no_reason_to_call_again() -> None:
+def test_unrelated_error_does_not_repeat_the_call_as_a_task() -> None:
     place = Works(**{"tools/call": Refused(-32602, "no such tool")})
 
     async def work(client: Client) -> None:
@@ -1304,7 +1304,7 @@ def test_a_task_of_the_core_that_failed_or_was_cancelled_says_so() -> None:
     use_core(place, work)
 
 
-def test_cancelling_what_has_ended_is_no_error() -> None:
+def test_cancelling_an_ended_task_raises_no_error() -> None:
     place = Works(**{"tasks/cancel": Refused(-32602)})
 
     async def work(client: Client) -> None:
@@ -1318,7 +1318,7 @@ def test_cancelling_what_has_ended_is_no_error() -> None:
     use_core(place, work)
 
 
-def test_a_caller_who_is_cancelled_ends_a_task_of_the_core() -> None:
+def test_cancelled_caller_cancels_a_core_task() -> None:
     place = Works()
 
     async def work(client: Client) -> None:
@@ -1385,7 +1385,7 @@ def test_progress_on_a_task_of_the_core_gives_its_call_the_time_again() -> None:
     use_core(place, work, max_timeout=100)
 
 
-def test_a_result_of_the_core_that_cannot_be_told_just_now_is_asked_for_again() -> None:
+def test_unavailable_result_of_a_core_task_is_requested_again() -> None:
     place, tries = Works(), list[int]()
 
     def result(message: dict[str, Any]) -> Any:
@@ -1469,11 +1469,11 @@ def test_a_server_that_answers_a_task_with_a_result_is_done() -> None:
     use_core(place, work)
 
 
-def test_changes_of_a_task_of_the_core_are_told_or_polled() -> None:
+def test_status_of_a_core_task_is_read_from_notifications_and_polls() -> None:
     place = Works()
     place.status = core("working", pollInterval=60000)
 
-    def tell(**members: Any) -> None:
+    def send_status(**members: Any) -> None:
         params = core(**members)
         place.line.say({"jsonrpc": "2.0", "method": "notifications/tasks/status", "params": params})
 
@@ -1484,7 +1484,7 @@ def test_changes_of_a_task_of_the_core_are_told_or_polled() -> None:
             seen.append(status)
             if len(seen) == 1:
                 place.status = core("working", statusMessage="half")
-                tell(status="input_required")
+                send_status(status="input_required")
             if len(seen) == 3:
                 place.status = core("completed")
         assert seen == ["working", "input_required", "working", "completed"]
@@ -1515,10 +1515,10 @@ def test_the_newest_revision_is_the_one_with_the_extension() -> None:
 
 
 @pytest.mark.parametrize("whose", ["call", "client"])
-def test_progress_is_told_for_as_long_as_a_task_of_the_core_lasts(whose: str) -> None:
+def test_progress_is_reported_until_a_core_task_ends(whose: str) -> None:
     place, seen = Works(), list[float]()
 
-    def heard(progress: float, total: float | None, message: str | None) -> None:
+    def record_progress(progress: float, total: float | None, message: str | None) -> None:
         seen.append(progress)
 
     def report(progress: float) -> None:
@@ -1527,7 +1527,7 @@ def test_progress_is_told_for_as_long_as_a_task_of_the_core_lasts(whose: str) ->
         place.line.say({"jsonrpc": "2.0", "method": "notifications/progress", "params": params})
 
     async def work(client: Client) -> None:
-        own: Any = heard if whose == "call" else None
+        own: Any = record_progress if whose == "call" else None
         waiting = asyncio.ensure_future(client.call_tool("x", on_progress=own))
         await place.line.until("tasks/get", 2)
         report(1)
@@ -1543,7 +1543,7 @@ def test_progress_is_told_for_as_long_as_a_task_of_the_core_lasts(whose: str) ->
         await asyncio.sleep(0.01)
         assert seen == [1]
 
-    use_core(place, work, on_progress=heard if whose == "client" else None)
+    use_core(place, work, on_progress=record_progress if whose == "client" else None)
 
 
 def test_a_task_of_the_core_goes_over_to_a_new_connection() -> None:
@@ -1562,7 +1562,7 @@ def test_a_task_of_the_core_goes_over_to_a_new_connection() -> None:
     use_core(place, work, policy=Policy(max_id=6))
 
 
-def test_a_server_that_agreed_to_tell_and_does_not_is_asked_in_the_end(
+def test_task_is_polled_when_acknowledged_notifications_do_not_come(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     monkeypatch.setattr(poller, "MAX_POLL_INTERVAL_S", 0.01)
@@ -1583,7 +1583,7 @@ def test_a_server_that_agreed_to_tell_and_does_not_is_asked_in_the_end(
     use(shop, work)
 
 
-def test_who_stops_reading_the_changes_of_a_task_no_longer_listens() -> None:
+def test_leaving_the_iteration_of_a_task_sends_cancelled_for_its_stream() -> None:
     shop = Shop(task("working"))
 
     def listen(message: dict[str, Any]) -> Any:
@@ -1616,7 +1616,7 @@ def test_a_strict_client_asks_for_tasks_where_they_were_declared() -> None:
     use(shop, work, strict=True)
 
 
-def test_a_task_that_the_server_does_not_tell_of_is_polled() -> None:
+def test_task_missing_from_the_acknowledgement_is_polled() -> None:
     shop = Shop(task("working"), DONE)
 
     def listen(message: dict[str, Any]) -> Any:
@@ -1692,14 +1692,14 @@ def test_a_stream_of_a_task_that_ends_with_its_acknowledgement_is_followed_by_po
     use(shop, work)
 
 
-def test_what_shows_the_state_of_a_task_does_not_show_its_id() -> None:
+def test_repr_of_a_task_state_hides_its_id() -> None:
     state = poller.TaskState("secret-id", "working")
     assert "secret-id" not in repr(state)
     assert "secret-id" not in repr(state.__rich_repr__())
     assert "working" in repr(state)
 
 
-def test_a_question_that_cannot_be_answered_is_raised_by_whoever_looks_at_the_task() -> None:
+def test_unsupported_input_request_is_raised_by_iteration_and_result() -> None:
     shop = Shop(task("input_required", inputRequests={"a": FORM}))
 
     async def work(client: Client) -> None:
@@ -1724,7 +1724,7 @@ def test_a_task_of_the_core_that_is_gone_has_no_result() -> None:
     use_core(place, work)
 
 
-def test_a_caller_who_goes_away_before_there_is_a_task_cancels_the_call() -> None:
+def test_caller_cancelled_before_the_task_exists_cancels_the_call() -> None:
     place = Works(**{"tools/call": SILENT})
 
     async def work(client: Client) -> None:

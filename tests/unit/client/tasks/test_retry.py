@@ -16,19 +16,19 @@ def longest_delays(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("trunkline.concurrency.backoff._uniform", lambda: 1.0)
 
 
-def told(wish: Any) -> PeerError:
-    return PeerError(-32603, "later", {"retryAfterMs": wish}, kind="INTERNAL_ERROR")
+def retry_after_error(retry_after_ms: Any) -> PeerError:
+    return PeerError(-32603, "later", {"retryAfterMs": retry_after_ms}, kind="INTERNAL_ERROR")
 
 
 @pytest.mark.parametrize(
     ("error", "wait"),
     [
-        (told(2000), 2.0),
-        (told(2000.5), 2.0005),
-        (told(10**400), 60.0),
-        (told(-5), 0.25),
-        (told("soon"), 0.25),
-        (told(True), 0.25),
+        (retry_after_error(2000), 2.0),
+        (retry_after_error(2000.5), 2.0005),
+        (retry_after_error(10**400), 60.0),
+        (retry_after_error(-5), 0.25),
+        (retry_after_error("soon"), 0.25),
+        (retry_after_error(True), 0.25),
         (PeerError(-32000, "later", {"retryAfterMs": 3000}), 3.0),
         (PeerError(-32603, "broken", "data", kind="INTERNAL_ERROR"), 0.25),
         (RequestTimeout("no answer"), 0.25),
@@ -36,21 +36,23 @@ def told(wish: Any) -> PeerError:
         (ConnectionLost("gone"), None),
     ],
 )
-def test_what_is_pardoned_and_when_to_ask_again(error: Any, wait: float | None) -> None:
+def test_delay_follows_retry_after_and_is_none_for_final_errors(
+    error: Any, wait: float | None
+) -> None:
     assert RetryPolicy().next_delay(error) == wait
 
 
-def test_only_a_server_that_says_when_is_asked_again_where_an_error_may_be_the_answer() -> None:
-    assert RetryPolicy().next_delay(told(2000), needs_hint=True) == 2.0
-    assert RetryPolicy().next_delay(told("soon"), needs_hint=True) is None
+def test_with_needs_hint_only_errors_with_retry_after_are_retried() -> None:
+    assert RetryPolicy().next_delay(retry_after_error(2000), needs_hint=True) == 2.0
+    assert RetryPolicy().next_delay(retry_after_error("soon"), needs_hint=True) is None
     assert RetryPolicy().next_delay(RequestTimeout("no answer"), needs_hint=True) is None
 
 
-def test_so_many_in_a_row_are_pardoned_and_an_answer_counts_them_anew() -> None:
+def test_retries_back_off_up_to_a_maximum_and_reset_on_success() -> None:
     found = RetryPolicy()
-    waits = [found.next_delay(told(0)) for _ in range(retry.MAX_RETRIES)]
+    waits = [found.next_delay(retry_after_error(0)) for _ in range(retry.MAX_RETRIES)]
     assert waits == [0.25, 0.5, 1.0, 2.0, 4.0]
-    assert found.next_delay(told(0)) is None
-    assert found.next_delay(told(0)) == 0.25
+    assert found.next_delay(retry_after_error(0)) is None
+    assert found.next_delay(retry_after_error(0)) == 0.25
     found.reset()
-    assert found.next_delay(told(0)) == 0.25
+    assert found.next_delay(retry_after_error(0)) == 0.25

@@ -33,7 +33,7 @@ async def expired(wait_timeout: TaskWaitTimeout) -> str | None:
     return None
 
 
-def test_a_wait_has_its_time_and_again_from_each_sign() -> None:
+def test_wait_timeout_is_renewed_by_each_sign_of_progress() -> None:
     async def main() -> None:
         clock = Clock()
         wait_timeout = TaskWaitTimeout(10, 25, clock)
@@ -52,7 +52,7 @@ def test_a_wait_has_its_time_and_again_from_each_sign() -> None:
     run(main())
 
 
-def test_however_many_signs_there_are_there_is_a_longest() -> None:
+def test_renewals_do_not_extend_the_wait_beyond_the_maximum() -> None:
     async def main() -> None:
         clock = Clock()
         wait_timeout = TaskWaitTimeout(10, 25, clock)
@@ -65,7 +65,7 @@ def test_however_many_signs_there_are_there_is_a_longest() -> None:
     run(main())
 
 
-def test_the_clock_stands_while_anybody_thinks_and_not_for_ever() -> None:
+def test_paused_wait_does_not_expire_before_the_maximum() -> None:
     async def main() -> None:
         clock = Clock()
         wait_timeout = TaskWaitTimeout(10, 25, clock)
@@ -95,7 +95,7 @@ def test_the_clock_stands_while_anybody_thinks_and_not_for_ever() -> None:
     run(main())
 
 
-def test_what_else_is_raised_meanwhile_is_not_a_matter_of_time() -> None:
+def test_other_exceptions_pass_through_the_wait_timeout() -> None:
     async def main() -> None:
         with pytest.raises(TimeoutError):
             async with TaskWaitTimeout(10, 25, Clock()):

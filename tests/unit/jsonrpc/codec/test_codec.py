@@ -75,7 +75,7 @@ def attempt(read: Callable[[Any], Any], data: Any) -> InvalidMessage | None:
 
 @pytest.mark.parametrize("expect", EXPECTATIONS)
 @pytest.mark.parametrize("data", MESSAGES)
-def test_what_is_expected_changes_the_speed_alone(data: bytes, expect: Expect) -> None:
+def test_expect_option_does_not_change_the_decoded_message(data: bytes, expect: Expect) -> None:
     for policy in (OPEN, STRICT, Policy()):
         assert Codec(policy, expect=expect).decode(data) == MESSAGES[data]
 
@@ -110,7 +110,7 @@ def test_a_codec_is_used_again_after_a_fault() -> None:
         assert isinstance(codec.envelope(REQUEST), Call)
 
 
-def test_one_bad_element_spoils_no_other() -> None:
+def test_invalid_element_of_a_batch_leaves_the_others_valid() -> None:
     data = b"[" + REQUEST + b",5," + NOTE + b"]"
     batch = Codec(OPEN).decode(data)
     assert isinstance(batch, Batch)
@@ -151,7 +151,7 @@ def test_a_memoryview_may_be_a_part_or_have_gaps() -> None:
     assert decode(memoryview(b"xx" + REQUEST + b"yy")[2:-2]) == MESSAGES[REQUEST]
 
 
-def test_text_with_a_lone_surrogate_is_no_utf8() -> None:
+def test_str_with_a_lone_surrogate_breaks_the_utf8_rule() -> None:
     assert fault_of(decode, '{"jsonrpc":"2.0","method":"\ud800"}').rule == "jsonrpc.text.utf8"
 
 
@@ -211,7 +211,7 @@ def test_the_envelope_of_pierre_has_its_extensions() -> None:
     assert (call.auth, call.headers, call.metadata) == ("t", UNSET, {"k": "v"})
 
 
-def test_a_fault_inside_params_is_left_to_who_reads_them() -> None:
+def test_envelope_does_not_decode_params() -> None:
     data = b'{"jsonrpc":"2.0","id":1,"method":"m","params":{"x":1e999}}'
     assert isinstance(Codec(expect="calls").envelope(data), Call)
     assert fault_of(Codec().decode, data).rule == "jsonrpc.limit.number"
@@ -266,7 +266,7 @@ def test_params_that_do_not_fit_are_raw(method: str, params: str) -> None:
     assert (found.method, bytes(found.params)) == (method, params.encode())
 
 
-def test_no_params_are_no_params() -> None:
+def test_typed_call_without_params_has_unset_params() -> None:
     found: Any = TYPED.envelope(call("point", None))
     assert (found.method, found.params) == ("point", UNSET)
 
@@ -312,7 +312,7 @@ def test_a_typed_call_prints_no_secret() -> None:
 
 
 @pytest.mark.parametrize("preset", PRESETS)
-def test_what_is_written_is_read_back(preset: str) -> None:
+def test_encoded_messages_decode_to_equal_ones(preset: str) -> None:
     codec = Codec(Policy.named(preset).replace(envelope="plain", batch="accept"))
     for message in (
         Request("m", {"a": 1}, id=1),
@@ -455,12 +455,12 @@ def test_two_mebibytes_do_not_become_twenty_five_megabytes(name: str) -> None:
     assert peak_of(Codec().envelope, data) < 25_000_000
 
 
-def test_members_that_nobody_asked_for_are_not_kept() -> None:
+def test_unknown_members_are_not_kept_in_memory() -> None:
     data = b"{" + b",".join(b'"%06d":0' % n for n in range(2 * MIB // 11)) + b"}"
     assert peak_of(decode, data) < 25_000_000
 
 
-def test_a_lenient_codec_is_no_larger() -> None:
+def test_lenient_codec_stays_within_the_same_memory() -> None:
     data = b"[" + b"{}," * (2 * MIB // 3) + b"{}]"
     codec = Codec(Policy.mcpp().replace(batch="accept"))
     assert peak_of(codec.decode, data) < 25_000_000
@@ -548,7 +548,7 @@ def test_a_reply_that_names_a_member_twice_in_its_error_is_not_answered() -> Non
     assert fault_of(decode, data).answer() is None
 
 
-def test_a_number_that_is_too_large_in_headers_is_told_as_one() -> None:
+def test_too_large_number_in_headers_breaks_the_number_limit() -> None:
     data = b'{"jsonrpc":"2.0","id":1,"method":"m","headers":{"x":1e999}}'
     fault = fault_of(Codec(Policy.pierre()).decode, data)
     assert (fault.rule, fault.where, fault.id) == ("jsonrpc.limit.number", "/headers", 1)

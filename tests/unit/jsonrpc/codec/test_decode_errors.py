@@ -111,7 +111,7 @@ BROKEN: dict[str, tuple[str, Any]] = {
 
 
 @pytest.mark.parametrize("first", range(len(BROKEN)))
-def test_the_first_broken_rule_is_told_whatever_comes_after(first: int) -> None:
+def test_first_broken_rule_is_reported_whatever_follows(first: int) -> None:
     message: dict[str, Any] = {"jsonrpc": "2.0", "id": 1, "method": "m", "params": {}}
     for member, value in list(BROKEN.values())[first:]:
         message[member] = value
@@ -280,7 +280,7 @@ def test_the_id_of_what_nests_too_deep_is_looked_for_in_its_head(depth: int) -> 
         assert (fault.rule, fault.id) == ("jsonrpc.limit.depth", 8)
 
 
-def test_a_duplicate_id_is_nobodys() -> None:
+def test_duplicate_id_is_not_used_in_the_answer() -> None:
     data = b'{"jsonrpc":"2.0","id":1,"id":2,"method":"m"}'
     fault = fault_of(data, OPEN.replace(strictness="strict"))
     assert (fault.rule, fault.id) == ("jsonrpc.text.duplicate-key", None)
@@ -344,7 +344,7 @@ def test_a_faulty_reply_or_notification_is_not_answered(data: bytes, policy: Pol
         b"[]",
     ],
 )
-def test_what_may_be_a_request_is_answered(data: bytes, policy: Policy) -> None:
+def test_invalid_message_that_may_be_a_request_is_answerable(data: bytes, policy: Policy) -> None:
     fault = fault_of(data, policy)
     assert fault.answerable
     assert answer_of(fault)["error"]["code"] == fault.code
@@ -429,13 +429,13 @@ def test_the_place_in_a_batch_begins_with_the_element() -> None:
         assert fault.where == f"/1{where}"
 
 
-def test_bad_utf8_is_told_by_its_position() -> None:
+def test_invalid_utf8_is_reported_with_its_byte_position() -> None:
     data = b'{"jsonrpc":"2.0","id":1,"method":"\xff"}'
     assert fault_of(data).got == f"byte {data.index(0xFF)}"
 
 
 @pytest.mark.parametrize("mark", [b"\xef\xbb\xbf", b"\xff\xfe", b"\xfe\xff"])
-def test_a_byte_order_mark_is_told_as_one(mark: bytes) -> None:
+def test_byte_order_mark_breaks_a_rule_of_its_own(mark: bytes) -> None:
     assert fault_of(mark + b"{}").rule == "jsonrpc.text.bom"
 
 
@@ -457,7 +457,7 @@ def test_a_byte_order_mark_is_told_as_one(mark: bytes) -> None:
         (b"  ", "nothing"),
     ],
 )
-def test_the_kind_of_a_value_is_told_by_its_first_character(text: bytes, kind: str) -> None:
+def test_json_kind_is_read_from_the_first_character(text: bytes, kind: str) -> None:
     assert kind_of(text) == kind
 
 

@@ -70,7 +70,7 @@ def kind(read: Any) -> tuple[Any, ...]:
 
 
 @pytest.mark.parametrize("expect", EXPECTATIONS)
-def test_what_is_expected_is_read_at_the_first_attempt(expect: Expect) -> None:
+def test_expected_messages_are_decoded_at_the_first_attempt(expect: Expect) -> None:
     expected = {"any": SINGLE, "calls": (REQUEST, NOTE), "replies": (SUCCESS,)}[expect]
     reader = envelope_reader(OPEN, expect)
     for data in SINGLE:
@@ -80,7 +80,7 @@ def test_what_is_expected_is_read_at_the_first_attempt(expect: Expect) -> None:
 
 
 @pytest.mark.parametrize("reader", [whole_reader(OPEN, "any"), envelope_reader(OPEN, "any")])
-def test_a_single_message_is_no_batch(reader: Any) -> None:
+def test_single_message_decoder_rejects_a_batch(reader: Any) -> None:
     assert outcome(reader.one, b"[" + REQUEST + b"]") is None
     assert len(reader.loose(b"[" + REQUEST + b"]")) == 1
 
@@ -138,7 +138,7 @@ def test_only_calls_come_as_a_shape_that_a_message_is_made_of() -> None:
         ),
     ],
 )
-def test_a_message_is_told_by_what_it_has(data: bytes, message: Any) -> None:
+def test_message_kind_is_decided_by_its_members(data: bytes, message: Any) -> None:
     assert whole_reader(OPEN, "any").one(data) == message
 
 
@@ -162,7 +162,7 @@ def test_a_message_is_told_by_what_it_has(data: bytes, message: Any) -> None:
         b"[" * 100_000,
     ],
 )
-def test_what_is_no_message_is_not_explained(data: bytes) -> None:
+def test_decoders_raise_plain_errors_for_invalid_messages(data: bytes) -> None:
     for expect in EXPECTATIONS:
         reader = whole_reader(Policy(), expect)
         for read in (reader.first, reader.loose, reader.one):

@@ -177,7 +177,7 @@ def test_a_rule_is_broken_with_its_own_sentence(rule: str) -> None:
     assert str(error).endswith(f": expected {LOCAL_RULES[rule]}")
 
 
-def test_no_sentence_is_left_unheard() -> None:
+def test_every_local_rule_is_tested() -> None:
     assert PROVOKED.keys() | ELSEWHERE == LOCAL_RULES.keys()
     assert issubclass(IdsExhausted, LocalProtocolError)
     # They are still there to refuse it.
@@ -324,7 +324,7 @@ def test_a_value_by_itself_can_be_checked() -> None:
         ([{"x": [1] * 50}, {"a~/b": {1, 2j}}], None, "a complex"),
     ],
 )
-def test_what_the_encoder_does_not_know_is_named_with_its_place(
+def test_unserialisable_value_is_named_with_its_place(
     value: Any, where: str | None, got: str
 ) -> None:
     error = refused(Request("m", value, id=1))
@@ -370,7 +370,7 @@ def test_a_value_that_contains_itself_is_refused(shape: str) -> None:
         assert refused(message).rule == "jsonrpc.value.cyclic"
 
 
-def test_what_stands_before_a_cycle_is_found_first() -> None:
+def test_fault_before_a_cycle_is_reported_first() -> None:
     value: dict[str, Any] = {"a": object()}
     value["b"] = value
     assert refused(Request("m", value, id=1)).where == "/params/a"
@@ -396,7 +396,7 @@ def test_an_id_is_a_str_or_an_int(id: Any) -> None:
 
 
 @pytest.mark.parametrize("id", [True, 1.5, [1]])
-def test_the_id_of_an_error_is_no_other(id: Any) -> None:
+def test_invalid_id_of_a_failure_is_refused(id: Any) -> None:
     assert refused(Failure(id, ErrorObject(1, "x"))).rule == "jsonrpc.id.type"
 
 
@@ -441,7 +441,7 @@ def test_every_str_and_int_is_an_id(id: int | str) -> None:
         (ErrorObject(1, "x"), "an ErrorObject"),
     ],
 )
-def test_what_is_no_message_is_refused_by_its_kind(thing: Any, got: str) -> None:
+def test_encoding_a_value_that_is_not_a_message_is_refused(thing: Any, got: str) -> None:
     for policy in (None, STRICT, Policy.erlmcp()):
         error = refused(thing, policy)
         assert (error.rule, error.where, error.got) == ("jsonrpc.message.kind", "", got)
@@ -450,7 +450,7 @@ def test_what_is_no_message_is_refused_by_its_kind(thing: Any, got: str) -> None
 @pytest.mark.parametrize(
     "thing", [5, None, "x", {}, Batch([Request("m", id=1)]), ErrorObject(1, "x")]
 )
-def test_what_is_no_message_in_a_batch_is_refused_with_its_place(thing: Any) -> None:
+def test_batch_element_that_is_not_a_message_is_refused_with_its_place(thing: Any) -> None:
     assert refused(Batch([thing])).where == "/0"
     error = refused(Batch([Notification("m"), Request("m", id=1), thing]))
     assert (error.rule, error.where) == ("jsonrpc.message.kind", "/2")
@@ -588,12 +588,12 @@ def test_an_error_that_explains_itself_is_left_alone() -> None:
     assert explain(Request("m", id=1), error) is error
 
 
-def test_a_value_that_is_no_message_can_be_explained_too() -> None:
+def test_explain_finds_the_fault_in_a_plain_value() -> None:
     error = explain({"a": [1, object()]}, TypeError())
     assert (error.rule, error.where) == ("jsonrpc.value.unserialisable", "/a/1")
 
 
-def test_what_cannot_be_explained_is_still_refused() -> None:
+def test_explain_falls_back_to_the_message_kind_rule() -> None:
     error = explain(Request("m", id=1), TypeError("for reasons of its own"))
     assert (error.rule, error.got) == ("jsonrpc.message.kind", "a Request")
 

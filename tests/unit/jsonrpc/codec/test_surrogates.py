@@ -165,7 +165,7 @@ def test_a_text_is_read_with_the_replacement_character(message: dict[str, Any]) 
 
 
 @pytest.mark.parametrize("message", TEXTS, ids=range(len(TEXTS)))
-def test_what_is_decoded_later_has_the_replacement_character_too(message: dict[str, Any]) -> None:
+def test_raw_params_and_results_have_the_replacement_character(message: dict[str, Any]) -> None:
     found: Any = CODEC.envelope(json.dumps(message).encode())
     raw = (
         bytes(found.params) if "params" in message else bytes(getattr(found, "result", b"") or b"")

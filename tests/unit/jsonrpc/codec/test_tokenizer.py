@@ -44,7 +44,7 @@ def long_in(text: bytes, digits: int = 5) -> TokenFault | None:
 
 
 @pytest.mark.parametrize("text", [b"1", b'"[[["', b"null", b"", b"   "])
-def test_what_is_no_container_has_no_depth(text: bytes) -> None:
+def test_scalar_has_no_depth(text: bytes) -> None:
     assert depth_of(text, 1) is None
 
 
@@ -63,7 +63,7 @@ def test_an_empty_container_counts_as_one() -> None:
     assert depth_of(b'{"a":{}}', 1) == TokenFault("jsonrpc.limit.depth", "/a", 2)
 
 
-def test_what_was_closed_does_not_count() -> None:
+def test_closed_containers_do_not_count_toward_the_depth() -> None:
     assert depth_of(b"[[1],[2],[3],{},{}]", 2) is None
 
 
@@ -76,7 +76,7 @@ def test_the_place_of_a_container_that_is_too_deep_is_where_it_stands() -> None:
     assert depth_of(text, 5) == TokenFault("jsonrpc.limit.depth", "/a/4/c/0/0", 6)
 
 
-def test_without_a_bound_there_is_no_too_deep() -> None:
+def test_without_a_depth_limit_no_excess_is_found() -> None:
     nest = b"[" * 100_000
     assert find_excess(nest, depth=None, digits=DIGITS, unique_names=False) is None
 
@@ -98,7 +98,7 @@ def test_without_a_bound_there_is_no_too_deep() -> None:
         rb'{"a":"\"a\":1,\"a\":1"}',
     ],
 )
-def test_a_name_that_is_there_once_is_no_duplicate(text: bytes) -> None:
+def test_unique_name_is_not_a_duplicate(text: bytes) -> None:
     assert twice_in(text) is None
 
 
@@ -131,7 +131,7 @@ def test_names_are_compared_only_on_demand() -> None:
     assert find_excess(b'{"a":1,"a":1}', depth=9, digits=DIGITS, unique_names=False) is None
 
 
-def test_a_name_with_a_broken_escape_is_told_as_it_stands() -> None:
+def test_duplicate_name_with_an_invalid_escape_is_reported_verbatim() -> None:
     assert twice_in(rb'{"\q":1,"\q":2}') == TokenFault("jsonrpc.text.duplicate-key", r"/\q", r"\q")
 
 
@@ -194,7 +194,7 @@ def test_depth_and_names_are_seen_beside_a_long_number_in_a_string() -> None:
     )
 
 
-def test_the_first_of_several_is_told() -> None:
+def test_first_excess_is_reported_for_each_setting() -> None:
     text = b'{"a":[[0]],"b":1,"b":2,"n":123456}'
     rules = {
         found.rule
@@ -304,7 +304,7 @@ def test_an_id_at_the_top_level_is_found(head: bytes, id: int | str) -> None:
         b'{"a":"he said "b", "id":7}',
     ],
 )
-def test_what_is_no_id_of_the_message_is_not_taken_for_one(head: bytes) -> None:
+def test_salvage_id_ignores_ambiguous_and_nested_ids(head: bytes) -> None:
     assert salvage_id(head) is None
 
 
@@ -384,7 +384,7 @@ def test_the_names_of_a_message_show_its_kind(
 @pytest.mark.parametrize(
     "text", [b"", b"x", b'"id":7', b'x {"id":7}', b'{"id":7} {"id":8}', b"{}[]"]
 )
-def test_what_is_not_one_value_shows_nothing(text: bytes) -> None:
+def test_message_heads_of_text_that_is_not_one_value_is_empty(text: bytes) -> None:
     assert message_heads(text) == []
 
 
@@ -645,7 +645,7 @@ def test_another_request_goes_the_usual_way(text: bytes) -> None:
     assert not is_found
 
 
-def test_what_follows_the_member_is_in_the_part_which_then_does_not_decode() -> None:
+def test_part_includes_members_after_it_and_then_does_not_decode() -> None:
     found = result(b'{"jsonrpc":"2.0","id":1,"result":VALUE,"error":{}}')
     assert found is not None
     assert found[1] == VALUE + b',"error":{}'

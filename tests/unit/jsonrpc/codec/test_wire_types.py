@@ -122,7 +122,7 @@ def test_absent_params_are_what_the_caller_wants() -> None:
     assert read(call_shape(MCP, params=dict[str, Any], absent=None), CALL).params is None
 
 
-def test_members_that_nobody_asked_for_are_skipped() -> None:
+def test_unknown_members_are_skipped() -> None:
     shape = call_shape(MCP, params=Raw)
     assert accepts(shape, {**CALL, "x": 1, "auth": 5, "headers": 5, "metadata": 5})
 
@@ -231,7 +231,7 @@ def test_a_loose_shape_needs_nothing_but_the_version() -> None:
     assert accepts(loose_shape(LENIENT, params=Raw, result=Raw), {})
 
 
-def test_a_loose_shape_tells_null_from_absent() -> None:
+def test_loose_shape_distinguishes_null_from_absent() -> None:
     found = read(
         loose_shape(Policy.pierre(), params=Raw, result=Any),
         {"jsonrpc": "2.0", "id": None, "result": None, "auth": None, "headers": None},

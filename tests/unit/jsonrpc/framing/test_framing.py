@@ -186,7 +186,7 @@ def test_an_empty_body_is_an_empty_frame() -> None:
         b"\r\n\n\r\nContent-Length: 3\r\n\r\n",
     ],
 )
-def test_headers_are_read_kindly(headers: bytes) -> None:
+def test_headers_are_parsed_leniently(headers: bytes) -> None:
     assert read(ContentLengthFraming(), headers + b"one" + headers + b"two") == [b"one", b"two"]
 
 
@@ -235,7 +235,7 @@ def test_a_bad_line_after_the_length_spoils_only_its_own_frame() -> None:
     assert reader.feed(b"Content-Length: 3\r\n\r\none") == [b"one"]
 
 
-def test_a_spoiled_frame_cut_short_is_not_told_twice() -> None:
+def test_truncated_frame_with_a_bad_header_is_reported_once() -> None:
     stream = b"Content-Length: 3\r\nno colon\r\n\r\nb"
     assert read(ContentLengthFraming(), stream) == [
         BadHeader("a line of 8 bytes that is not a header", lost=False)
@@ -375,7 +375,7 @@ def test_nothing_is_kept_of_a_body_being_skipped(kind: Sized) -> None:
 
 
 @SIZED
-def test_an_oversize_frame_cut_short_is_told_once(kind: Sized) -> None:
+def test_truncated_oversize_frame_is_reported_once(kind: Sized) -> None:
     stream = kind().frame(b"too long")
     assert read(kind(4), stream[:-6]) == [Oversize(b"to", 8, 4)]  # before its head was whole
     assert read(kind(4), stream[:-2]) == [Oversize(b"too ", 8, 4)]
@@ -509,7 +509,7 @@ def test_parts_follow_the_style_of_the_peer() -> None:
     assert reader.parts(b"{}") == (b"Content-Length: 2\r\n\r\n", b"{}")
 
 
-def test_what_cannot_be_framed_has_no_parts() -> None:
+def test_parts_of_an_unframeable_message_raises() -> None:
     with pytest.raises(LocalProtocolError, match="newline-inside got 'a line feed at byte 1'"):
         NewlineFraming().parts(b"{\n}")
 

@@ -223,7 +223,7 @@ def test_a_priming_event_is_recorded_and_reported_only_where_asked() -> None:
     assert quiet.retry_ms == told.retry_ms == 100
 
 
-def test_the_waiting_time_is_known_at_once_and_told_with_its_own_event() -> None:
+def test_retry_time_is_set_at_once_and_attached_to_its_event() -> None:
     assert EventReader().retry_ms is None
     reader = EventReader()
     reader.feed(b"retry: 250\n")
@@ -322,7 +322,7 @@ def test_an_id_too_long_to_send_back_is_not_recorded() -> None:
 
 
 @pytest.mark.parametrize("start", [b":", b"unknown: ", b"unknown", b"retry: 1"])
-def test_what_is_ignored_is_not_kept_even_without_a_limit(start: bytes) -> None:
+def test_ignored_lines_are_not_buffered_even_without_a_limit(start: bytes) -> None:
     reader = EventReader()
     reader.feed(b"data: a\n" + start)
     for _ in range(100):

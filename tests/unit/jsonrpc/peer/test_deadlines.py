@@ -23,7 +23,7 @@ def test_a_deadline_is_due_at_its_time_and_not_before() -> None:
     assert deadlines.due(5.0) == [1]
 
 
-def test_what_was_due_is_forgotten() -> None:
+def test_due_deadline_is_removed() -> None:
     deadlines: Deadlines[int] = Deadlines()
     deadlines.set(1, 5.0)
     deadlines.due(6.0)
@@ -78,7 +78,7 @@ def test_an_id_set_again_after_a_drop_has_only_its_new_deadline() -> None:
     assert deadlines.due(8.0) == [1]
 
 
-def test_what_is_not_a_number_is_no_deadline_and_changes_nothing() -> None:
+def test_nan_deadline_is_refused_and_changes_nothing() -> None:
     deadlines: Deadlines[int] = Deadlines()
     deadlines.set(1, 5.0)
     for id in (1, 2):
@@ -95,7 +95,7 @@ def test_an_endless_deadline_is_never_due_but_is_the_earliest_where_it_is_the_on
     assert deadlines.earliest() == inf
 
 
-def test_what_is_set_after_a_look_is_seen_by_the_next_whether_it_is_little_or_much() -> None:
+def test_deadlines_set_after_a_query_are_ordered_by_the_next() -> None:
     deadlines: Deadlines[int] = Deadlines()
     for id in range(0, 1000, 10):
         deadlines.set(id, float(id))
@@ -109,7 +109,7 @@ def test_what_is_set_after_a_look_is_seen_by_the_next_whether_it_is_little_or_mu
     assert deadlines.due(20.0) == [*odd, 20]
 
 
-def test_what_is_in_order_already_is_not_put_there_again() -> None:
+def test_dropped_deadlines_are_not_added_to_the_heap() -> None:
     deadlines: Deadlines[int] = Deadlines()
     for id in range(100):
         deadlines.set(id, float(id))
@@ -134,7 +134,7 @@ def test_calls_that_end_in_time_leave_little_behind() -> None:
     assert deadlines.due(1e9) == []
 
 
-def test_calls_that_end_before_anybody_looks_leave_nothing_behind() -> None:
+def test_calls_that_end_before_any_query_leave_nothing_behind() -> None:
     deadlines: Deadlines[int] = Deadlines()
     for id in range(1000):
         deadlines.set(id, 60.0 + id)

@@ -44,7 +44,7 @@ def test_the_id_of_an_open_request_is_refused_and_nothing_changes() -> None:
 
 
 @pytest.mark.parametrize("id", [1, "1", 0, "", None])
-def test_ids_of_every_kind_are_told_apart(id: RequestId | None) -> None:
+def test_ids_are_distinguished_by_type_and_value(id: RequestId | None) -> None:
     incoming = IncomingRequests()
     others = [opened(incoming, other) for other in (1, "1", 0, "", None) if other != id]
     asked = opened(incoming, id)

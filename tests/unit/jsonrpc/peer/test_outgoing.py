@@ -54,7 +54,7 @@ def test_a_reply_finds_its_request_and_closes_it() -> None:
     assert len(outgoing) == 0
 
 
-def test_what_the_layer_above_waits_with_comes_back_with_the_reply() -> None:
+def test_match_returns_the_waiter_of_the_request() -> None:
     outgoing, waiter = OutgoingRequests(), object()
     outgoing.open(Pending(1, "ping", waiter=waiter))
     found = outgoing.match(1, is_error=False)
@@ -134,7 +134,7 @@ def test_a_release_closes_a_request_that_draws_many_replies() -> None:
 # Strays
 
 
-def test_a_reply_nobody_asked_for_is_unknown() -> None:
+def test_reply_without_a_request_is_unknown() -> None:
     outgoing = OutgoingRequests()
     opened(outgoing, 1)
     assert outgoing.match(2, is_error=False) is UnmatchedReply.UNKNOWN
@@ -177,7 +177,7 @@ def test_an_id_closed_again_is_remembered_as_new() -> None:
     assert outgoing.remembers("again")
 
 
-def test_what_is_open_or_closed_lately_is_remembered() -> None:
+def test_open_and_recently_closed_ids_are_remembered() -> None:
     outgoing = OutgoingRequests()
     request = opened(outgoing, 1)
     assert outgoing.remembers(1)

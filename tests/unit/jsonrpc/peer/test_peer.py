@@ -160,7 +160,7 @@ def outcome(side: Side) -> Any:
 # Asking and answering
 
 
-def test_a_request_is_answered_and_the_answer_finds_who_asked() -> None:
+def test_reply_is_matched_to_its_request_and_waiter() -> None:
     client, server = joined()
     server.on_request = lambda asked: server.peer.answer(asked, {"pong": asked.method})
     waiter = object()
@@ -213,7 +213,7 @@ def test_the_answer_goes_where_the_request_came_from() -> None:
     assert server.routes == ["second stream", "first stream"]
 
 
-def test_what_we_send_goes_by_the_route_it_is_given() -> None:
+def test_messages_are_sent_by_the_given_route() -> None:
     side = Side()
     side.peer.send_request("a", route="r1")
     side.peer.send_notification("b", route="r2")
@@ -252,7 +252,7 @@ def test_a_frame_may_be_any_buffer_or_text() -> None:
     assert len(side.notified) == 4
 
 
-def test_what_an_envelope_carries_beside_the_params_reaches_who_answers() -> None:
+def test_envelope_members_reach_the_request_handler() -> None:
     server = Side(Policy.pierre())
     server.feed({**call(1), "auth": "Bearer x", "metadata": {"k": "v"}})
     (asked,) = server.asked
@@ -352,7 +352,7 @@ def test_requests_may_go_by_uuids_and_each_reply_finds_its_own() -> None:
 # At most one answer
 
 
-def test_a_request_whose_params_were_read_in_the_same_pass_reaches_who_answers() -> None:
+def test_typed_params_reach_the_request_handler() -> None:
     class Params(Struct):
         name: str
 
@@ -423,7 +423,7 @@ def test_an_answer_that_cannot_be_written_to_a_request_that_is_closed_is_merely_
     assert server.sent == []
 
 
-def test_a_request_with_a_deadline_that_is_no_time_is_not_sent() -> None:
+def test_request_with_a_nan_deadline_is_not_sent() -> None:
     side = Side()
     with pytest.raises(ValueError, match="NaN"):
         side.peer.send_request("work", deadline=float("nan"))
@@ -508,7 +508,7 @@ def test_a_reply_to_the_text_of_an_id_is_unknown() -> None:
     assert side.open == (1, 0)
 
 
-def test_a_second_reply_is_a_duplicate_and_reaches_nobody() -> None:
+def test_second_reply_is_a_duplicate_and_is_dropped() -> None:
     side = Side()
     side.peer.send_request("work")
     side.feed(success(1))
@@ -537,7 +537,7 @@ def test_a_cancel_after_the_reply_says_so() -> None:
 @pytest.mark.parametrize(
     "error", [failure(None), {"jsonrpc": "2.0", "error": failure(None)["error"]}]
 )
-def test_an_error_without_an_id_ends_no_request_and_tells_its_route(error: Any) -> None:
+def test_error_without_an_id_ends_no_request_and_is_reported_with_its_route(error: Any) -> None:
     side = Side()
     side.peer.send_request("work")
     side.feed(error, "stream")
@@ -589,7 +589,7 @@ def test_a_faulty_reply_that_names_no_open_request_ends_none(id: Any) -> None:
     assert side.open == (1, 0)
 
 
-def test_a_faulty_reply_to_a_cancelled_request_reaches_nobody() -> None:
+def test_invalid_reply_to_a_cancelled_request_is_dropped() -> None:
     side = Side()
     side.peer.cancel(side.peer.send_request("work"))
     side.feed({"jsonrpc": "2.0", "id": 1, "result": {}, "error": {}})
@@ -782,7 +782,7 @@ def test_where_faults_are_not_answered_a_faulty_reply_still_ends_the_request_it_
 # Many replies
 
 
-def test_many_replies_reach_who_asked_until_it_lets_go() -> None:
+def test_many_replies_reach_the_waiter_until_cancel() -> None:
     client = Side()
     pending = client.peer.send_request("stream", replies=Replies.MANY)
     for n in range(3):
@@ -1221,7 +1221,7 @@ def test_waiters_that_are_not_one_for_each_request_are_refused() -> None:
 # Deadlines
 
 
-def test_a_request_nobody_answers_expires() -> None:
+def test_unanswered_request_expires_at_its_deadline() -> None:
     client = Side()
     pending = client.peer.send_request("work", deadline=5.0)
     assert client.peer.next_deadline() == 5.0
@@ -1280,7 +1280,7 @@ def test_a_request_we_do_not_answer_in_time_may_be_answered_with_an_error() -> N
     assert server.routes == ["stream"]
 
 
-def test_an_element_that_expires_lets_its_batch_go() -> None:
+def test_expired_element_completes_its_batch() -> None:
     for error, answers in ((None, [success(2)]), (BUSY, [failure(1), success(2)])):
         server = Side()
         server.feed([call(1), call(2)])
@@ -1345,7 +1345,7 @@ def test_a_batch_is_settled_once() -> None:
     assert server.settled == ["stream"]
 
 
-def test_a_transport_that_need_not_know_is_not_told() -> None:
+def test_on_settled_callback_is_optional() -> None:
     sent: list[bytes] = []
     peer = Peer(
         Codec(),
@@ -1429,7 +1429,7 @@ def test_closing_while_an_answer_is_written_closes() -> None:
     assert server.open == (0, 0)
 
 
-def test_closing_while_what_is_due_is_answered_tells_of_each_request_once() -> None:
+def test_close_during_expire_returns_each_request_once() -> None:
     side = Side()
     pending = side.peer.send_request("ours", deadline=1.0)
     side.sent.clear()
@@ -1443,7 +1443,7 @@ def test_closing_while_what_is_due_is_answered_tells_of_each_request_once() -> N
     assert side.sent == [failure(1)]
 
 
-def test_what_a_callback_raises_comes_out_and_its_request_can_still_be_answered() -> None:
+def test_exception_of_a_callback_propagates_and_its_request_stays_open() -> None:
     server = Side()
 
     def fail(_: IncomingRequest) -> None:
@@ -1511,7 +1511,7 @@ def test_a_batch_whose_write_failed_is_not_given_again() -> None:
     assert server.open == (0, 0)
 
 
-def test_what_we_waited_for_is_not_lost_when_a_write_fails_while_expiring() -> None:
+def test_failed_write_during_expire_keeps_our_expired_requests() -> None:
     side = Side()
     pending = side.peer.send_request("ours", deadline=1.0)
     side.feed(call(1))

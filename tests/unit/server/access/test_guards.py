@@ -225,7 +225,7 @@ async def test_allow_may_wait_and_one_that_breaks_refuses(
     assert "s3cret-canary" not in caplog.text
 
 
-async def test_a_permission_error_refuses_and_its_text_stays_here(
+async def test_permission_error_is_refused_without_sending_its_text(
     caplog: pytest.LogCaptureFixture,
 ) -> None:
     app, lent = lending(_raises)
@@ -365,9 +365,7 @@ HIDDEN_USES = {
 
 @pytest.mark.parametrize("revision", BOTH)
 @pytest.mark.parametrize("use", HIDDEN_USES.values(), ids=HIDDEN_USES)
-async def test_what_is_not_visible_is_answered_like_what_does_not_exist(
-    use: Any, revision: str
-) -> None:
+async def test_hidden_entry_is_answered_like_an_unknown_one(use: Any, revision: str) -> None:
     method, params, name = use
     app, unknown = secretive(), name[:-1] + "?"
     async with connected_as(app, caller("ann", WRITE), revision) as wire:

@@ -25,7 +25,7 @@ class Trip(Struct):
     seat: Literal["aisle", "window"] = "aisle"
 
 
-async def asked(wire: Wire) -> Any:
+async def next_request(wire: Wire) -> Any:
     """Return the first request that the server has sent."""
     while True:
         for message in wire.got:
@@ -77,7 +77,7 @@ def test_a_form_is_a_request_and_its_answer_a_typed_value(revision: str) -> None
         async with connected(planner(), revision, EVERYTHING) as wire:
             wire.call(1, "plan")
             async with asyncio.timeout(5):
-                question = await asked(wire)
+                question = await next_request(wire)
             params = question["params"]
             assert question["method"] == "elicitation/create"
             assert params["message"] == "Where to?"
@@ -98,7 +98,7 @@ def test_sampling_and_roots_work_in_every_handshake_revision(revision: str) -> N
         async with connected(planner(), revision, EVERYTHING) as wire:
             wire.call(1, "summarise")
             async with asyncio.timeout(5):
-                question = await asked(wire)
+                question = await next_request(wire)
             assert question["params"]["systemPrompt"] == "Be brief"
             assert question["params"]["maxTokens"] == 9
             text = {"type": "text", "text": "Short."}
@@ -106,7 +106,7 @@ def test_sampling_and_roots_work_in_every_handshake_revision(revision: str) -> N
             assert (await wire.answer(1))["result"]["content"][0]["text"] == "m: Short."
             wire.call(2, "folders")
             async with asyncio.timeout(5):
-                question = await asked(wire)
+                question = await next_request(wire)
             assert question["method"] == "roots/list"
             answered(wire, question, {"roots": [{"uri": "file:///a"}, {"uri": "file:///b"}]})
             assert (await wire.answer(2))["result"]["content"][0]["text"] == "file:///a, file:///b"
@@ -121,7 +121,7 @@ def test_an_address_to_visit_has_an_id_in_the_one_revision_that_has_them() -> No
         async with connected(planner(), "2025-11-25", EVERYTHING) as wire:
             wire.call(1, "visit")
             async with asyncio.timeout(5):
-                question = await asked(wire)
+                question = await next_request(wire)
             params = question["params"]
             assert params["mode"] == "url"
             assert params["url"] == "https://example.com/pay"
@@ -145,7 +145,7 @@ def test_an_address_to_visit_has_an_id_in_the_one_revision_that_has_them() -> No
         ("2024-11-05", "folders", {}, "roots"),
     ],
 )
-def test_what_a_client_cannot_be_asked_is_refused_clearly_and_not_sent(
+def test_client_request_without_the_capability_is_refused_and_not_sent(
     revision: str, tool: str, capabilities: dict[str, Any], name: str
 ) -> None:
     async def main() -> None:
@@ -174,7 +174,7 @@ def test_an_answer_that_does_not_fit_is_refused_and_not_shown(result: Any) -> No
         async with connected(planner(), "2025-11-25", EVERYTHING) as wire:
             wire.call(1, "plan")
             async with asyncio.timeout(5):
-                question = await asked(wire)
+                question = await next_request(wire)
             answered(wire, question, result)
             reply = await wire.answer(1)
             assert reply["error"]["code"] == -32602
@@ -199,7 +199,7 @@ def test_an_error_of_the_client_reaches_the_handler() -> None:
         async with connected(app, "2025-11-25", EVERYTHING) as wire:
             wire.call(1, "plan")
             async with asyncio.timeout(5):
-                question = await asked(wire)
+                question = await next_request(wire)
             error = {"code": -1, "message": "User rejected sampling request"}
             wire.send({"jsonrpc": "2.0", "id": question["id"], "error": error})
             assert (await wire.answer(1))["result"]["content"][0]["text"] == "went on"
@@ -221,14 +221,14 @@ def test_a_tool_on_a_thread_waits_for_its_answer() -> None:
         async with connected(app, "2025-11-25", EVERYTHING) as wire:
             wire.call(1, "blocking")
             async with asyncio.timeout(5):
-                question = await asked(wire)
+                question = await next_request(wire)
             answered(wire, question, {"action": "accept", "content": {"value": "Ada"}})
             assert (await wire.answer(1))["result"]["content"][0]["text"] == "True Ada"
 
     asyncio.run(main())
 
 
-def test_a_thread_that_waits_is_let_go_when_its_request_is_cancelled() -> None:
+def test_waiting_thread_is_released_when_its_request_is_cancelled() -> None:
     app = Server("tests")
     ended = threading.Event()
 
@@ -243,7 +243,7 @@ def test_a_thread_that_waits_is_let_go_when_its_request_is_cancelled() -> None:
         async with connected(app, "2025-11-25", EVERYTHING) as wire:
             wire.call(1, "blocking")
             async with asyncio.timeout(5):
-                question = await asked(wire)
+                question = await next_request(wire)
             wire.tell("notifications/cancelled", {"requestId": 1})
             assert await asyncio.to_thread(ended.wait, 5)
             # The client hears that its answer is no longer wanted.
@@ -276,7 +276,7 @@ def test_a_cancelled_handler_can_wait_for_a_thread_of_its_own_that_asks() -> Non
         async with connected(app, "2025-11-25", EVERYTHING) as wire:
             wire.call(1, "starts_a_thread")
             async with asyncio.timeout(WAIT):
-                question = await asked(wire)
+                question = await next_request(wire)
                 wire.tell("notifications/cancelled", {"requestId": 1})
                 while not ended:
                     await asyncio.sleep(0.005)
@@ -313,7 +313,7 @@ def test_a_question_that_is_not_answered_in_time_ends_with_a_typed_error() -> No
     ]
 
 
-def test_questions_put_together_are_sent_together() -> None:
+def test_concurrent_elicitations_are_open_at_the_same_time() -> None:
     app = Server("tests")
 
     @app.tool
@@ -325,7 +325,7 @@ def test_questions_put_together_are_sent_together() -> None:
         async with connected(app, "2025-11-25", EVERYTHING) as wire:
             wire.call(1, "both")
             async with asyncio.timeout(5):
-                first, second = await asked(wire), await asked(wire)
+                first, second = await next_request(wire), await next_request(wire)
             for question, text in ((second, "b"), (first, "a")):
                 answered(wire, question, {"action": "accept", "content": {"value": text}})
             assert (await wire.answer(1))["result"]["content"][0]["text"] == "a b"
@@ -376,7 +376,7 @@ def test_a_question_is_awaited_once() -> None:
     asyncio.run(main())
 
 
-def test_what_once_gives_is_of_the_type_that_was_named() -> None:
+def test_once_converts_its_value_to_the_given_type() -> None:
     app = Server("tests")
 
     @app.tool
@@ -397,7 +397,7 @@ def test_what_once_gives_is_of_the_type_that_was_named() -> None:
     asyncio.run(main())
 
 
-def test_the_time_a_user_thinks_is_not_the_handlers() -> None:
+def test_wait_for_an_elicitation_does_not_count_toward_the_handler_timeout() -> None:
     app = Server("tests")
 
     @app.tool(timeout=0.2)
@@ -416,14 +416,14 @@ def test_the_time_a_user_thinks_is_not_the_handlers() -> None:
         async with connected(app, "2025-11-25", EVERYTHING) as wire:
             wire.call(1, "plan")
             async with asyncio.timeout(5):
-                first, second = await asked(wire), await asked(wire)
+                first, second = await next_request(wire), await next_request(wire)
             for question in (first, second):
                 await asyncio.sleep(0.25)
                 answered(wire, question, {"action": "accept", "content": {"value": "x"}})
             assert (await wire.answer(1))["result"]["content"][0]["text"] == "x x"
             wire.call(2, "dawdle")
             async with asyncio.timeout(5):
-                question = await asked(wire)
+                question = await next_request(wire)
             answered(wire, question, {"action": "accept", "content": {"value": "x"}})
             late = (await wire.answer(2))["result"]
             assert late["isError"]
@@ -444,7 +444,7 @@ def test_the_time_a_user_thinks_is_not_the_handlers() -> None:
         pytest.param(lambda ctx: ctx.elicit("x", dict[str, int]), id="form"),
     ],
 )
-def test_what_cannot_be_asked_is_refused_before_anything_is_sent(ask: Any) -> None:
+def test_invalid_client_request_raises_before_anything_is_sent(ask: Any) -> None:
     app = Server("tests")
 
     @app.tool
@@ -473,7 +473,7 @@ def test_what_cannot_be_asked_is_refused_before_anything_is_sent(ask: Any) -> No
         ("2025-06-18", {"elicitation": {}}, "several"),
     ],
 )
-def test_what_a_revision_does_not_have_counts_as_not_declared(
+def test_capability_unknown_to_the_revision_counts_as_not_declared(
     revision: str, declared: dict[str, Any], tool: str
 ) -> None:
     app = planner()
@@ -521,7 +521,7 @@ def test_a_cancel_is_not_caught_by_a_thread_that_catches_errors() -> None:
         async with connected(app, "2025-11-25", EVERYTHING) as wire:
             wire.call(1, "blocking")
             async with asyncio.timeout(5):
-                await asked(wire)
+                await next_request(wire)
             wire.tell("notifications/cancelled", {"requestId": 1})
             assert await asyncio.to_thread(ended.wait, 5)
 
@@ -529,7 +529,7 @@ def test_a_cancel_is_not_caught_by_a_thread_that_catches_errors() -> None:
     assert went_on == []
 
 
-def test_a_thread_is_let_go_when_its_handler_runs_out_of_time() -> None:
+def test_waiting_thread_is_released_when_its_handler_times_out() -> None:
     app = Server("tests")
     begun, ended = threading.Event(), threading.Event()
 
@@ -583,7 +583,7 @@ def test_a_question_is_withdrawn_when_the_handler_that_put_it_has_ended(
         async with connected(app, "2025-11-25", EVERYTHING) as wire:
             wire.call(1, "leave")
             async with asyncio.timeout(5):
-                question = await asked(wire)
+                question = await next_request(wire)
                 await wire.answer(1)
                 await asyncio.gather(*app.left)  # type: ignore[attr-defined]  # set above
             notes = [each for each in wire.got if each.get("method") == "notifications/cancelled"]
@@ -598,7 +598,7 @@ def test_a_client_that_does_not_answer_fills_no_log(caplog: Any) -> None:
         async with connected(planner(), "2025-11-25", EVERYTHING) as wire:
             wire.call(1, "summarise")
             async with asyncio.timeout(5):
-                question = await asked(wire)
+                question = await next_request(wire)
             error = {"code": -1, "message": "User rejected sampling request"}
             wire.send({"jsonrpc": "2.0", "id": question["id"], "error": error})
             result = (await wire.answer(1))["result"]
@@ -610,7 +610,7 @@ def test_a_client_that_does_not_answer_fills_no_log(caplog: Any) -> None:
     assert "Traceback" not in caplog.text
 
 
-def test_questions_can_be_made_tasks_of() -> None:
+def test_elicitations_can_run_in_a_task_group() -> None:
     app = Server("tests")
 
     @app.tool
@@ -624,7 +624,7 @@ def test_questions_can_be_made_tasks_of() -> None:
         async with connected(app, "2025-11-25", EVERYTHING) as wire:
             wire.call(1, "both")
             async with asyncio.timeout(5):
-                first, second = await asked(wire), await asked(wire)
+                first, second = await next_request(wire), await next_request(wire)
             for question, text in ((second, "b"), (first, "a")):
                 answered(wire, question, {"action": "accept", "content": {"value": text}})
             assert (await wire.answer(1))["result"]["content"][0]["text"] == "a b"

@@ -192,13 +192,13 @@ def test_each_kind_is_asked_as_the_revision_has_it(kind: Any, revision: str) -> 
     assert judge_type(params, "ElicitRequestParams", revision) == []
 
 
-def test_a_judge_would_find_what_a_form_must_not_have() -> None:
+def test_judge_reports_a_keyword_that_form_schemas_do_not_allow() -> None:
     # Else the test above could not fail.
     params = {"message": "?", "requestedSchema": raw({"a": {"type": "string", "pattern": "x"}})}
     assert judge_type(params, "ElicitRequestParams", NEW)
 
 
-def test_a_class_becomes_fields_with_all_that_a_form_can_tell() -> None:
+def test_class_becomes_form_fields_with_constraints_and_descriptions() -> None:
     assert form_of(Day).schema(NEW) == {
         "type": "object",
         "properties": {
@@ -232,7 +232,7 @@ def test_a_class_becomes_fields_with_all_that_a_form_can_tell() -> None:
     }
 
 
-def test_the_first_revision_with_forms_has_fewer_words() -> None:
+def test_form_schema_of_2025_06_18_omits_newer_keywords() -> None:
     told = properties(Day, OLD)
     assert told["age"] == {"type": "integer", "minimum": 1, "maximum": 150}
     assert told["sure"] == {"type": "boolean", "default": True}
@@ -329,7 +329,7 @@ def test_a_form_is_made_once() -> None:
     assert "firstName" in repr(form_of(Day))
 
 
-def test_what_an_author_does_to_his_schema_later_changes_no_form() -> None:
+def test_form_is_unaffected_by_later_changes_to_its_schema() -> None:
     mine = raw({"a": {"type": "string"}})
     form = form_of(mine)
     mine["properties"]["a"]["type"] = "integer"
@@ -394,7 +394,9 @@ def struct_of(hint: Any) -> Any:
         ),
     ],
 )
-def test_what_no_form_can_ask_is_refused_by_the_name_of_the_field(hint: Any, why: str) -> None:
+def test_field_type_unsupported_by_forms_is_refused_with_the_field_name(
+    hint: Any, why: str
+) -> None:
     with pytest.raises(TypeError) as caught:
         form_of(struct_of(hint))
     text = str(caught.value)
@@ -420,7 +422,7 @@ def test_what_no_form_can_ask_is_refused_by_the_name_of_the_field(hint: Any, why
         object,
     ],
 )
-def test_what_is_no_kind_of_answer_is_refused(kind: Any) -> None:
+def test_type_unsupported_by_forms_is_refused(kind: Any) -> None:
     with pytest.raises(TypeError, match="cannot be asked in a form"):
         form_of(kind)
 
@@ -573,7 +575,7 @@ BOUNDS = raw(
         (str, [SECRET], "the content of a form is an object"),
     ],
 )
-def test_what_does_not_fit_is_told_in_one_sentence_without_the_value(
+def test_invalid_form_content_error_names_the_field_but_not_the_value(
     kind: Any, content: Any, sentence: str
 ) -> None:
     with pytest.raises(ValueError) as caught:

@@ -109,7 +109,7 @@ def test_a_question_goes_out_inside_the_result_and_the_answer_finishes_the_call(
 
 
 @pytest.mark.parametrize("action", ["decline", "cancel"])
-def test_a_user_who_does_not_want_to_is_an_answer_too(action: str) -> None:
+def test_declined_or_cancelled_elicitation_is_returned_to_the_handler(action: str) -> None:
     async def work(wire: Wire) -> None:
         first = (await attempt(wire, 1, CALL))["result"]
         second = await attempt(
@@ -120,7 +120,7 @@ def test_a_user_who_does_not_want_to_is_an_answer_too(action: str) -> None:
     run(work, greeter())
 
 
-def test_questions_put_together_travel_together() -> None:
+def test_concurrent_client_requests_are_sent_in_one_result() -> None:
     async def work(wire: Wire) -> None:
         call = {"name": "together"}
         first = (await attempt(wire, 1, call))["result"]
@@ -499,7 +499,7 @@ def test_a_state_larger_than_allowed_is_refused_with_a_type(caplog: Any) -> None
     assert "the limit is 1000" in caplog.text
 
 
-def test_what_is_done_once_is_not_done_again_and_its_value_has_been_json() -> None:
+def test_once_runs_once_per_state_and_returns_its_value_after_json() -> None:
     app = Server("tests", state_keys=[KEY])
     done: list[str] = []
     seen: list[Any] = []
@@ -676,7 +676,7 @@ def test_nothing_can_be_asked_where_no_result_can_carry_it() -> None:
     run(work, app)
 
 
-def test_prompts_and_resources_ask_too_and_what_came_of_it_is_not_kept() -> None:
+def test_prompts_and_resources_can_elicit_and_their_results_are_not_cached() -> None:
     from trunkline.server import CacheHint
 
     app = Server("tests", state_keys=[KEY], cache=CacheHint(60))
@@ -790,7 +790,7 @@ def test_a_refusal_is_one_that_a_handler_can_catch() -> None:
         pytest.param("roots", {}, {"roots": {}}, id="roots"),
     ],
 )
-def test_what_the_client_did_not_declare_is_refused_and_named(
+def test_undeclared_capability_is_refused_and_named(
     ask: str, declared: dict[str, Any], required: dict[str, Any]
 ) -> None:
     app = Server("tests")
@@ -890,7 +890,7 @@ def test_waiting_on_the_loops_own_thread_is_refused() -> None:
     run(work, app)
 
 
-def test_what_is_kept_shows_no_secret_without_encryption(monkeypatch: Any) -> None:
+def test_secret_once_without_the_crypto_extra_is_refused(monkeypatch: Any) -> None:
     app = Server("tests", state_keys=[KEY])
     # None makes the import fail, as where the extra is not installed.
     monkeypatch.setitem(sys.modules, "cryptography.hazmat.primitives.ciphers.aead", None)
@@ -910,7 +910,7 @@ def test_what_is_kept_shows_no_secret_without_encryption(monkeypatch: Any) -> No
     run(work, app)
 
 
-def test_what_is_kept_cannot_be_read_by_the_client_with_encryption() -> None:
+def test_secret_once_value_is_encrypted_in_the_request_state() -> None:
     app = Server("tests", state_keys=[KEY])
 
     @app.tool
@@ -1140,7 +1140,7 @@ def test_a_handler_that_fails_beside_its_question_has_failed(how: str) -> None:
     run(work, app)
 
 
-def test_a_state_is_no_good_for_a_number_that_only_rounds_to_the_same() -> None:
+def test_request_state_is_refused_for_a_number_equal_only_after_rounding() -> None:
     app = Server("tests", state_keys=[KEY])
 
     @app.tool
@@ -1174,7 +1174,7 @@ def test_a_state_is_no_good_for_a_number_that_only_rounds_to_the_same() -> None:
     run(work, app)
 
 
-def test_a_state_is_no_good_at_a_server_of_another_name() -> None:
+def test_request_state_is_refused_by_a_server_of_another_name() -> None:
     one, other = greeter(), greeter()
     other._core.rounds = RoundTrips(StateSealer([KEY]), other._core.limits, server="another")
 
@@ -1205,7 +1205,7 @@ def test_asking_works_under_another_name_of_the_method() -> None:
     run(work, app)
 
 
-def test_what_a_request_brings_back_counts_as_held_while_it_waits() -> None:
+def test_input_responses_of_a_waiting_request_count_toward_the_byte_budget() -> None:
     app = Server("tests", limits=ServerLimits(in_flight=1, connection_bytes=1000))
     gate = asyncio.Event()
 
@@ -1225,7 +1225,7 @@ def test_what_a_request_brings_back_counts_as_held_while_it_waits() -> None:
     run(work, app)
 
 
-def test_a_background_task_that_asks_after_the_answer_is_told_that_it_is_too_late() -> None:
+def test_elicitation_from_a_background_task_after_the_reply_raises() -> None:
     app = Server("tests")
     raised: list[BaseException] = []
 

@@ -21,7 +21,7 @@ def crypto(request: Any, monkeypatch: Any) -> str:
     return str(request.param)
 
 
-def test_what_was_sealed_opens_as_it_was(crypto: str) -> None:
+def test_sealed_payload_round_trips(crypto: str) -> None:
     seal = StateSealer([NEW])
     assert seal.is_secret == (crypto == "encrypted")
     for payload in (b"", b"x", bytes(range(256)) * 40):
@@ -55,7 +55,7 @@ def test_any_changed_character_breaks_the_seal(crypto: str) -> None:
 
 
 @pytest.mark.parametrize("text", ["", "A", "!!!!", "åäö", "AAAA" * 20, "\ud800", "a b", "AA=="])
-def test_what_was_never_sealed_does_not_open(crypto: str, text: str) -> None:
+def test_opening_unsealed_text_raises_invalid_seal(crypto: str, text: str) -> None:
     with pytest.raises(InvalidSeal):
         StateSealer([NEW]).open(text, b"")
 
@@ -116,7 +116,7 @@ def test_a_ring_without_keys_has_one_of_its_own() -> None:
         [[107] * 32],  # `bytes` would make a key of it
     ],
 )
-def test_what_is_no_list_of_bytes_is_no_ring(keys: Any) -> None:
+def test_key_ring_that_is_not_a_list_of_bytes_is_refused(keys: Any) -> None:
     with pytest.raises(TypeError):
         StateSealer(keys)
 

@@ -81,16 +81,18 @@ def assistant(*blocks: Any) -> SamplingMessage:
         ),
     ],
 )
-def test_messages_are_made_of_what_is_at_hand(given: Any, made: list[SamplingMessage]) -> None:
+def test_sampling_messages_are_built_from_texts_blocks_and_pairs(
+    given: Any, made: list[SamplingMessage]
+) -> None:
     assert messages(given) == made
 
 
-def test_what_a_message_says_about_itself_is_kept() -> None:
+def test_sampling_message_keeps_its_meta() -> None:
     (message,) = messages(SamplingMessage(HI, "user", meta={"a": 1}))
     assert message.meta == {"a": 1}
 
 
-def test_everything_else_has_its_place() -> None:
+def test_sampling_options_are_sent_under_their_wire_names() -> None:
     params = sampling_params(
         "hi",
         max_tokens=100,
@@ -131,7 +133,7 @@ def test_everything_else_has_its_place() -> None:
     }
 
 
-def test_what_is_not_given_is_not_sent() -> None:
+def test_omitted_sampling_params_are_not_sent() -> None:
     assert to_builtins(sampling_params("hi", max_tokens=1)).keys() == {"maxTokens", "messages"}
 
 
@@ -185,7 +187,7 @@ RESOURCE = EmbeddedResource(ResourceContents("a:b", text="x"))
         ("\ud800", "lone surrogate"),
     ],
 )
-def test_what_no_model_can_be_given_is_refused(given: Any, why: str) -> None:
+def test_invalid_sampling_messages_are_refused(given: Any, why: str) -> None:
     with pytest.raises(TypeError, match=why):
         messages(given)
 
@@ -209,7 +211,7 @@ def test_what_no_model_can_be_given_is_refused(given: Any, why: str) -> None:
         {"system": 5},
     ],
 )
-def test_what_else_cannot_be_asked_is_refused(given: dict[str, Any]) -> None:
+def test_invalid_sampling_options_are_refused(given: dict[str, Any]) -> None:
     with pytest.raises(TypeError):
         sampling_params("hi", **{"max_tokens": 1, **given})
 
@@ -238,7 +240,7 @@ def test_uses_of_tools_and_their_results_go_together(given: Any, rule: str, wher
 
 
 @pytest.mark.parametrize("revision", REVISIONS)
-def test_each_revision_is_sent_what_it_has(revision: str) -> None:
+def test_sampling_params_are_narrowed_to_the_revision(revision: str) -> None:
     params = sampling_params(
         ["hi", IMAGE, CreateMessageResult([HI, USE], "m", "assistant"), RESULT, ("user", "hi")],
         max_tokens=10,

@@ -23,7 +23,7 @@ from trunkline.server.dispatch.params import ToolCall
 MIB = 1024 * 1024
 
 
-def test_what_is_charged_to_a_budget_is_charged_to_its_parent_too() -> None:
+def test_charge_to_a_byte_budget_is_charged_to_its_parent() -> None:
     server = ByteBudget(1000)
     one, two = ByteBudget(100, server), ByteBudget(100, server)
     one.charge(70)
@@ -44,7 +44,7 @@ def test_the_defaults_hold_four_messages_of_the_largest_size_and_128_mib_at_leas
     assert server_bytes(limits, Limits(tcp=None)) == 1024 * MIB
 
 
-def test_a_given_budget_is_what_it_is() -> None:
+def test_configured_byte_limits_override_the_defaults() -> None:
     limits = ServerLimits(connection_bytes=5, server_bytes=7)
     assert connection_bytes(limits, 16 * MIB) == 5
     assert server_bytes(limits, Limits()) == 7

@@ -178,7 +178,7 @@ def test_requests_that_were_cancelled_while_they_waited_do_not_count() -> None:
 
 
 @pytest.mark.parametrize("how", ["cancel", "timeout", "stop"])
-def test_a_handler_on_a_thread_can_see_that_nobody_waits(how: str) -> None:
+def test_handler_on_a_thread_sees_that_its_call_is_cancelled(how: str) -> None:
     app = Server("test", limits=ServerLimits(grace=0.05))
     saw = threading.Event()
     began = threading.Event()
@@ -299,7 +299,7 @@ def test_handlers_clean_up_before_the_lifespan_ends_also_when_serving_is_cancell
     assert app._core.in_flight == 0
 
 
-def test_clients_are_told_of_changes_only_of_lists_that_were_declared() -> None:
+def test_list_changed_is_sent_only_for_declared_lists() -> None:
     app = Server("test", capabilities={"prompts": False})
 
     async def main() -> None:
@@ -526,7 +526,7 @@ def test_asking_for_what_a_client_did_not_declare_is_refused_before_it_is_sent()
     asyncio.run(main())
 
 
-def test_a_late_reply_is_no_news_and_what_a_user_said_is_in_no_log(
+def test_late_reply_is_not_warned_of_and_elicited_content_is_not_logged(
     caplog: pytest.LogCaptureFixture,
 ) -> None:
     caplog.set_level(logging.DEBUG)

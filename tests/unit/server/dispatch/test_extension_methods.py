@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from tests.unit.server.starry import STARS, asked, meta, stars
+from tests.unit.server.stars_extension import STARS, meta, reply_to, stars
 from trunkline import Context, Extension, Server
 
 # -- what a server takes ---------------------------------------------------------------------
@@ -20,7 +20,7 @@ def test_a_server_has_one_extension_of_an_id() -> None:
         app.add_extension(stars())
 
 
-def test_only_an_extension_extends() -> None:
+def test_add_extension_refuses_a_value_that_is_not_an_extension() -> None:
     with pytest.raises(TypeError, match="not str"):
         Server("a").add_extension(STARS)  # type: ignore[arg-type]  # that is the point
 
@@ -48,7 +48,7 @@ def test_a_method_of_the_servers_own_and_one_of_an_extension_exclude_each_other(
         app.method("stars/list")(own)
 
 
-def test_what_on_extend_raises_leaves_the_server_as_it_was() -> None:
+def test_failing_on_extend_leaves_the_server_unchanged() -> None:
     class Unwilling(Extension):
         def on_extend(self, app: Server) -> None:
             raise LookupError("no database")
@@ -65,7 +65,7 @@ def test_on_extend_registers_what_else_is_needed() -> None:
             app.add_tool(lambda: "little star", "twinkle")
 
     app = Server("a", extensions=[WithTool(STARS)])
-    result = asked(app, "tools/call", name="twinkle")["result"]
+    result = reply_to(app, "tools/call", name="twinkle")["result"]
     assert result["content"][0]["text"] == "little star"
 
 
@@ -98,12 +98,12 @@ def test_a_mounted_server_brings_its_extensions_with_its_state_and_middleware() 
     outer = Server("outer")
     outer.mount(inner, prefix="in")
     assert outer._core.extension_settings() == {STARS: {"most": 5}}
-    result = asked(outer, "stars/where", _meta=meta(stars={}))["result"]
+    result = reply_to(outer, "stars/where", _meta=meta(stars={}))["result"]
     assert result["app"] == "inner"
     assert seen == ["stars/where"]
 
 
-def test_what_a_mounted_server_is_extended_by_later_shows_up_at_every_level() -> None:
+def test_extension_added_to_a_mounted_server_is_served_at_every_level() -> None:
     inner, middle, outer = Server("inner"), Server("middle"), Server("outer")
     outer.mount(middle)
     middle.mount(inner)
@@ -114,17 +114,17 @@ def test_what_a_mounted_server_is_extended_by_later_shows_up_at_every_level() ->
     async def late(context: Context) -> dict[str, str]:
         return {"app": context.app.name}
 
-    assert asked(outer, "stars/late", _meta=meta(stars={}))["result"]["app"] == "inner"
+    assert reply_to(outer, "stars/late", _meta=meta(stars={}))["result"]["app"] == "inner"
 
 
-def test_one_extension_may_be_on_both() -> None:
+def test_mounted_and_outer_server_may_share_an_extension() -> None:
     extension = stars()
     inner, outer = Server("i", extensions=[extension]), Server("o", extensions=[extension])
     outer.mount(inner, prefix="in")
-    assert asked(outer, "stars/list", _meta=meta(stars={}))["result"]["result"]
+    assert reply_to(outer, "stars/list", _meta=meta(stars={}))["result"]["result"]
 
 
-def test_two_that_differ_only_in_who_has_them_are_one() -> None:
+def test_equal_extensions_of_mounted_and_outer_server_are_merged() -> None:
     def plain() -> Extension:
         made = Extension(STARS, result_types=("starred",))
         made.serve("stars/raw", lambda *_: None)
@@ -135,7 +135,7 @@ def test_two_that_differ_only_in_who_has_them_are_one() -> None:
     assert list(outer._core.extensions) == [STARS]
 
 
-def test_two_that_differ_cannot_be_mounted_and_nothing_is() -> None:
+def test_mount_with_a_differing_extension_is_refused_and_changes_nothing() -> None:
     inner = Server("i", extensions=[Extension(STARS, settings={"most": 5})])
     inner.add_tool(lambda: "star", "twinkle")
     outer = Server("o", extensions=[stars()])
@@ -154,7 +154,7 @@ def test_a_later_one_that_differs_is_left_out_and_the_log_says_so(
     assert "is not offered" in caplog.text
 
 
-def test_what_came_along_gives_way_to_the_servers_own_that_does_the_same() -> None:
+def test_own_extension_replaces_an_equal_mounted_one() -> None:
     inner, outer = Server("i", extensions=[Extension(STARS)]), Server("o")
     outer.mount(inner)
     own = Extension(STARS)
@@ -164,7 +164,7 @@ def test_what_came_along_gives_way_to_the_servers_own_that_does_the_same() -> No
         outer.add_extension(Extension(STARS))
 
 
-def test_what_came_along_and_differs_stays() -> None:
+def test_own_extension_is_refused_if_a_mounted_one_differs() -> None:
     inner, outer = Server("i", extensions=[stars()]), Server("o")
     outer.mount(inner)
     with pytest.raises(ValueError, match="already"):

@@ -49,7 +49,9 @@ def warnings(caplog: pytest.LogCaptureFixture) -> list[str]:
     return [each.getMessage() for each in caplog.records if each.levelno == logging.WARNING]
 
 
-def test_so_many_are_logged_and_then_their_number(caplog: pytest.LogCaptureFixture) -> None:
+def test_warnings_beyond_the_limit_are_counted_and_the_count_is_logged(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
     loop, limit = made()
     for n in range(MAX_LOGGED + 7):
         limit.warning("fault %d of %s", n, "a client")

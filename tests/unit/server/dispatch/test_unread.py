@@ -117,7 +117,7 @@ def test_a_client_with_less_than_a_quarter_of_its_budget_unread_is_not_closed() 
     run(script)
 
 
-def test_what_is_unread_counts_for_the_budgets_until_it_is_read_or_the_connection_ends() -> None:
+def test_unread_output_is_charged_to_the_budgets_until_read_or_closed() -> None:
     def script(scene: Scene) -> None:
         overall = scene.budget.parent
         assert overall is not None

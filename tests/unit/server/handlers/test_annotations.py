@@ -182,7 +182,9 @@ LISTED: list[tuple[Any, dict[str, Any]]] = [
 
 
 @pytest.mark.parametrize(("annotation", "schema"), LISTED, ids=[str(row[1])[:60] for row in LISTED])
-def test_what_a_field_says_of_the_value_is_listed(annotation: Any, schema: dict[str, Any]) -> None:
+def test_constraints_of_a_field_are_listed_in_the_schema(
+    annotation: Any, schema: dict[str, Any]
+) -> None:
     assert listed(annotation) == schema
 
 
@@ -211,7 +213,7 @@ REFUSED: list[tuple[Any, str]] = [
 
 
 @pytest.mark.parametrize(("annotation", "text"), REFUSED, ids=[row[1][:50] for row in REFUSED])
-def test_what_a_field_says_and_cannot_be_honoured_is_refused(annotation: Any, text: str) -> None:
+def test_unsupported_field_options_are_refused(annotation: Any, text: str) -> None:
     with pytest.raises(TypeError) as refused:
         arguments_of(taking(annotation))
     assert str(refused.value).startswith('handler(): parameter "x"')
@@ -304,7 +306,7 @@ APPLIED: list[tuple[Any, bytes, Any, bytes, str]] = [
 @pytest.mark.parametrize(
     ("annotation", "good", "value", "bad", "text"), APPLIED, ids=[row[4][:60] for row in APPLIED]
 )
-def test_what_only_pydantic_can_apply_is_applied_by_it(
+def test_validators_of_pydantic_are_applied_by_pydantic(
     annotation: Any, good: bytes, value: Any, bad: bytes, text: str
 ) -> None:
     arguments = arguments_of(taking(annotation))
@@ -366,7 +368,7 @@ def test_constraints_of_pydantic_on_the_members_of_a_struct_are_refused() -> Non
         arguments_of(taking(Plain))
 
 
-def test_what_needs_pydantic_is_refused_where_it_is_not_installed(
+def test_annotation_that_needs_pydantic_is_refused_without_it(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     monkeypatch.setitem(sys.modules, "pydantic", None)

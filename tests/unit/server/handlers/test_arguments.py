@@ -324,7 +324,7 @@ READ: list[tuple[Any, bytes, Any, bytes, str]] = [
 @pytest.mark.parametrize(
     ("type_", "good", "value", "bad", "sentence"), READ, ids=[str(row[0])[:50] for row in READ]
 )
-def test_a_type_is_read_and_what_does_not_fit_is_told(
+def test_argument_of_each_type_is_decoded_or_refused_with_a_reason(
     type_: Any, good: bytes, value: Any, bad: bytes, sentence: str
 ) -> None:
     arguments = arguments_of(taking(type_))
@@ -506,7 +506,7 @@ def test_every_kind_of_callable_is_called(function: Callable[..., Any], is_async
     assert result == 6
 
 
-def test_a_keyword_that_a_partial_has_bound_is_no_argument() -> None:
+def test_keyword_bound_by_a_partial_is_not_an_argument() -> None:
     arguments = arguments_of(functools.partial(multiply, by=2, key=CANARY))
     assert arguments.names == ("x",)
     assert refusal(arguments, b'{"x":1,"key":"mine"}') == (
@@ -597,7 +597,7 @@ def test_a_type_that_only_the_closure_knows_is_found() -> None:
     assert value == local(1)
 
 
-def test_a_name_that_nobody_knows_is_named() -> None:
+def test_unresolvable_parameter_annotation_is_named_in_the_error() -> None:
     def handler(a: int, b: list[Nowhere]) -> Any:  # type: ignore[name-defined]  # noqa: F821
         return a
 
@@ -644,7 +644,7 @@ def generates(a: int) -> Any:
     ],
     ids=lambda each: getattr(each, "__name__", str(each)[:30]),
 )
-def test_what_cannot_be_called_with_json_is_refused_in_a_sentence(
+def test_callable_unsuitable_as_a_handler_is_refused_with_a_reason(
     function: Any, sentence: str
 ) -> None:
     with pytest.raises(TypeError) as refused:
@@ -704,7 +704,7 @@ def test_two_headers_differ_in_more_than_case() -> None:
 # -- schema, description, sentences ----------------------------------------------------------
 
 
-def test_what_is_beside_the_type_wins_over_the_docstring() -> None:
+def test_description_in_annotated_overrides_the_docstring() -> None:
     def handler(
         a: Annotated[int, "Beside."], b: int, c: Annotated[int, Meta(description="M.")]
     ) -> None:
@@ -742,7 +742,7 @@ def test_all_missing_and_unknown_arguments_are_named_at_once() -> None:
     )
 
 
-def test_names_are_told_whatever_the_values_are() -> None:
+def test_missing_and_unknown_arguments_are_named_despite_unreadable_values() -> None:
     def handler(a: int, b: int) -> None: ...
 
     # The value is a number that no float can hold.
@@ -778,7 +778,7 @@ def test_a_sentence_can_be_made_from_the_error_alone() -> None:
         assert explain(refused.value) == sentence
 
 
-def test_arguments_that_nest_without_end_are_told() -> None:
+def test_too_deeply_nested_arguments_are_refused_with_a_reason() -> None:
     assert refusal(arguments_of(lambda x: x), b'{"x":' + b"[" * 100_000) == (
         "the arguments cannot be read: they are nested too deeply"
     )

@@ -136,7 +136,7 @@ def test_other_bytes_are_not_taken_for_a_format(data: bytes) -> None:
     assert block.resource.mime_type == "application/octet-stream"
 
 
-def test_what_cannot_be_a_file_is_refused(tmp_path: Path) -> None:
+def test_invalid_file_options_are_refused(tmp_path: Path) -> None:
     with pytest.raises(TypeError, match="File takes either path= or data="):
         File()
     with pytest.raises(TypeError, match="Image takes either path= or data="):

@@ -35,7 +35,7 @@ class Holder(Struct):
     again: Holder | None = None
 
 
-class Told(TypedDict):
+class PointDict(TypedDict):
     point: Point
 
 
@@ -52,11 +52,11 @@ class Told(TypedDict):
             b'{"points":[{"x":1}]}',
             {"points": [{"x": 1, "y": 2, "tags": []}], "again": None},
         ),
-        (Told, b'{"point":{"x":1}}', {"point": {"x": 1, "y": 2, "tags": []}}),
+        (PointDict, b'{"point":{"x":1}}', {"point": {"x": 1, "y": 2, "tags": []}}),
         (Point | None, b'{"x":1}', {"x": 1, "y": 2, "tags": []}),
     ],
 )
-def test_what_was_left_out_is_written_with_its_default(
+def test_omitted_dataclass_members_are_filled_with_defaults(
     kind: Any, text: bytes, expected: Any
 ) -> None:
     fill = filler(kind)

@@ -71,7 +71,7 @@ def test_each_way_of_writing_gives_the_same_arguments(text: str) -> None:
     assert "no such city" not in found.text
 
 
-def test_a_section_that_speaks_of_neither_is_prose() -> None:
+def test_note_section_is_prose() -> None:
     assert read(GOOGLE).text.endswith("Note:\n    It may rain.")
 
 

@@ -372,7 +372,7 @@ def test_a_type_without_a_schema_is_refused_when_the_tool_is_registered(annotati
     assert returning(annotation, output_schema=None).schema is None
 
 
-def test_a_return_annotation_that_nobody_knows_is_named() -> None:
+def test_unresolvable_return_annotation_is_named_in_the_error() -> None:
     with pytest.raises(TypeError, match='annotation of what it returns names "Nowhere"'):
         returning("Nowhere")
 
@@ -431,7 +431,7 @@ CYCLE.append(CYCLE)
     ],
     ids=lambda each: type(each).__name__,
 )
-def test_what_json_does_not_have_is_not_sent(value: Any) -> None:
+def test_value_not_expressible_in_json_is_an_output_mismatch(value: Any) -> None:
     with pytest.raises(OutputMismatch, match="returned a value that cannot be sent") as refused:
         returning(...).render(value)
     assert isinstance(refused.value, TrunklineError | TypeError)
@@ -565,7 +565,7 @@ URI = "file:///x"
     ],
     ids=lambda each: type(each).__name__,
 )
-def test_what_a_resource_returns_becomes_its_contents(value: Any, contents: Any) -> None:
+def test_return_value_of_a_resource_becomes_its_contents(value: Any, contents: Any) -> None:
     assert contents_of(value, URI, None) == contents
 
 
@@ -597,7 +597,7 @@ ASSISTANT = PromptMessage(TextContent("hello"), "assistant")
     ],
     ids=lambda each: type(each).__name__,
 )
-def test_what_a_prompt_returns_becomes_its_messages(value: Any, messages: Any) -> None:
+def test_return_value_of_a_prompt_becomes_its_messages(value: Any, messages: Any) -> None:
     assert messages_of(value) == GetPromptResult(messages)
 
 
@@ -607,7 +607,7 @@ def test_a_finished_prompt_passes_as_it_is() -> None:
 
 
 @pytest.mark.parametrize("value", [None, 3, {"role": CANARY}, [None], [["hi"]], Forecast(CANARY)])
-def test_what_no_message_is_made_of_is_refused(value: Any) -> None:
+def test_prompt_value_that_is_not_a_message_is_refused(value: Any) -> None:
     with pytest.raises(OutputMismatch, match="a prompt is made of texts") as refused:
         messages_of(value)
     assert CANARY not in str(refused.value)

@@ -158,7 +158,7 @@ def test_references_inside_a_schema_are_followed(schema: dict[str, Any]) -> None
     assert check.problem(7) == 'the value breaks "type": expected string'
 
 
-def test_an_address_that_is_only_data_is_no_reference() -> None:
+def test_ref_inside_const_or_properties_is_not_a_reference() -> None:
     assert (
         SchemaCheck({"const": {"$ref": "https://example.com"}}).problem(
             {"$ref": "https://example.com"}
@@ -257,7 +257,7 @@ def test_a_fault_at_the_beginning_of_a_large_value_is_named_by_its_place() -> No
     assert check.problem({"b": [1] * 5000, "a": 7}) == '"a" breaks "type": expected string'
 
 
-def test_what_the_beginning_of_a_large_value_lacks_is_not_complained_of() -> None:
+def test_size_keywords_are_checked_on_the_whole_of_a_large_value() -> None:
     schema = {"type": "object", "required": ["z"], "minProperties": 3000, "maxProperties": 3001}
     names: dict[str, Any] = {f"k{n}": n for n in range(3000)}
     check = SchemaCheck({**schema, "properties": {"z": {"type": "string"}}})

@@ -222,7 +222,7 @@ def test_a_class_that_is_in_two_unions_is_defined_once() -> None:
         Annotated[PCat | PCat | Wolf, Field(discriminator="name")],
     ],
 )
-def test_a_discriminator_that_tells_nothing_apart_is_refused(annotation: Any) -> None:
+def test_discriminator_that_does_not_distinguish_the_classes_is_refused(annotation: Any) -> None:
     with pytest.raises(TypeError, match="does not tell the classes apart"):
         arguments_of(taking(annotation))
 

@@ -66,14 +66,14 @@ def test_credentials_are_hidden_in_message_exception_stack_and_extra() -> None:
     assert found["password"] == "[redacted]"
 
 
-def test_what_extra_adds_is_kept_and_cannot_replace_a_member() -> None:
+def test_extra_fields_are_logged_and_cannot_replace_a_member() -> None:
     found = line(status=200, seconds=0.25, path="/mcp", is_new=True, level="forged", size=None)
     assert (found["status"], found["seconds"], found["path"]) == (200, 0.25, "/mcp")
     assert (found["is_new"], found["size"]) == (True, None)
     assert found["level"] == "WARNING"
 
 
-def test_what_json_cannot_express_is_text() -> None:
+def test_extra_value_not_expressible_in_json_is_logged_as_text() -> None:
     assert line(value=object())["value"] == "<object>"
     assert "nan" in line(value=float("nan"))["extra"]
 

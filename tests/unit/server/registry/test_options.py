@@ -208,7 +208,7 @@ def test_an_option_of_a_completion_is_checked(options: dict[str, Any], text: str
     assert text in str(refused.value)
 
 
-def test_what_is_accepted_reaches_clients() -> None:
+def test_accepted_options_are_listed_to_clients() -> None:
     app = Server("x", icons=[{"src": "a.png", "mimeType": "image/png"}, "b.png"])  # type: ignore[list-item]  # a dict too
 
     @app.tool(annotations={"readOnlyHint": True}, icons=("c.png",), meta={"a": [1]})

@@ -49,7 +49,7 @@ def walk(made: PagedList[str], revision: str = LATEST) -> Iterator[Any]:
 # Items
 
 
-def test_it_holds_what_was_added_in_order() -> None:
+def test_paged_list_keeps_items_in_order_of_addition() -> None:
     made = listed(3)
     assert len(made) == 3
     assert list(made) == ["t0", "t1", "t2"]
@@ -67,7 +67,7 @@ def test_a_name_is_taken_once() -> None:
     assert len(made) == 1
 
 
-def test_what_is_removed_is_returned_and_gone() -> None:
+def test_remove_returns_the_item_and_deletes_it() -> None:
     made = listed(2)
     assert made.remove("t0") == "t0"
     assert list(made) == ["t1"]
@@ -75,7 +75,7 @@ def test_what_is_removed_is_returned_and_gone() -> None:
         made.remove("t0")
 
 
-def test_each_change_is_told_once_it_has_happened() -> None:
+def test_on_change_is_called_after_each_change() -> None:
     made = listed()
     seen: list[int] = []
     made.on_change = lambda: seen.append(len(made))
@@ -123,7 +123,7 @@ def test_an_item_is_written_as_the_revision_has_it() -> None:
     assert old == {"inputSchema": {"type": "object"}, "name": "t0"}
 
 
-def test_the_row_is_told_the_revision() -> None:
+def test_row_function_receives_the_revision() -> None:
     asked: list[str] = []
 
     def row(item: str, revision: str) -> Prompt:
@@ -137,7 +137,7 @@ def test_the_row_is_told_the_revision() -> None:
     assert asked == list(REVISIONS)
 
 
-def test_what_belongs_to_the_result_goes_behind_the_items() -> None:
+def test_tail_of_the_result_follows_the_items() -> None:
     made = listed(3)
     found = read(made.page(LATEST, None, tail=b',"ttlMs":0,"_meta":{"a":1}'))
     assert list(found) == ["tools", "nextCursor", "ttlMs", "_meta"]
@@ -256,7 +256,7 @@ def test_a_cursor_of_another_list_is_refused(other: PagedList[str]) -> None:
         listed(3).page(LATEST, next_cursor(other))
 
 
-def test_names_that_look_alike_in_a_row_are_told_apart() -> None:
+def test_cursor_distinguishes_lists_whose_joined_names_are_equal() -> None:
     one, two = listed(), listed()
     for made, names in ((one, ("ab", "c", "d")), (two, ("a", "bc", "d"))):
         for name in names:
@@ -314,7 +314,7 @@ def test_a_position_is_not_exchanged_under_a_signature(position: int) -> None:
     ],
     ids=lambda text: f"{text[:4]!a}x{len(text)}",
 )
-def test_what_was_never_a_cursor_is_refused(cursor: str) -> None:
+def test_malformed_cursor_is_refused(cursor: str) -> None:
     made = listed(5)
     with pytest.raises(InvalidCursor, match="not issued by this list"):
         made.page(LATEST, cursor)

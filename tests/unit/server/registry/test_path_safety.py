@@ -167,7 +167,7 @@ def test_a_template_behind_one_that_refuses_a_value_may_take_it() -> None:
     assert seen == []
 
 
-def test_a_resource_that_is_no_template_cannot_be_unsafe() -> None:
+def test_unsafe_is_refused_for_a_resource_without_variables() -> None:
     with pytest.raises(ValueError, match="unsafe=True is for templates"):
         Server("s").add_resource(lambda: "x", "x://a", unsafe=True)
 

@@ -119,7 +119,9 @@ def test_options_reach_the_listing() -> None:
         (lambda _: Server("x", revisions=["2020-01-01"]), ValueError, "2020-01-01"),
     ],
 )
-def test_what_cannot_work_is_refused(register: Any, error: type[Exception], says: str) -> None:
+def test_invalid_registrations_are_refused(
+    register: Any, error: type[Exception], says: str
+) -> None:
     with pytest.raises(error, match=says):
         register(app())
 
@@ -158,7 +160,7 @@ def test_a_mounted_server_is_offered_under_its_prefix_and_followed() -> None:
     assert call(server, "w_later") == "new"
 
 
-def test_what_is_mounted_keeps_its_own_state_and_middleware() -> None:
+def test_mounted_server_keeps_its_own_state_and_middleware() -> None:
     heard: list[str] = []
 
     @asynccontextmanager
@@ -240,7 +242,7 @@ def test_two_servers_cannot_mount_each_other_and_names_must_not_clash() -> None:
     assert isinstance(server._core.tools.get("t"), ToolEntry)
 
 
-def test_the_lifespan_is_held_open_by_connections_and_its_failure_is_told() -> None:
+def test_lifespan_stays_open_until_the_last_connection_ends() -> None:
     seen: list[str] = []
 
     @asynccontextmanager

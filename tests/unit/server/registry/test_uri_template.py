@@ -151,7 +151,7 @@ def test_texts_of_any_language_are_encoded() -> None:
         UriTemplate("x:{a}").expand({"a": "\ud800"})
 
 
-def test_values_nobody_asked_for_are_ignored() -> None:
+def test_expand_ignores_values_without_a_variable() -> None:
     assert UriTemplate("x:{a}").expand({"a": "1", "b": "2"}) == "x:1"
 
 
@@ -314,7 +314,7 @@ def test_a_template_compares_and_prints_by_its_text() -> None:
         ("x:" + "{a" * 1000 + "}" * 1000, "names are made of"),
     ],
 )
-def test_what_is_no_template_is_refused_with_a_reason(template: str, why: str) -> None:
+def test_malformed_template_is_refused_with_a_reason(template: str, why: str) -> None:
     with pytest.raises(ValueError, match=re.escape(why)) as caught:
         UriTemplate(template)
     # However long the template, nobody wants to read all of it.
@@ -324,7 +324,7 @@ def test_what_is_no_template_is_refused_with_a_reason(template: str, why: str) -
 # Hostile readers' input
 
 
-def test_a_uri_that_is_too_long_is_none_of_any_template() -> None:
+def test_too_long_uri_matches_no_template() -> None:
     made = UriTemplate("x:{+a}")
     assert made.match("x:" + "a" * (MAX_URI_LENGTH - 2)) is not None
     assert made.match("x:" + "a" * (MAX_URI_LENGTH - 1)) is None

@@ -294,7 +294,7 @@ def test_an_exit_that_fails_is_reported_too() -> None:
     asyncio.run(main())
 
 
-def test_it_is_an_async_context_manager() -> None:
+def test_asgi_app_is_an_async_context_manager() -> None:
     made = new_server()
 
     async def main() -> None:
@@ -378,7 +378,7 @@ def test_faults_of_options_are_found_before_anything_is_served(
         Server("hosted").asgi(**options)
 
 
-def test_a_repr_tells_the_state() -> None:
+def test_repr_of_the_asgi_app_shows_its_state() -> None:
     made = new_server()
 
     async def main() -> None:

@@ -179,7 +179,7 @@ def test_a_task_keeps_its_principal_when_its_connection_serves_another_client(pa
     run(main)
 
 
-def test_what_a_handler_leaves_behind_keeps_its_principal() -> None:
+def test_background_task_of_a_handler_keeps_its_principal() -> None:
     app, gates = make_app()
     left: list[asyncio.Task[str]] = []
 

@@ -87,7 +87,7 @@ async def serving(tmp_path: Path, **limits: Any) -> AsyncIterator[Scene]:
 SHORT = 0.1
 
 
-def test_a_client_that_never_says_anything_is_closed(tmp_path: Path) -> None:
+def test_client_that_never_sends_anything_is_closed(tmp_path: Path) -> None:
     async def script() -> None:
         async with serving(tmp_path, idle=SHORT) as scene, scene.client() as raw:
             assert await raw.read() is None
@@ -106,7 +106,7 @@ def test_a_client_that_fell_silent_is_closed_in_order(tmp_path: Path) -> None:
     run(script, timers_too=True)
 
 
-def test_a_client_that_says_something_now_and_then_stays(tmp_path: Path) -> None:
+def test_client_that_sends_within_the_idle_timeout_is_kept(tmp_path: Path) -> None:
     async def script() -> None:
         async with serving(tmp_path, idle=0.4) as scene, scene.client() as raw:
             for n in range(12):
@@ -118,7 +118,7 @@ def test_a_client_that_says_something_now_and_then_stays(tmp_path: Path) -> None
     run(script)
 
 
-def test_half_a_message_is_something_said(tmp_path: Path) -> None:
+def test_incomplete_message_resets_the_idle_timeout(tmp_path: Path) -> None:
     async def script() -> None:
         async with serving(tmp_path, idle=0.4) as scene, scene.client() as raw:
             for _ in range(12):
@@ -155,7 +155,7 @@ def test_a_call_or_a_stream_that_is_open_keeps_a_silent_client(tmp_path: Path) -
     run(script, timers_too=True)
 
 
-def test_who_can_be_asked_is_asked_and_stays_while_it_answers(tmp_path: Path) -> None:
+def test_handshake_client_is_pinged_and_kept_while_it_replies(tmp_path: Path) -> None:
     async def script() -> None:
         # A client that can be asked is never idle: it need not be guessed at.
         async with serving(tmp_path, idle=SHORT, keep_alive=2 * SHORT) as scene:
@@ -180,7 +180,7 @@ def test_who_can_be_asked_is_asked_and_stays_while_it_answers(tmp_path: Path) ->
     run(script, timers_too=True)
 
 
-def test_who_can_be_asked_and_does_not_answer_is_lost_though_a_call_is_open(
+def test_unanswered_ping_closes_the_connection_despite_an_open_call(
     tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
     async def script() -> None:
@@ -197,7 +197,7 @@ def test_who_can_be_asked_and_does_not_answer_is_lost_though_a_call_is_open(
     assert "the client has not answered for" in caplog.text
 
 
-def test_who_talks_is_not_asked(tmp_path: Path) -> None:
+def test_active_client_is_not_pinged(tmp_path: Path) -> None:
     async def script() -> None:
         async with serving(tmp_path, idle=None, keep_alive=0.5) as scene, scene.client() as raw:
             await raw.open_session()
@@ -209,7 +209,7 @@ def test_who_talks_is_not_asked(tmp_path: Path) -> None:
     run(script)
 
 
-def test_without_limits_nobody_is_asked_and_nobody_closed(tmp_path: Path) -> None:
+def test_without_limits_no_client_is_pinged_or_closed(tmp_path: Path) -> None:
     async def script() -> None:
         async with (
             serving(tmp_path, idle=None, keep_alive=None) as scene,
@@ -301,7 +301,7 @@ class Stub:
         self.ends.append(why)
 
 
-def test_a_keeper_that_was_stopped_looks_no_more() -> None:
+def test_stopped_keepalive_reports_no_timeout() -> None:
     async def script() -> None:
         stub: Any = Stub()
         keeper = KeepAlive(stub, stub, SocketLimits(idle=0.02))
@@ -315,7 +315,7 @@ def test_a_keeper_that_was_stopped_looks_no_more() -> None:
     run(script, timers_too=True)
 
 
-def test_an_end_is_told_once_and_then_nobody_looks() -> None:
+def test_idle_timeout_is_reported_once_and_the_timer_stops() -> None:
     async def script() -> None:
         stub: Any = Stub()
         keeper = KeepAlive(stub, stub, SocketLimits(idle=0.02))
@@ -327,7 +327,7 @@ def test_an_end_is_told_once_and_then_nobody_looks() -> None:
     run(script, timers_too=True)
 
 
-def test_it_looks_some_times_in_the_time_that_is_to_be_noticed() -> None:
+def test_check_interval_is_a_fraction_of_the_shorter_timeout() -> None:
     async def script() -> None:
         stub: Any = Stub()
         for limits, step in (

@@ -28,7 +28,7 @@ class Life:
         self.said.append("out")
 
 
-def test_it_begins_with_the_first_and_ends_with_the_last() -> None:
+def test_lifespan_is_entered_by_the_first_holder_and_exited_by_the_last() -> None:
     async def script() -> None:
         life = Life()
         async with life.shared.held():
@@ -42,7 +42,7 @@ def test_it_begins_with_the_first_and_ends_with_the_last() -> None:
     asyncio.run(script())
 
 
-def test_whoever_is_cancelled_while_letting_go_has_let_go() -> None:
+def test_holder_cancelled_during_release_has_released_the_lifespan() -> None:
     async def script() -> None:
         life = Life(pause=0.01)
 
@@ -66,7 +66,7 @@ def test_whoever_is_cancelled_while_letting_go_has_let_go() -> None:
     asyncio.run(script())
 
 
-def test_one_that_comes_while_it_ends_begins_it_anew() -> None:
+def test_holder_that_arrives_during_exit_reenters_the_lifespan() -> None:
     async def script() -> None:
         life = Life(pause=0.02)
 
@@ -83,7 +83,7 @@ def test_one_that_comes_while_it_ends_begins_it_anew() -> None:
     asyncio.run(script())
 
 
-def test_two_loops_are_one_too_many() -> None:
+def test_lifespan_held_on_another_event_loop_raises() -> None:
     async def hold(life: Life) -> None:
         async with life.shared.held():
             await asyncio.to_thread(asyncio.run, another(life))

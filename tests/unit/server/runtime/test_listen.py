@@ -28,7 +28,7 @@ def test_a_text_is_parsed_and_an_address_is_taken_as_it_is(given: Any, address: 
     assert address_of(given) == address
 
 
-def test_what_is_not_an_address_is_refused() -> None:
+def test_invalid_listen_address_is_refused() -> None:
     with pytest.raises(TypeError, match="listens on an Http, a Tcp, a Unix or a text, not int"):
         address_of(8000)
     with pytest.raises(ValueError, match="ftp"):

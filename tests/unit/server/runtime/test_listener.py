@@ -94,7 +94,7 @@ async def rest(reader: asyncio.StreamReader) -> bytes:
 
 
 @pytest.mark.parametrize("given", ["http://127.0.0.1:1", "", "127.0.0.1:0", "tcp://:1"])
-def test_a_text_that_is_no_address_is_refused_before_anything_else(given: str) -> None:
+def test_listen_and_run_refuse_a_text_that_is_not_an_address(given: str) -> None:
     scene = Server("x")
     with pytest.raises(ValueError):
         scene.listen(given)
@@ -103,12 +103,12 @@ def test_a_text_that_is_no_address_is_refused_before_anything_else(given: str) -
 
 
 @pytest.mark.parametrize("given", [5, None, b"unix:/a", object()])
-def test_what_is_nothing_to_listen_on_is_refused(given: Any) -> None:
+def test_listen_refuses_a_value_that_is_not_an_address(given: Any) -> None:
     with pytest.raises(TypeError, match="a server listens on"):
         Server("x").listen(given)
 
 
-def test_it_listens_once(tmp_path: Path) -> None:
+def test_listener_can_be_entered_only_once(tmp_path: Path) -> None:
     async def script() -> None:
         scene = Scene()
         listening = scene.app.listen(Unix(tmp_path / "s"))
@@ -212,7 +212,9 @@ def test_one_server_may_listen_in_several_places(tmp_path: Path) -> None:
 # Too many
 
 
-def test_one_too_many_is_told_so_and_a_place_that_is_free_again_is_used(tmp_path: Path) -> None:
+def test_connection_beyond_the_limit_gets_an_error_and_a_freed_one_is_reused(
+    tmp_path: Path,
+) -> None:
     async def script() -> None:
         scene = Scene()
         limits = SocketLimits(connections=2)
@@ -246,7 +248,7 @@ def test_one_too_many_is_told_so_and_a_place_that_is_free_again_is_used(tmp_path
     run(script, timers_too=True)
 
 
-def test_a_flood_of_those_who_are_too_many_is_not_looked_after_without_end(
+def test_number_of_refused_connections_kept_open_is_bounded(
     tmp_path: Path,
 ) -> None:
     async def script() -> None:
@@ -280,7 +282,7 @@ def test_a_flood_of_those_who_are_too_many_is_not_looked_after_without_end(
 
 
 @pytest.mark.parametrize("how", ["listening", "app"])
-def test_it_may_be_stopped_from_any_thread(tmp_path: Path, how: str) -> None:
+def test_listener_can_be_stopped_from_any_thread(tmp_path: Path, how: str) -> None:
     async def script() -> None:
         scene = Scene()
         async with (
@@ -302,7 +304,7 @@ def test_it_may_be_stopped_from_any_thread(tmp_path: Path, how: str) -> None:
     run(script, timers_too=True)
 
 
-def test_work_has_its_time_at_the_end_and_is_answered(tmp_path: Path) -> None:
+def test_running_call_is_answered_within_the_grace_period_of_a_stop(tmp_path: Path) -> None:
     async def script() -> None:
         scene = Scene(limits=ServerLimits(grace=3600))
         async with (
@@ -324,7 +326,7 @@ def test_work_has_its_time_at_the_end_and_is_answered(tmp_path: Path) -> None:
     run(script, timers_too=True)
 
 
-def test_work_that_has_had_its_time_is_cancelled_and_answered(tmp_path: Path) -> None:
+def test_running_call_is_cancelled_and_answered_after_the_grace_period(tmp_path: Path) -> None:
     async def script() -> None:
         scene = Scene(limits=ServerLimits(grace=0.05))
         async with (
@@ -340,7 +342,7 @@ def test_work_that_has_had_its_time_is_cancelled_and_answered(tmp_path: Path) ->
     run(script, timers_too=True)
 
 
-def test_at_once_means_that(tmp_path: Path) -> None:
+def test_stop_at_once_cancels_running_calls(tmp_path: Path) -> None:
     async def script() -> None:
         scene = Scene(limits=ServerLimits(grace=3600))
         async with (
@@ -357,7 +359,7 @@ def test_at_once_means_that(tmp_path: Path) -> None:
     run(script, timers_too=True)
 
 
-def test_who_arrives_in_the_moment_of_the_end_does_not_hold_it_up(tmp_path: Path) -> None:
+def test_connection_accepted_during_close_does_not_delay_it(tmp_path: Path) -> None:
     async def script() -> None:
         scene = Scene()
         listening = scene.app.listen(Unix(tmp_path / "s"))
@@ -382,7 +384,7 @@ def test_who_arrives_in_the_moment_of_the_end_does_not_hold_it_up(tmp_path: Path
 
 
 @pytest.mark.parametrize("room", [1, 100])
-def test_who_is_in_the_middle_of_agreeing_on_tls_does_not_hold_up_the_end(
+def test_unfinished_tls_handshake_does_not_delay_the_stop(
     tmp_path: Path, room: int, caplog: pytest.LogCaptureFixture
 ) -> None:
     cert, key = Authority(tmp_path).certificate("server", "127.0.0.1")
@@ -406,7 +408,7 @@ def test_who_is_in_the_middle_of_agreeing_on_tls_does_not_hold_up_the_end(
     assert caplog.records == []
 
 
-def test_many_who_never_agree_on_tls_take_places_only_for_a_while(tmp_path: Path) -> None:
+def test_stalled_tls_handshakes_free_their_connections_after_the_timeout(tmp_path: Path) -> None:
     authority = Authority(tmp_path)
     cert, key = authority.certificate("server", "127.0.0.1")
 
@@ -432,7 +434,7 @@ def failures(listening: Any) -> int:
     return listening._log_limit._counts.get("connection from %s failed: %s", 0)
 
 
-def test_whose_tls_fails_is_logged_and_a_flood_of_them_is_not(
+def test_failed_tls_handshakes_are_logged_up_to_a_limit(
     tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
     cert, key = Authority(tmp_path).certificate("server", "127.0.0.1")
@@ -573,7 +575,7 @@ def test_one_connection_that_fails_does_not_end_the_others(
     assert "connection failed" in caplog.text
 
 
-def test_who_waits_for_the_end_may_be_cancelled_and_the_end_still_comes(tmp_path: Path) -> None:
+def test_cancelled_close_can_be_finished_by_another_close(tmp_path: Path) -> None:
     async def script() -> None:
         scene = Scene(limits=ServerLimits(grace=3600))
         listening = scene.app.listen(Unix(tmp_path / "s"))
@@ -635,7 +637,9 @@ def hello(body: bytes) -> bytes:
         hello,
     ],
 )
-def test_who_does_not_begin_as_a_client_runs_no_tool(framing: Any, shape: Any) -> None:
+def test_connection_that_does_not_begin_with_json_rpc_runs_no_tool(
+    framing: Any, shape: Any
+) -> None:
     whole = shape(call(1, "echo", text="from a page"))
 
     async def script() -> None:
@@ -660,7 +664,7 @@ def test_who_does_not_begin_as_a_client_runs_no_tool(framing: Any, shape: Any) -
 
 
 @pytest.mark.parametrize("nonsense", [b"GET / HTTP/1.1", b"hello", b"\x16\x03\x01", b"{nonsense"])
-def test_nonsense_is_answered_as_nonsense(nonsense: bytes) -> None:
+def test_invalid_json_is_answered_with_a_parse_error(nonsense: bytes) -> None:
     async def script() -> None:
         scene = Scene()
         async with scene.app.listen("tcp://127.0.0.1:0") as listening:
@@ -681,7 +685,7 @@ def test_nonsense_is_answered_as_nonsense(nonsense: bytes) -> None:
     run(script)
 
 
-def test_who_ends_its_input_gets_all_its_answers(tmp_path: Path) -> None:
+def test_client_that_ends_its_input_gets_all_replies(tmp_path: Path) -> None:
     async def script() -> None:
         scene = Scene()
         async with scene.app.listen(Unix(tmp_path / "s")) as listening:
@@ -725,7 +729,7 @@ def test_who_ends_its_input_gets_all_its_answers(tmp_path: Path) -> None:
         (Http("0.0.0.0", 1, tls=Tls(cert="c", ca="a")), False),
     ],
 )
-def test_who_can_be_reached_by_everybody_is_told(
+def test_exposed_addresses_are_those_beyond_loopback_without_client_tls(
     address: Tcp | Unix | Http, is_exposed: bool
 ) -> None:
     assert addresses.is_exposed(address) == is_exposed
@@ -760,6 +764,6 @@ def test_the_log_says_where_it_listens(tmp_path: Path, caplog: pytest.LogCapture
         ("tls_handshake", 0),
     ],
 )
-def test_a_limit_that_is_none_is_refused(name: str, value: Any) -> None:
+def test_invalid_socket_limits_are_refused(name: str, value: Any) -> None:
     with pytest.raises(ValueError, match=f"SocketLimits.{name}"):
         SocketLimits(**{name: value})

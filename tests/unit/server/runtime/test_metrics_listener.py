@@ -122,7 +122,7 @@ def test_beyond_loopback_any_name_will_do() -> None:
     run(work, HttpSettings(metrics="0.0.0.0:0"))
 
 
-def test_without_the_setting_there_is_no_listener_and_nothing_is_measured() -> None:
+def test_without_the_setting_no_metrics_are_collected_or_served() -> None:
     async def main() -> None:
         app = Server("plain")
         async with app.listen("http://127.0.0.1:0/mcp") as own:

@@ -32,25 +32,25 @@ def test_a_server_that_keeps_nothing_between_requests_has_no_obstacles() -> None
     assert obstacles(make_app()._core) == []
 
 
-def test_sessions_stand_in_the_way_and_their_revisions_are_named() -> None:
+def test_sessions_are_an_obstacle_to_workers_that_names_their_revisions() -> None:
     (why,) = obstacles(make_app(revisions=["2025-11-25", "2026-07-28"])._core)
     assert why.startswith("sessions of 2025-11-25 belong to one process")
     assert 'Server(revisions=["2026-07-28"])' in why
 
 
-def test_changes_of_lists_stand_in_the_way() -> None:
+def test_list_changes_are_an_obstacle_to_workers() -> None:
     (why,) = obstacles(make_app(list_changed=True)._core)
     assert why.startswith("listChanged is declared for tools, prompts, resources,")
     assert "Server(list_changed=False)" in why
 
 
-def test_subscriptions_to_resources_stand_in_the_way() -> None:
+def test_resource_subscriptions_are_an_obstacle_to_workers() -> None:
     (why,) = obstacles(make_app(subscribe=True)._core)
     assert why.startswith("resources can be subscribed to")
     assert "Server(subscribe=False)" in why
 
 
-def test_tasks_stand_in_the_way() -> None:
+def test_tasks_are_an_obstacle_to_workers() -> None:
     app = make_app()
 
     @app.tool(task="optional")

@@ -114,7 +114,7 @@ def test_meta_of_the_params_stays_beside_the_id() -> None:
     assert sent["params"] == {"uri": "x:y", "_meta": {"acme/why": 1, KEY: 3}}
 
 
-def test_many_are_told_with_one_encoding_and_sessions_get_the_very_same_bytes(
+def test_notification_is_encoded_once_for_all_listeners(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     encoded: list[Topic] = []
@@ -142,7 +142,7 @@ def test_many_are_told_with_one_encoding_and_sessions_get_the_very_same_bytes(
     run(script)
 
 
-def test_a_turn_of_the_loop_tells_no_more_than_a_slice() -> None:
+def test_one_loop_turn_notifies_at_most_one_slice_of_listeners() -> None:
     async def script(bench: Bench) -> None:
         topic, params = about("x:1")
         told: list[int] = []
@@ -173,7 +173,7 @@ def test_many_small_topics_share_a_turn() -> None:
     run(script)
 
 
-def test_order_is_kept_for_each_who_listens() -> None:
+def test_notifications_keep_their_order_for_each_listener() -> None:
     async def script(bench: Bench) -> None:
         wanted = [f"x:{n}" for n in range(5)]
         places = [
@@ -188,7 +188,7 @@ def test_order_is_kept_for_each_who_listens() -> None:
     run(script)
 
 
-def test_what_still_waits_is_not_queued_again() -> None:
+def test_topic_already_waiting_is_not_queued_again() -> None:
     async def script(bench: Bench) -> None:
         topic, params = about("x:1")
         place = bench.join(topic, about("x:2")[0])
@@ -204,7 +204,7 @@ def test_what_still_waits_is_not_queued_again() -> None:
     run(script)
 
 
-def test_a_change_while_the_last_one_is_being_told_is_told_too() -> None:
+def test_change_during_delivery_of_the_same_topic_is_delivered_too() -> None:
     async def script(bench: Bench) -> None:
         topic, params = about("x:1")
         places = [bench.join(topic) for _ in range(SLICE_LISTENERS * 3)]
@@ -218,7 +218,7 @@ def test_a_change_while_the_last_one_is_being_told_is_told_too() -> None:
     run(script)
 
 
-def test_of_a_topic_said_twice_the_last_params_are_told() -> None:
+def test_coalesced_topic_is_sent_with_the_last_params() -> None:
     async def script(bench: Bench) -> None:
         topic = Topic("notifications/tasks", "t")
         place = bench.join(topic, asked=IncomingRequest(1, "m"))
@@ -230,7 +230,7 @@ def test_of_a_topic_said_twice_the_last_params_are_told() -> None:
     run(script)
 
 
-def test_what_nobody_listens_to_is_not_kept() -> None:
+def test_topic_without_listeners_is_not_queued() -> None:
     async def script(bench: Bench) -> None:
         for number in range(1000):
             bench.fanout.notify(*about(f"x:{number}"))
@@ -242,7 +242,7 @@ def test_what_nobody_listens_to_is_not_kept() -> None:
     run(script)
 
 
-def test_who_leaves_meanwhile_gets_nothing_and_who_joins_gets_the_next() -> None:
+def test_listener_that_leaves_or_joins_during_delivery_gets_no_notification() -> None:
     async def script(bench: Bench) -> None:
         topic, params = about("x:1")
         places = [bench.join(topic) for _ in range(SLICE_LISTENERS * 2)]
@@ -261,7 +261,7 @@ def test_who_leaves_meanwhile_gets_nothing_and_who_joins_gets_the_next() -> None
     run(script)
 
 
-def test_who_leaves_because_of_what_it_is_told_spoils_nothing() -> None:
+def test_listener_that_leaves_on_delivery_does_not_affect_the_others() -> None:
     async def script(bench: Bench) -> None:
         topic, params = about("x:1")
         one = bench.join(topic, place=Place(lambda: bench.part(one, topic)))
@@ -295,7 +295,7 @@ def test_changes_of_a_list_are_coalescing() -> None:
     run(script)
 
 
-def test_threads_may_tell_and_fill_no_queue() -> None:
+def test_notify_from_a_thread_posts_to_the_loop_once() -> None:
     async def script(bench: Bench) -> None:
         topic, params = about("x:1")
         place = bench.join(topic, TOOLS)
@@ -327,7 +327,7 @@ def test_threads_may_tell_and_fill_no_queue() -> None:
     run(script)
 
 
-def test_after_the_loop_was_closed_telling_is_ignored() -> None:
+def test_notify_after_the_loop_was_closed_is_ignored() -> None:
     kept: list[Bench] = []
 
     async def script(bench: Bench) -> None:
@@ -344,7 +344,7 @@ def test_after_the_loop_was_closed_telling_is_ignored() -> None:
     assert not kept[0].fanout._waiting
 
 
-def test_who_has_too_much_unread_is_reported_and_sent_nothing() -> None:
+def test_listener_with_too_large_a_backlog_is_reported_and_skipped() -> None:
     async def script(bench: Bench) -> None:
         topic, params = about("x:1")
         slow, quick = bench.join(topic), bench.join(topic)
@@ -359,7 +359,7 @@ def test_who_has_too_much_unread_is_reported_and_sent_nothing() -> None:
     run(script)
 
 
-def test_a_transport_that_raises_keeps_nobody_else_from_being_told(
+def test_transport_that_raises_does_not_stop_delivery_to_others(
     caplog: pytest.LogCaptureFixture,
 ) -> None:
     def fail() -> None:
@@ -377,7 +377,7 @@ def test_a_transport_that_raises_keeps_nobody_else_from_being_told(
     assert "change notification not sent" in caplog.text
 
 
-def test_what_cannot_be_written_is_logged_and_the_next_is_told(
+def test_notification_that_cannot_be_encoded_is_logged_and_skipped(
     caplog: pytest.LogCaptureFixture,
 ) -> None:
     async def script(bench: Bench) -> None:
@@ -393,7 +393,7 @@ def test_what_cannot_be_written_is_logged_and_the_next_is_told(
     assert "not sent" in caplog.text
 
 
-def test_who_is_about_to_leave_is_told_what_waits() -> None:
+def test_catch_up_sends_waiting_notifications_to_one_listener() -> None:
     async def script(bench: Bench) -> None:
         first, second = about("x:1"), about("x:2")
         others = [bench.join(first[0]) for _ in range(SLICE_LISTENERS)]

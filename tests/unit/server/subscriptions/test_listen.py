@@ -40,7 +40,7 @@ def refused(params: Any, app: Server | None = None) -> Any:
     return asyncio.run(main())
 
 
-def test_what_is_offered_is_honoured() -> None:
+def test_offered_notifications_are_acknowledged() -> None:
     wanted = {
         "toolsListChanged": True,
         "promptsListChanged": True,
@@ -50,7 +50,7 @@ def test_what_is_offered_is_honoured() -> None:
     assert acknowledged(make(), **wanted) == wanted
 
 
-def test_what_is_not_offered_or_not_wanted_is_left_out() -> None:
+def test_notifications_not_offered_or_not_requested_are_not_acknowledged() -> None:
     app = Server("only tools", capabilities={"prompts": False, "resources": False})
     app.add_resource(lambda: "1", "note://1")
     app.add_tool(lambda: 1, "first")
@@ -87,11 +87,11 @@ def test_a_stream_without_anything_on_it_is_acknowledged_and_stays_open() -> Non
     asyncio.run(main())
 
 
-def test_tasks_are_left_out_where_nobody_knows_of_tasks() -> None:
+def test_task_ids_are_not_acknowledged_by_a_server_without_tasks() -> None:
     assert acknowledged(make(), taskIds=["a"]) == {}
 
 
-def test_tasks_are_honoured_by_whoever_keeps_them() -> None:
+def test_task_ids_are_acknowledged_as_the_hook_decides() -> None:
     app, asked = make(), []
 
     def known(request: Any, ids: list[str]) -> list[str]:
@@ -105,7 +105,7 @@ def test_tasks_are_honoured_by_whoever_keeps_them() -> None:
     assert len(asked) == 1
 
 
-def test_whoever_keeps_tasks_may_refuse_the_request() -> None:
+def test_task_ids_hook_may_refuse_the_request() -> None:
     app = make()
 
     def refuse(*_: Any) -> list[str]:
@@ -136,7 +136,7 @@ def test_a_malformed_filter_is_refused(params: dict[str, Any]) -> None:
     assert error["message"].startswith("Invalid params")
 
 
-def test_a_stream_is_no_part_of_a_batch() -> None:
+def test_listen_request_in_a_batch_is_refused() -> None:
     async def main() -> None:
         async with connected(make(), "2025-03-26") as wire:
             params = {"notifications": {"toolsListChanged": True}, "_meta": META}
@@ -170,7 +170,7 @@ def test_the_id_of_an_open_stream_is_taken() -> None:
     asyncio.run(main())
 
 
-def test_a_client_that_cancels_when_it_is_acknowledged_is_told_nothing_more() -> None:
+def test_listen_request_cancelled_at_acknowledgement_gets_no_notifications() -> None:
     app = make()
 
     async def main() -> None:
@@ -191,7 +191,7 @@ def test_a_client_that_cancels_when_it_is_acknowledged_is_told_nothing_more() ->
     asyncio.run(main())
 
 
-def test_the_newest_revision_declares_that_changes_are_told() -> None:
+def test_discover_declares_list_changed_and_subscribe() -> None:
     async def main() -> None:
         async with connected(make(), PER_REQUEST) as wire:
             wire.ask(1, "server/discover", {"_meta": META})

@@ -110,7 +110,7 @@ def test_a_stream_brings_nothing_that_it_did_not_ask_for() -> None:
     asyncio.run(main())
 
 
-def test_both_eras_hear_of_one_change_on_one_connection() -> None:
+def test_subscription_and_listen_stream_on_one_connection_are_both_notified() -> None:
     app = make()
 
     async def main() -> None:
@@ -128,7 +128,7 @@ def test_both_eras_hear_of_one_change_on_one_connection() -> None:
     asyncio.run(main())
 
 
-def test_each_stream_of_a_connection_is_told() -> None:
+def test_each_listen_stream_of_a_connection_is_notified() -> None:
     app = make()
 
     async def main() -> None:
@@ -143,7 +143,7 @@ def test_each_stream_of_a_connection_is_told() -> None:
     asyncio.run(main())
 
 
-def test_a_session_that_unsubscribes_hears_no_more_and_may_subscribe_again() -> None:
+def test_unsubscribed_session_gets_no_updates_until_it_subscribes_again() -> None:
     app = make()
 
     async def main() -> None:
@@ -164,7 +164,7 @@ def test_a_session_that_unsubscribes_hears_no_more_and_may_subscribe_again() -> 
     asyncio.run(main())
 
 
-def test_a_session_is_told_of_lists_once_it_said_that_it_is_ready() -> None:
+def test_list_changed_is_sent_only_after_initialized() -> None:
     app = make()
 
     async def main() -> None:
@@ -189,7 +189,7 @@ def test_a_session_is_told_of_lists_once_it_said_that_it_is_ready() -> None:
     asyncio.run(main())
 
 
-def test_changes_may_be_told_from_any_thread_and_while_nobody_is_served() -> None:
+def test_notify_works_from_any_thread_and_without_connections() -> None:
     app = make()
     app.notify_resource_updated("note://1")
 
@@ -245,7 +245,7 @@ def test_a_server_may_be_served_again_on_another_loop() -> None:
     assert is_forgotten(app)
 
 
-def test_what_a_mounted_server_tells_of_its_resources_reaches_clients() -> None:
+def test_resource_notifications_of_a_mounted_server_reach_clients() -> None:
     app, inner = make(), Server("inner")
     inner.add_resource(lambda: 1, "inner://x")
     app.mount(inner)
@@ -264,7 +264,7 @@ def test_what_a_mounted_server_tells_of_its_resources_reaches_clients() -> None:
     asyncio.run(main())
 
 
-def test_names_are_spoken_as_the_policy_has_it() -> None:
+def test_notification_method_names_follow_the_policy() -> None:
     app = make(policy=Policy.mcp().replace(method_names="emit-bare"))
 
     async def main() -> None:
@@ -279,7 +279,7 @@ def test_names_are_spoken_as_the_policy_has_it() -> None:
     asyncio.run(main())
 
 
-def test_tasks_are_told_of_on_streams_that_name_them() -> None:
+def test_task_notifications_are_sent_on_streams_that_name_the_task() -> None:
     app = make()
     app._core.streams.honoured_task_ids = lambda _request, ids: ids
     params = TaskStatusNotificationParams("then", "now", "working", "t1", ttl_ms=None)
@@ -389,7 +389,7 @@ def test_a_server_that_stops_answers_its_streams_at_once() -> None:
     assert is_forgotten(app)
 
 
-def test_after_the_end_of_input_streams_hear_what_handlers_still_change_and_are_answered() -> None:
+def test_streams_get_changes_by_running_handlers_after_the_input_ends() -> None:
     app = make()
 
     @app.tool
@@ -417,7 +417,7 @@ def test_after_the_end_of_input_streams_hear_what_handlers_still_change_and_are_
     assert is_forgotten(app)
 
 
-def test_a_session_hears_what_was_changed_at_the_last() -> None:
+def test_last_list_change_is_sent_when_the_input_ends() -> None:
     app = make()
 
     async def main() -> None:

@@ -310,7 +310,7 @@ def test_an_optional_tool_that_cannot_be_a_task_runs_as_any_other(why: Any, quic
     asyncio.run(main())
 
 
-def test_what_rounds_have_brought_counts_in_the_task_that_comes_of_them() -> None:
+def test_answers_of_earlier_round_trips_are_used_by_the_task() -> None:
     async def main() -> None:
         store = Watched()
         app = Server("test", store=store)

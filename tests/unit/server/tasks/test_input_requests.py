@@ -303,7 +303,7 @@ def test_an_error_of_the_client_is_raised_in_the_handler() -> None:
     asyncio.run(main())
 
 
-def test_an_answer_that_is_none_is_said_so_in_a_sentence() -> None:
+def test_malformed_input_response_fails_with_a_message_that_names_it() -> None:
     async def main() -> None:
         async with talking(asker(), CORE) as talk:
             task = await talk.begin("ask")
@@ -416,7 +416,7 @@ def test_a_question_that_cannot_be_kept_is_an_error_of_the_tool(
 # -- in both ---------------------------------------------------------------------------------
 
 
-def test_a_question_that_nobody_waits_for_is_withdrawn() -> None:
+def test_cancelled_elicitation_is_removed_from_the_input_requests() -> None:
     async def main() -> None:
         app = Server("test")
         give_up, gate = asyncio.Event(), asyncio.Event()
@@ -446,7 +446,7 @@ def test_a_question_that_nobody_waits_for_is_withdrawn() -> None:
     asyncio.run(main())
 
 
-def test_the_time_that_a_client_thinks_is_not_the_handlers() -> None:
+def test_wait_for_input_does_not_count_toward_the_handler_timeout() -> None:
     async def main() -> None:
         app = Server("test")
 

@@ -246,7 +246,7 @@ def test_a_task_that_cannot_be_kept_is_refused(where: str, why: Exception) -> No
     asyncio.run(main())
 
 
-def test_a_store_that_does_not_answer_is_a_reason_to_come_again() -> None:
+def test_unavailable_store_is_answered_with_retry_after() -> None:
     async def main() -> None:
         store = Failing()
         bench = Bench(store=store)
@@ -331,7 +331,7 @@ def test_a_task_is_gone_when_its_time_has_passed_and_its_handler_is_stopped() ->
     asyncio.run(main())
 
 
-def test_a_result_is_gone_between_two_looks_when_its_time_has_passed() -> None:
+def test_result_of_an_expired_task_is_not_found_before_the_next_check() -> None:
     async def main() -> None:
         bench = Bench(tasks=TaskSettings(ttl=60))
         bench.gate.set()
@@ -395,7 +395,7 @@ def test_an_error_that_is_too_large_to_be_kept_is_another() -> None:
     asyncio.run(main())
 
 
-def test_a_task_whose_end_could_not_be_kept_at_all_has_failed_when_somebody_asks() -> None:
+def test_task_whose_outcome_could_not_be_stored_is_reported_as_failed() -> None:
     async def main() -> None:
         store = Failing()
         bench = Bench(store=store)
@@ -609,7 +609,7 @@ class Unsure(MemoryStore):
         return made
 
 
-def test_an_answer_is_not_lost_though_nobody_knows_that_it_was_taken() -> None:
+def test_input_response_survives_a_store_write_without_confirmation() -> None:
     async def main() -> None:
         store = Unsure()
         bench = Bench(store=store)
@@ -646,7 +646,7 @@ def test_an_answer_that_is_brought_again_though_it_was_there_is_passed_on() -> N
 
 @pytest.mark.parametrize("revision", [PER_REQUEST, CORE])
 @pytest.mark.parametrize("how", ["again", "by a look", "by looking now and then"])
-def test_a_cancel_that_nobody_passed_on_stops_its_handler(
+def test_cancel_written_without_confirmation_stops_the_handler(
     revision: str, how: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     if how == "by looking now and then":
@@ -672,7 +672,7 @@ def test_a_cancel_that_nobody_passed_on_stops_its_handler(
 
 
 @pytest.mark.parametrize("method", ["tasks/update", "tasks/cancel"])
-def test_what_a_client_wrote_is_passed_on_though_it_cancels_its_request(method: str) -> None:
+def test_stored_update_or_cancel_takes_effect_after_its_request_is_cancelled(method: str) -> None:
     class Slow(MemoryStore):
         is_slow = False
         writing = False
@@ -747,7 +747,7 @@ def test_large_results_of_a_requestor_make_room_for_its_next() -> None:
     asyncio.run(main())
 
 
-def test_a_client_that_does_not_read_is_not_told_how_its_tasks_stand(
+def test_task_status_is_not_sent_to_a_client_with_a_full_backlog(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     monkeypatch.setattr("trunkline.server.tasks.lifecycle.MAX_BACKLOG_BYTES", -1)
@@ -1006,7 +1006,7 @@ def pair(**options: Any) -> tuple[Bench, Bench]:
     return Bench(store=store, **options), Bench(store=store, **options)
 
 
-def test_any_server_that_shares_the_store_tells_how_a_task_stands() -> None:
+def test_any_server_sharing_the_store_answers_tasks_get() -> None:
     async def main() -> None:
         one, two = pair()
         for revision in (PER_REQUEST, CORE):
@@ -1081,7 +1081,7 @@ def test_an_update_whose_call_was_lost_is_found_by_looking(
     asyncio.run(main())
 
 
-def test_who_waits_for_a_result_elsewhere_gets_it(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_tasks_result_at_another_server_returns_the_result(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(task_runner, "CHECK_INTERVAL_S", 0.02)
 
     async def main() -> None:
@@ -1118,7 +1118,7 @@ def test_a_question_is_carried_by_the_server_to_which_the_client_came(
     asyncio.run(main())
 
 
-def test_a_cancel_holds_though_nobody_could_be_told_of_it() -> None:
+def test_cancel_holds_though_its_wake_up_could_not_be_published() -> None:
     class Deaf(MemoryStore):
         async def publish(self, channel: Key, data: bytes) -> None:
             raise StoreUnavailable("away")
@@ -1232,7 +1232,9 @@ def test_a_task_whose_server_is_dead_has_failed(revision: str) -> None:
     asyncio.run(main())
 
 
-def test_who_waits_for_a_task_whose_server_dies_is_told(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_tasks_result_fails_when_the_server_of_the_task_dies(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     monkeypatch.setattr(task_runner, "CHECK_INTERVAL_S", 0.02)
 
     async def main() -> None:

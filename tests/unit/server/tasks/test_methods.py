@@ -262,7 +262,7 @@ def test_without_the_extension_a_call_runs_or_is_refused_with_what_is_missing() 
     asyncio.run(main())
 
 
-def test_arguments_that_do_not_fit_are_an_error_to_who_asked_for_a_task() -> None:
+def test_invalid_arguments_of_a_task_request_are_answered_with_an_error() -> None:
     async def main() -> None:
         app = make()
         async with talking(app, CORE) as talk:
@@ -721,7 +721,9 @@ def test_a_long_list_comes_in_pages(monkeypatch: pytest.MonkeyPatch) -> None:
     asyncio.run(main())
 
 
-def test_a_cursor_is_good_for_who_was_given_it(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_cursor_of_tasks_list_is_valid_only_for_its_requestor(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     monkeypatch.setattr("trunkline.server.tasks.methods._PAGE_TASKS", 1)
 
     async def main() -> None:
@@ -742,7 +744,7 @@ def test_a_cursor_is_good_for_who_was_given_it(monkeypatch: pytest.MonkeyPatch) 
 # -- who may be told -------------------------------------------------------------------------
 
 
-def test_a_stream_of_changes_tells_of_the_listeners_own_tasks() -> None:
+def test_listen_stream_sends_only_the_tasks_of_its_requestor() -> None:
     async def main() -> None:
         app = make()
         async with talking(app, PER_REQUEST) as talk:
@@ -815,7 +817,7 @@ def test_two_extensions_of_tasks_are_the_same_to_a_server() -> None:
     assert set(tasks_extension().methods) == {"tasks/get", "tasks/update", "tasks/cancel"}
 
 
-def test_the_settings_of_tasks_are_told() -> None:
+def test_task_settings_are_sent_as_ttl_and_poll_interval() -> None:
     async def main() -> None:
         settings = TaskSettings(ttl=None, longest_ttl=None, poll_interval=0.25, quick=0)
         app = make(tasks=settings)

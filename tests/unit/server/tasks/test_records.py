@@ -55,7 +55,7 @@ def test_ids_are_long_and_never_the_same() -> None:
     assert {len(id) for id in ids} == {32}
 
 
-def test_times_are_told_in_utc() -> None:
+def test_timestamp_is_iso_8601_in_utc() -> None:
     assert timestamp(0) == "1970-01-01T00:00:00.000Z"
     assert timestamp(1_000_000.5) == "1970-01-12T13:46:40.500Z"
 
@@ -93,7 +93,7 @@ def test_a_task_waits_for_input_as_long_as_a_question_is_open() -> None:
     assert without_responses(half, {"a"}) is None
 
 
-def test_a_question_is_put_once_though_nobody_knows_that_it_was() -> None:
+def test_adding_a_question_twice_changes_nothing() -> None:
     waiting = with_question(record(), "a", QUESTION)
     assert waiting is not None
     assert with_question(waiting, "a", QUESTION) is None
@@ -102,7 +102,7 @@ def test_a_question_is_put_once_though_nobody_knows_that_it_was() -> None:
     assert with_question(there, "a", QUESTION) is None
 
 
-def test_a_question_that_was_withdrawn_keeps_nobody_waiting() -> None:
+def test_withdrawn_question_returns_the_task_to_working() -> None:
     waiting = with_question(record(), "a", QUESTION)
     assert waiting is not None
     free = without_question(waiting, "a")
@@ -140,7 +140,7 @@ def test_a_record_comes_back_as_it_was_put() -> None:
 
 
 @pytest.mark.parametrize("id", ["", "x", "x" * 31, "x" * 33, "x" * 100_000, "é" * 32, "\0" * 32])
-def test_what_no_id_looks_like_is_not_found(id: str) -> None:
+def test_malformed_task_id_is_not_found(id: str) -> None:
     async def main() -> None:
         assert await TaskRecords(MemoryStore()).get("", id) is None
 
@@ -243,7 +243,7 @@ def test_a_change_that_lost_a_race_is_made_to_what_won() -> None:
     asyncio.run(main())
 
 
-def test_a_store_that_never_lets_anybody_win_is_of_no_use() -> None:
+def test_change_raises_store_unavailable_after_too_many_lost_races() -> None:
     async def main() -> None:
         store = Racing(0)
         records = TaskRecords(store, clock=lambda: 1000.0)
@@ -256,7 +256,7 @@ def test_a_store_that_never_lets_anybody_win_is_of_no_use() -> None:
     asyncio.run(main())
 
 
-def test_of_a_cancel_and_an_end_one_wins_and_the_other_is_told() -> None:
+def test_concurrent_cancel_and_completion_agree_on_one_status() -> None:
     async def main() -> None:
         records = TaskRecords(MemoryStore(), clock=lambda: 1000.0)
         put = record()
@@ -363,7 +363,7 @@ def test_a_change_that_no_client_would_notice_leaves_the_time_of_the_last() -> N
     asyncio.run(main())
 
 
-def test_one_at_a_time_may_carry_a_question() -> None:
+def test_claim_on_a_question_is_exclusive() -> None:
     async def main() -> None:
         records = TaskRecords(MemoryStore())
         put = record()
@@ -412,7 +412,7 @@ def test_as_many_go_as_have_to_for_a_large_one_which_stays_itself() -> None:
     assert len(retention) == 1
 
 
-def test_what_has_gone_by_itself_makes_room_first() -> None:
+def test_expired_tasks_are_evicted_first() -> None:
     retention = TaskRetention(2, 1000)
     stays, gone = retained(ttl=None), retained(ttl=5.0)
     retention.add("a", stays, 1.0)
@@ -421,7 +421,7 @@ def test_what_has_gone_by_itself_makes_room_first() -> None:
     assert len(retention) == 2
 
 
-def test_nothing_is_remembered_of_who_has_nothing_left() -> None:
+def test_retention_forgets_owners_without_tasks() -> None:
     retention = TaskRetention(2, 1000)
     retention.add("a", retained(ttl=5.0), 1.0)
     retention.add("b", retained(ttl=50.0), 1.0)

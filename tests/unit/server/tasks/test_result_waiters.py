@@ -161,7 +161,7 @@ def test_one_requestor_does_not_take_the_room_of_all() -> None:
 
 
 @pytest.mark.parametrize("how", ["stop", "end of input"])
-def test_who_waits_gets_a_result_that_comes_before_the_connection_has_to_end(how: str) -> None:
+def test_waiting_tasks_result_is_answered_within_the_grace_period(how: str) -> None:
     async def main() -> None:
         app, gate = waiting_server(limits=ServerLimits(grace=30, linger=30))
         async with talking(app, CORE) as talk:
@@ -182,7 +182,7 @@ def test_who_waits_gets_a_result_that_comes_before_the_connection_has_to_end(how
 
 
 @pytest.mark.parametrize("at_once", [True, False])
-def test_a_server_that_stops_answers_who_waits(at_once: bool) -> None:
+def test_stopping_server_answers_waiting_tasks_result_with_retry_after(at_once: bool) -> None:
     async def main() -> None:
         store = MemoryStore()
         app, gate = waiting_server(store=store)

@@ -21,8 +21,8 @@ from trunkline.store import (
 )
 
 
-class Heard:
-    """What a runner was told."""
+class RunnerCalls:
+    """A runner that records its checks and wake-ups."""
 
     def __init__(self, store: MemoryStore) -> None:
         self.looks = 0
@@ -49,41 +49,41 @@ def others() -> set[asyncio.Task[Any]]:
 def test_a_runner_is_alive_from_its_beginning_to_its_end() -> None:
     async def main() -> None:
         store = MemoryStore()
-        heard = Heard(store)
-        await asyncio.gather(heard.runner.begin(), heard.runner.begin())
-        name = heard.runner.name
-        assert await heard.runner.is_alive(name)
-        await heard.runner.begin()
-        assert (heard.runner.name, len(others())) == (name, 2)
-        await heard.runner.close()
-        await heard.runner.close()
-        assert not await heard.runner.is_alive(name)
+        calls = RunnerCalls(store)
+        await asyncio.gather(calls.runner.begin(), calls.runner.begin())
+        name = calls.runner.name
+        assert await calls.runner.is_alive(name)
+        await calls.runner.begin()
+        assert (calls.runner.name, len(others())) == (name, 2)
+        await calls.runner.close()
+        await calls.runner.close()
+        assert not await calls.runner.is_alive(name)
         assert others() == set()
-        await heard.runner.begin()
-        assert heard.runner.name != name
-        await heard.runner.close()
+        await calls.runner.begin()
+        assert calls.runner.name != name
+        await calls.runner.close()
 
     asyncio.run(main())
 
 
-def test_a_sign_of_life_that_was_lost_is_given_again() -> None:
+def test_lost_heartbeat_is_written_again() -> None:
     async def main() -> None:
         store = MemoryStore()
-        heard = Heard(store)
-        await heard.runner.begin()
-        await store.delete(Key("", "task-runner", heard.runner.name))
+        calls = RunnerCalls(store)
+        await calls.runner.begin()
+        await store.delete(Key("", "task-runner", calls.runner.name))
         async with asyncio.timeout(10):
-            while not await heard.runner.is_alive(heard.runner.name):
+            while not await calls.runner.is_alive(calls.runner.name):
                 await asyncio.sleep(0.005)
-        await heard.runner.close()
+        await calls.runner.close()
 
     asyncio.run(main())
 
 
-def test_a_runner_hears_what_it_is_called_for_and_looks_now_and_then() -> None:
+def test_runner_receives_its_wake_ups_and_checks_periodically() -> None:
     async def main() -> None:
         store = MemoryStore()
-        one, two = Heard(store), Heard(store)
+        one, two = RunnerCalls(store), RunnerCalls(store)
         await one.runner.begin()
         await two.runner.begin()
         await two.runner.wake(one.runner.name, "a")
@@ -137,48 +137,48 @@ class Shaky(MemoryStore):
         return await super().touch(key, ttl=ttl)
 
 
-def test_a_runner_that_was_deaf_listens_again_and_looks_at_once(
+def test_runner_subscribes_again_after_a_lost_subscription_and_checks_at_once(
     caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(task_runner, "CHECK_INTERVAL_S", 3600.0)
 
     async def main() -> None:
         store = Shaky()
-        heard = Heard(store)
-        await heard.runner.begin()
+        calls = RunnerCalls(store)
+        await calls.runner.begin()
         await until(lambda: store.subscribed >= 3)
-        await until(lambda: heard.looks == 1)
-        await heard.runner.wake(heard.runner.name, "a")
-        await until(lambda: heard.ids == ["a"])
+        await until(lambda: calls.looks == 1)
+        await calls.runner.wake(calls.runner.name, "a")
+        await until(lambda: calls.ids == ["a"])
         assert store.broken.is_closed
-        await heard.runner.close()
+        await calls.runner.close()
         assert others() == set()
 
     asyncio.run(main())
     assert "subscription lost" in caplog.text
 
 
-def test_a_runner_whose_store_was_away_gives_a_sign_of_life_again(
+def test_runner_renews_its_heartbeat_after_a_store_outage(
     caplog: pytest.LogCaptureFixture,
 ) -> None:
     async def main() -> None:
         store = Shaky()
-        heard = Heard(store)
-        await heard.runner.begin()
+        calls = RunnerCalls(store)
+        await calls.runner.begin()
         await until(lambda: store.touched > 3)
-        await until(lambda: heard.looks > 1)
-        await heard.runner.close()
+        await until(lambda: calls.looks > 1)
+        await calls.runner.close()
 
     asyncio.run(main())
     assert "check of tasks skipped" in caplog.text
 
 
-def test_a_call_or_a_look_that_fails_does_not_end_the_runner(
+def test_failing_wake_up_or_check_does_not_end_the_runner(
     caplog: pytest.LogCaptureFixture,
 ) -> None:
     async def main() -> None:
         store = MemoryStore()
-        heard: list[str] = []
+        calls: list[str] = []
         looks: list[int] = []
 
         async def look() -> None:
@@ -186,7 +186,7 @@ def test_a_call_or_a_look_that_fails_does_not_end_the_runner(
             raise ValueError("password=hunter2canary")
 
         async def wake(id: str) -> None:
-            heard.append(id)
+            calls.append(id)
             raise StoreUnavailable("away")
 
         runner = TaskRunner(store, look, wake)
@@ -194,7 +194,7 @@ def test_a_call_or_a_look_that_fails_does_not_end_the_runner(
         for id in ("a", "b"):
             await runner.wake(runner.name, id)
         await store.publish(Key("", "task-wake", runner.name), b"\xff")
-        await until(lambda: heard[:2] == ["a", "b"] and len(heard) == 3 and len(looks) > 2)
+        await until(lambda: calls[:2] == ["a", "b"] and len(calls) == 3 and len(looks) > 2)
         assert await runner.is_alive(runner.name)
         await runner.close()
 
@@ -203,14 +203,14 @@ def test_a_call_or_a_look_that_fails_does_not_end_the_runner(
     assert "hunter2canary" not in caplog.text
 
 
-def test_a_store_that_was_closed_ends_it_quietly() -> None:
+def test_closed_store_ends_the_runner_without_an_error() -> None:
     async def main() -> None:
         store = MemoryStore()
-        heard = Heard(store)
-        await heard.runner.begin()
+        calls = RunnerCalls(store)
+        await calls.runner.begin()
         await store.close()
         await until(lambda: others() == set())
-        await heard.runner.close()
+        await calls.runner.close()
 
     asyncio.run(main())
 
@@ -221,10 +221,10 @@ def test_a_runner_that_cannot_begin_has_not_begun() -> None:
             raise StoreUnavailable("away")
 
     async def main() -> None:
-        heard = Heard(Full())
+        calls = RunnerCalls(Full())
         with pytest.raises(StoreUnavailable):
-            await heard.runner.begin()
+            await calls.runner.begin()
         assert others() == set()
-        await heard.runner.close()
+        await calls.runner.close()
 
     asyncio.run(main())

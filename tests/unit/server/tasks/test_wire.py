@@ -22,8 +22,8 @@ APP = Server("test", version="1")
 QUESTION = Raw(b'{"method":"roots/list"}')
 
 
-def told(value: Any) -> Any:
-    """What goes over the wire."""
+def wire_json(value: Any) -> Any:
+    """Return the value as it is decoded from the wire."""
     return decode(encode(value))
 
 
@@ -49,7 +49,7 @@ def test_a_revision_has_tasks_in_its_core_or_as_an_extension_or_not() -> None:
         {"status": "cancelled", "status_message": "The task was cancelled."},
     ],
 )
-def test_what_is_sent_is_what_the_revision_says_it_is(revision: str, facts: Any) -> None:
+def test_task_messages_conform_to_the_schema_of_the_revision(revision: str, facts: Any) -> None:
     rev, made = APP._core.revision(revision), record(**facts)
     sent = {
         "GetTaskResult": forms.get_task_result(made, rev),
@@ -60,13 +60,13 @@ def test_what_is_sent_is_what_the_revision_says_it_is(revision: str, facts: Any)
     if revision == CORE:
         sent["ListTasksResult"] = forms.list_tasks_result([made, record()], "next", rev)
     for name, value in sent.items():
-        assert list(judge_type(told(value), name, revision)) == [], name
+        assert list(judge_type(wire_json(value), name, revision)) == [], name
 
 
 def test_the_names_of_one_form_are_not_in_the_other() -> None:
     made = record()
-    core = told(forms.get_task_result(made, APP._core.revision(CORE)))
-    extension = told(forms.get_task_result(made, APP._core.revision(PER_REQUEST)))
+    core = wire_json(forms.get_task_result(made, APP._core.revision(CORE)))
+    extension = wire_json(forms.get_task_result(made, APP._core.revision(PER_REQUEST)))
     assert (core["ttl"], core["pollInterval"]) == (60_000, 1000)
     assert (extension["ttlMs"], extension["pollIntervalMs"]) == (60_000, 1000)
     assert {"ttlMs", "pollIntervalMs", "resultType", "_meta"}.isdisjoint(core)
@@ -84,19 +84,17 @@ def test_the_names_of_one_form_are_not_in_the_other() -> None:
         (b'{"ttl":1e300}', 10**9),
     ],
 )
-def test_how_long_a_task_is_to_be_kept_is_asked_in_milliseconds(
-    raw: bytes, seconds: float | None
-) -> None:
+def test_ttl_is_read_in_milliseconds(raw: bytes, seconds: float | None) -> None:
     assert forms.read_ttl(Raw(raw)) == seconds
 
 
 @pytest.mark.parametrize("raw", [b"null", b"7", b'{"ttl":0}', b'{"ttl":1.5}', b'{"ttl":"x"}'])
-def test_what_asks_for_no_time_is_refused(raw: bytes) -> None:
+def test_invalid_ttl_is_refused(raw: bytes) -> None:
     with pytest.raises(ValidationError):
         forms.read_ttl(Raw(raw))
 
 
-def test_an_outcome_makes_of_a_task_what_its_form_has_for_it() -> None:
+def test_error_result_fails_a_core_task_and_completes_an_extension_task() -> None:
     rev = APP._core.revision(PER_REQUEST)
     fine = CallToolResult([TextContent("x")])
     broken = CallToolResult([TextContent("x")], is_error=True)

@@ -1,4 +1,4 @@
-"""An extension with two methods, and how a test asks for them."""
+"""An extension with two methods, and a request to a server that has it."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ async def ask(app: Server, method: str, revision: str = PER_REQUEST, **params: A
         return await wire.answer(1)
 
 
-def asked(app: Server, method: str, revision: str = PER_REQUEST, **params: Any) -> Any:
+def reply_to(app: Server, method: str, revision: str = PER_REQUEST, **params: Any) -> Any:
     if revision == PER_REQUEST:
         params.setdefault("_meta", META)
     return asyncio.run(ask(app, method, revision, **params))

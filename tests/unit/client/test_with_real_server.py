@@ -134,7 +134,7 @@ def asking_server() -> Server:
 
 
 @pytest.mark.parametrize("revision", ["2025-11-25", LATEST])
-def test_what_a_server_asks_is_answered_in_both_eras(revision: str) -> None:
+def test_server_requests_are_answered_in_both_eras(revision: str) -> None:
     judge = Conversation()
     found: list[Any] = []
 
@@ -173,7 +173,7 @@ def test_what_a_server_asks_is_answered_in_both_eras(revision: str) -> None:
 
 
 @pytest.mark.parametrize("revision", ["2025-11-25", LATEST])
-def test_the_time_a_user_thinks_is_not_the_calls(revision: str) -> None:
+def test_wait_for_an_elicitation_does_not_count_toward_the_call_timeout(revision: str) -> None:
     app = Server("slow user")
 
     @app.tool

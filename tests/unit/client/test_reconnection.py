@@ -89,7 +89,7 @@ def test_many_calls_at_once_share_the_new_connection(tmp_path: Path) -> None:
     asyncio.run(script())
 
 
-def test_subscriptions_go_with_it(tmp_path: Path) -> None:
+def test_subscriptions_are_renewed_on_the_new_connection(tmp_path: Path) -> None:
     async def script() -> None:
         app, told = server(), list[str]()
         async with (
@@ -146,7 +146,7 @@ def test_a_call_that_meets_the_end_is_lost_and_the_next_goes_on(
     asyncio.run(script())
 
 
-def test_a_connection_that_broke_is_made_anew_by_the_next_call(tmp_path: Path) -> None:
+def test_next_call_after_a_connection_reset_reconnects(tmp_path: Path) -> None:
     async def script() -> None:
         async with (
             server().listen("tcp://127.0.0.1:0") as listening,
@@ -202,7 +202,7 @@ def test_a_server_that_ends_a_connection_unasked_is_tried_once_more(
     asyncio.run(script())
 
 
-def test_one_that_is_told_why_does_not_try_again(tmp_path: Path) -> None:
+def test_client_refused_with_a_reason_does_not_retry(tmp_path: Path) -> None:
     async def script() -> None:
         limits = SocketLimits(connections=1)
         async with (
@@ -248,7 +248,7 @@ def test_a_change_of_connections_that_is_cancelled_leaves_none_behind(
     asyncio.run(script())
 
 
-def test_a_server_that_is_gone_is_said_to_be(tmp_path: Path) -> None:
+def test_call_to_a_stopped_server_raises_a_transport_error(tmp_path: Path) -> None:
     async def script() -> None:
         async with server().listen(Unix(tmp_path / "s")) as listening:
             client = Client(listening.address)
@@ -273,7 +273,7 @@ def test_a_server_in_this_process_is_not_connected_to_again() -> None:
     asyncio.run(script())
 
 
-def test_a_silent_client_is_closed_and_calls_on(tmp_path: Path) -> None:
+def test_call_after_an_idle_timeout_of_the_server_reconnects(tmp_path: Path) -> None:
     async def script() -> None:
         limits = SocketLimits(idle=0.05)
         async with (
