@@ -15,7 +15,7 @@ from trunkline.spec.revisions import V2026_07_28
 
 
 @rule("F-24", "F-26")
-async def test_what_was_mounted_is_offered_under_its_prefix(talk: Talk) -> None:
+async def test_mounted_tools_and_prompts_are_offered_under_their_prefix(talk: Talk) -> None:
     names = {tool.name for tool in await talk.client.list_tools()}
     assert {"math_times", "math_state"} <= names
     assert "times" not in names
@@ -28,13 +28,13 @@ async def test_what_was_mounted_is_offered_under_its_prefix(talk: Talk) -> None:
 
 
 @rule("F-24", "C-01")
-async def test_each_server_has_the_state_that_its_lifespan_gave(talk: Talk) -> None:
+async def test_each_server_has_the_state_of_its_own_lifespan(talk: Talk) -> None:
     assert await talk.raw.text("math_state") == "arithmetic is open as math_state"
     assert (await talk.raw.text("who"))["state"] == {"database": "connected"}
 
 
 @rule("F-24", "F-25", "F-26", fresh=True)
-async def test_middleware_is_around_every_handler_the_first_outermost(talk: Talk) -> None:
+async def test_middleware_wraps_every_handler_in_registration_order(talk: Talk) -> None:
     raw = await talk.line("wrapped")
     assert await raw.text("shout", text="hey") == "HEY"
     seen = ["outer shout", "inner", "outer again", "outer seen", "inner"]
@@ -46,14 +46,14 @@ async def test_middleware_is_around_every_handler_the_first_outermost(talk: Talk
 
 
 @rule("K-69", fresh=True)
-async def test_middleware_may_refuse(talk: Talk) -> None:
+async def test_middleware_can_refuse_a_call(talk: Talk) -> None:
     raw = await talk.line("wrapped")
     error = await raw.error("tools/call", {"name": "closed"})
     assert (error["code"], error["message"]) == (-32600, "Closed today")
 
 
 @rule("K-23")
-async def test_a_method_of_ones_own_is_served_in_every_revision(talk: Talk) -> None:
+async def test_custom_method_is_served_in_every_revision(talk: Talk) -> None:
     result = await talk.raw.result("example/double", {"value": 21})
     assert result["doubled"] == 42
     assert (await talk.client.request("example/double", {"value": 1}))["doubled"] == 2
@@ -61,25 +61,25 @@ async def test_a_method_of_ones_own_is_served_in_every_revision(talk: Talk) -> N
 
 @rule("K-23")
 @pytest.mark.parametrize("params", [{}, {"value": "x"}, {"value": 1, "other": 2}])
-async def test_a_method_of_ones_own_checks_its_params(talk: Talk, params: dict[str, Any]) -> None:
+async def test_custom_method_validates_its_params(talk: Talk, params: dict[str, Any]) -> None:
     assert (await talk.raw.error("example/double", params))["code"] == -32602
 
 
 @rule("K-23", fresh=True)
-async def test_a_method_is_served_only_where_an_author_registered_it(talk: Talk) -> None:
+async def test_custom_method_is_served_only_by_the_server_that_registered_it(talk: Talk) -> None:
     raw = await talk.line("only-tools")
     assert (await raw.error("example/double", {"value": 1}))["code"] == -32601
 
 
 @rule("K-23", "F-32")
-async def test_a_notification_of_ones_own_is_heard(talk: Talk) -> None:
+async def test_custom_notification_reaches_its_handler(talk: Talk) -> None:
     key = f"own-{talk.raw.new_id()}"
     talk.raw.notify("example/noted", {"key": key})
     assert await talk.raw.text("noted", key=key) == ["heard"]
 
 
 @rule("C-12", "C-15", fresh=True)
-async def test_a_client_tells_of_a_server_that_is_gone(talk: Talk) -> None:
+async def test_close_fails_open_calls_with_connection_lost(talk: Talk) -> None:
     client = await talk.connect(judged=False)
     call = client.submit_tool("hold", {"key": "never"})
     await client.close()
@@ -88,7 +88,7 @@ async def test_a_client_tells_of_a_server_that_is_gone(talk: Talk) -> None:
 
 
 @rule("C-01", "C-45", "K-47")
-async def test_every_callback_runs_on_the_loop_of_the_client(talk: Talk) -> None:
+async def test_client_callbacks_run_on_the_loop_of_the_client(talk: Talk) -> None:
     here, threads = threading.get_ident(), set()
     done = asyncio.Event()
 
@@ -112,7 +112,7 @@ async def test_every_callback_runs_on_the_loop_of_the_client(talk: Talk) -> None
 
 
 @rule("K-16", since=V2026_07_28)
-async def test_an_error_of_the_peer_is_told_with_its_method_and_meaning(talk: Talk) -> None:
+async def test_peer_error_names_its_method(talk: Talk) -> None:
     with pytest.raises(PeerError) as caught:
         await talk.client.read_resource("note://nowhere")
     assert caught.value.method == "resources/read"

@@ -32,7 +32,7 @@ NEW = V2026_07_28
 
 @rule("F-28", since=FORMS)
 @pytest.mark.parametrize("tool", ["hello", "hello_from_a_thread"])
-async def test_a_handler_asks_the_user_and_goes_on_with_the_answer(talk: Talk, tool: str) -> None:
+async def test_handler_elicits_a_form_and_continues_with_the_content(talk: Talk, tool: str) -> None:
     call = Interview.of_tool(await talk.able_line("asking"), tool)
     (question,) = await call.questions()
     assert question["method"] == "elicitation/create"
@@ -51,7 +51,9 @@ async def test_a_handler_asks_the_user_and_goes_on_with_the_answer(talk: Talk, t
 
 @rule("F-28", since=FORMS)
 @pytest.mark.parametrize("answer", [DECLINE, CANCEL], ids=["declined", "cancelled"])
-async def test_a_user_who_does_not_want_to_is_an_answer(talk: Talk, answer: dict[str, Any]) -> None:
+async def test_declined_or_cancelled_elicitation_is_a_result_with_that_action(
+    talk: Talk, answer: dict[str, Any]
+) -> None:
     call = Interview.of_tool(await talk.able_line("asking"), "hello")
     await call.questions()
     call.answer(answer)
@@ -74,7 +76,7 @@ async def test_a_user_who_does_not_want_to_is_an_answer(talk: Talk, answer: dict
     ],
     ids=lambda answer: json.dumps(answer)[:40],
 )
-async def test_an_answer_that_does_not_fit_the_question_is_refused(
+async def test_elicited_content_that_does_not_match_the_schema_is_refused(
     talk: Talk, answer: dict[str, Any]
 ) -> None:
     call = Interview.of_tool(await talk.able_line("asking"), "hello")
@@ -86,7 +88,7 @@ async def test_an_answer_that_does_not_fit_the_question_is_refused(
 
 
 @rule("F-28", "mcp.elicitation.mode-default", since=V2025_11_25)
-async def test_a_form_tells_the_defaults(talk: Talk) -> None:
+async def test_elicitation_form_has_the_defaults_of_its_fields(talk: Talk) -> None:
     raw = await talk.able_line("asking")
     call = Interview.of_tool(raw, "profile")
     (question,) = await call.questions()
@@ -107,7 +109,7 @@ async def test_a_form_tells_the_defaults(talk: Talk) -> None:
 
 
 @rule("F-28", since=FORMS)
-async def test_what_is_left_out_of_a_form_is_its_default(talk: Talk) -> None:
+async def test_fields_missing_from_elicited_content_get_their_defaults(talk: Talk) -> None:
     call = Interview.of_tool(await talk.able_line("asking"), "profile")
     await call.questions()
     call.answer(accept(age=31))
@@ -121,7 +123,7 @@ async def test_what_is_left_out_of_a_form_is_its_default(talk: Talk) -> None:
 
 
 @rule("F-28", since=FORMS, until=V2025_11_25)
-async def test_a_form_says_no_more_than_its_revision_can(talk: Talk) -> None:
+async def test_elicitation_schema_has_only_keywords_of_its_revision(talk: Talk) -> None:
     raw = await talk.able_line("asking")
     call = Interview.of_tool(raw, "profile")
     (question,) = await call.questions()
@@ -139,7 +141,7 @@ async def test_a_form_says_no_more_than_its_revision_can(talk: Talk) -> None:
 
 
 @rule("F-28", since=V2025_11_25)
-async def test_a_form_has_every_way_to_choose(talk: Talk) -> None:
+async def test_elicitation_form_has_every_kind_of_enum(talk: Talk) -> None:
     call = Interview.of_tool(await talk.able_line("asking"), "choose")
     (question,) = await call.questions()
     assert question["params"]["requestedSchema"]["properties"] == CHOICES["properties"]
@@ -155,7 +157,7 @@ async def test_a_form_has_every_way_to_choose(talk: Talk) -> None:
 
 
 @rule("F-28", "mcp.elicitation.secrets-by-url", since=V2025_11_25)
-async def test_a_user_is_sent_to_a_page(talk: Talk) -> None:
+async def test_handler_elicits_by_url(talk: Talk) -> None:
     call = Interview.of_tool(await talk.able_line("asking"), "visit")
     (question,) = await call.questions()
     params = question["params"]
@@ -167,7 +169,7 @@ async def test_a_user_is_sent_to_a_page(talk: Talk) -> None:
 
 
 @rule("F-27")
-async def test_a_handler_asks_the_model(talk: Talk) -> None:
+async def test_handler_requests_sampling(talk: Talk) -> None:
     call = Interview.of_tool(await talk.able_line("asking"), "capital")
     (question,) = await call.questions()
     assert question["method"] == "sampling/createMessage"
@@ -182,7 +184,7 @@ async def test_a_handler_asks_the_model(talk: Talk) -> None:
 
 
 @rule("BP-166", "mcp.sampling.results-alone", "mcp.sampling.results-match")
-async def test_a_model_is_asked_with_tools_and_what_they_gave(talk: Talk) -> None:
+async def test_sampling_request_has_tools_and_tool_results(talk: Talk) -> None:
     call = Interview.of_tool(await talk.able_line("asking"), "with_tools")
     (question,) = await call.questions()
     params = question["params"]
@@ -197,7 +199,7 @@ async def test_a_model_is_asked_with_tools_and_what_they_gave(talk: Talk) -> Non
 
 
 @rule("F-29")
-async def test_a_handler_asks_for_the_folders(talk: Talk) -> None:
+async def test_handler_requests_roots(talk: Talk) -> None:
     call = Interview.of_tool(await talk.able_line("asking"), "folders")
     (question,) = await call.questions()
     assert question["method"] == "roots/list"
@@ -206,7 +208,7 @@ async def test_a_handler_asks_for_the_folders(talk: Talk) -> None:
 
 
 @rule("F-27", "F-28", "F-29", since=FORMS)
-async def test_three_things_of_three_kinds_are_asked_at_once(talk: Talk) -> None:
+async def test_elicitation_sampling_and_roots_are_requested_concurrently(talk: Talk) -> None:
     call = Interview.of_tool(await talk.able_line("asking"), "three")
     asked = await call.questions(3)
     assert [each["method"] for each in asked] == [
@@ -219,7 +221,7 @@ async def test_three_things_of_three_kinds_are_asked_at_once(talk: Talk) -> None
 
 
 @rule("F-28", since=FORMS)
-async def test_a_handler_asks_on_and_does_once_what_is_to_be_done_once(talk: Talk) -> None:
+async def test_handler_resumes_between_rounds_without_repeating_side_effects(talk: Talk) -> None:
     raw = await talk.able_line("asking")
     key = f"steps-{raw.new_id()}"
     params = {"name": "stepwise", "arguments": {"key": key}}
@@ -247,7 +249,7 @@ async def test_a_handler_asks_on_and_does_once_what_is_to_be_done_once(talk: Tal
         ("folders", {"sampling": {}}, {"roots": {}}),
     ],
 )
-async def test_what_the_client_did_not_declare_is_not_asked_and_named(
+async def test_undeclared_client_capability_fails_the_call_and_is_named(
     talk: Talk, tool: str, declared: dict[str, Any], missing: dict[str, Any]
 ) -> None:
     raw = await talk.line("asking", capabilities=declared)
@@ -267,7 +269,7 @@ async def test_what_the_client_did_not_declare_is_not_asked_and_named(
         ("with_tools", {"sampling": {}}, {"sampling": {"tools": {}}}),
     ],
 )
-async def test_a_mode_that_the_client_did_not_declare_is_not_used(
+async def test_undeclared_elicitation_mode_is_not_requested(
     talk: Talk, tool: str, declared: dict[str, Any], missing: dict[str, Any]
 ) -> None:
     raw = await talk.line("asking", capabilities=declared)
@@ -276,7 +278,7 @@ async def test_a_mode_that_the_client_did_not_declare_is_not_used(
 
 
 @rule("F-28", until=V2025_06_18)
-async def test_where_users_cannot_be_asked_a_handler_may_do_without(talk: Talk) -> None:
+async def test_handler_can_continue_if_elicitation_is_not_supported(talk: Talk) -> None:
     raw = await talk.able_line("asking")
     assert await raw.text("hello_if_possible") == "without elicitation"
     assert "error" in await raw.ask("tools/call", {"name": "hello"})
@@ -293,18 +295,18 @@ async def declined(talk: Talk) -> str:
 
 
 @rule("K-76", until=NEW)
-async def test_a_handler_hears_that_the_user_declined_to_sample(talk: Talk) -> None:
+async def test_handler_gets_the_error_of_declined_sampling(talk: Talk) -> None:
     assert (await declined(talk)).startswith("-1 User rejected sampling request")
 
 
 @rule("K-76", until=NEW)
-async def test_a_handler_knows_by_its_symbol_that_the_user_declined(talk: Talk) -> None:
+async def test_handler_recognizes_declined_sampling_by_its_error_symbol(talk: Talk) -> None:
     assert (await declined(talk)).endswith("USER_REJECTED")
 
 
 @rule("F-28", "F-38", since=FORMS, until=NEW)
 @pytest.mark.parametrize("tool", ["hello", "hello_from_a_thread"])
-async def test_a_call_that_is_cancelled_takes_its_question_back(talk: Talk, tool: str) -> None:
+async def test_cancelled_call_cancels_its_open_elicitation(talk: Talk, tool: str) -> None:
     raw = await talk.able_line("asking")
     call = Interview.of_tool(raw, tool)
     await call.questions()
@@ -318,7 +320,7 @@ async def test_a_call_that_is_cancelled_takes_its_question_back(talk: Talk, tool
 
 
 @rule("F-28", since=FORMS, over=("stdio", "http", "asgi", "old-sse", "websocket"))
-async def test_a_client_that_leaves_while_it_is_asked_leaves_no_server_waiting(talk: Talk) -> None:
+async def test_disconnect_during_elicitation_ends_the_waiting_handler(talk: Talk) -> None:
     raw = await talk.line("asking", capabilities=everything(talk.revision))
     for tool in ("hello", "hello_from_a_thread", "three"):
         await Interview.of_tool(raw, tool).questions(3 if tool == "three" else 1)
@@ -327,7 +329,7 @@ async def test_a_client_that_leaves_while_it_is_asked_leaves_no_server_waiting(t
 
 
 @rule("F-28", since=FORMS)
-async def test_questions_of_many_calls_are_answered_in_any_order(talk: Talk) -> None:
+async def test_elicitations_of_concurrent_calls_are_answered_in_any_order(talk: Talk) -> None:
     raw = await talk.able_line("asking")
     calls = []
     for number in range(5):
@@ -340,7 +342,7 @@ async def test_questions_of_many_calls_are_answered_in_any_order(talk: Talk) -> 
 
 
 @rule("F-27", "BP-011", since="2025-03-26", until=FORMS)
-async def test_a_part_of_a_batch_may_ask_and_the_batch_is_answered_as_one(talk: Talk) -> None:
+async def test_batch_with_an_eliciting_call_is_answered_as_one_batch(talk: Talk) -> None:
     raw = await talk.able_line("asking")
     asking = raw.request("tools/call", {"name": "capital"})
     other = raw.request("tools/call", {"name": "noted", "arguments": {"key": "x", "count": 0}})
@@ -353,7 +355,9 @@ async def test_a_part_of_a_batch_may_ask_and_the_batch_is_answered_as_one(talk: 
 
 
 @rule("BP-067", "BP-022", since=NEW, fresh=True)
-async def test_on_one_connection_each_request_is_asked_in_the_way_of_its_era(talk: Talk) -> None:
+async def test_requests_of_both_eras_on_one_connection_elicit_in_the_way_of_their_era(
+    talk: Talk,
+) -> None:
     raw = await talk.line("asking", opened=False)
     raw.revision = V2025_11_25
     await raw.shake_hands(capabilities=everything(V2025_11_25))
@@ -375,7 +379,7 @@ async def test_on_one_connection_each_request_is_asked_in_the_way_of_its_era(tal
 
 
 @rule("F-28", since=FORMS)
-async def test_our_client_answers_what_a_user_is_asked(talk: Talk) -> None:
+async def test_client_answers_elicitation(talk: Talk) -> None:
     client, told, _ = await talk.able_client("asking")
     told.content = {"name": "Ada"}
     assert (await client.call_tool("hello")).text == "Hello, Ada!"
@@ -386,7 +390,7 @@ async def test_our_client_answers_what_a_user_is_asked(talk: Talk) -> None:
 
 
 @rule("F-27", "F-29")
-async def test_our_client_answers_for_its_model_and_its_folders(talk: Talk) -> None:
+async def test_client_answers_sampling_and_roots(talk: Talk) -> None:
     client, told, _ = await talk.able_client("asking")
     assert (await client.call_tool("capital")).text == "model-1 says a sample"
     assert told.questions[0].max_tokens == 100
@@ -395,7 +399,7 @@ async def test_our_client_answers_for_its_model_and_its_folders(talk: Talk) -> N
 
 
 @rule("F-27", "F-28", "F-29", since=FORMS)
-async def test_our_client_answers_three_things_at_once(talk: Talk) -> None:
+async def test_client_answers_three_requests_at_once(talk: Talk) -> None:
     client, told, _ = await talk.able_client("asking")
     told.content = {"name": "Ada"}
     found = await client.call_tool("three", result_type=list[str])
@@ -403,7 +407,7 @@ async def test_our_client_answers_three_things_at_once(talk: Talk) -> None:
 
 
 @rule("F-28", "mcp.elicitation.mode-default", since=V2025_11_25)
-async def test_our_client_visits_a_page_and_samples_with_tools(talk: Talk) -> None:
+async def test_client_answers_url_elicitation_and_sampling_with_tools(talk: Talk) -> None:
     client, told, _ = await talk.able_client("asking")
     assert (await client.call_tool("visit")).text == "accept"
     assert told.questions[0].url == PAGE_TO_VISIT
@@ -412,7 +416,7 @@ async def test_our_client_visits_a_page_and_samples_with_tools(talk: Talk) -> No
 
 
 @rule("F-28", since=FORMS)
-async def test_our_client_goes_through_several_rounds_with_one_call(talk: Talk) -> None:
+async def test_client_completes_one_call_in_several_rounds(talk: Talk) -> None:
     key = f"ours-{talk.raw.new_id()}"
     heard: list[float] = []
 
@@ -432,7 +436,7 @@ FILLED = {"name": "Ada", "value": "red"}
 
 
 @rule("F-28", since=FORMS)
-async def test_prompts_and_resources_ask_too(talk: Talk) -> None:
+async def test_prompts_and_resources_can_elicit(talk: Talk) -> None:
     client, told, _ = await talk.able_client("asking")
     told.content = {"value": "trains"}
     prompt = await client.get_prompt("briefing")
@@ -443,7 +447,7 @@ async def test_prompts_and_resources_ask_too(talk: Talk) -> None:
 
 
 @rule("F-28", since=FORMS)
-async def test_our_client_does_not_give_an_answer_that_does_not_fit(talk: Talk) -> None:
+async def test_client_does_not_send_content_that_does_not_match_the_schema(talk: Talk) -> None:
     client, told, record = await talk.able_client("asking")
     told.content = {"name": 5}
     count = len(record.lines)
@@ -458,7 +462,7 @@ async def test_our_client_does_not_give_an_answer_that_does_not_fit(talk: Talk) 
 
 @rule("K-76", fresh=True)
 @pytest.mark.parametrize("policy", [None, "erlmcp"])
-async def test_a_user_who_declines_to_sample_has_the_number_of_the_profile(
+async def test_declined_sampling_has_the_error_code_of_the_profile(
     talk: Talk, policy: str | None
 ) -> None:
     def decline(_: Any) -> Any:
@@ -482,7 +486,7 @@ async def test_a_user_who_declines_to_sample_has_the_number_of_the_profile(
 
 
 @rule("BP-022", since=NEW)
-async def test_a_server_that_asks_sends_no_requests(talk: Talk) -> None:
+async def test_server_of_2026_07_28_sends_no_requests(talk: Talk) -> None:
     raw = await talk.able_line("asking")
     call = Interview.of_tool(raw, "three")
     await call.questions(3)
@@ -490,7 +494,7 @@ async def test_a_server_that_asks_sends_no_requests(talk: Talk) -> None:
 
 
 @rule("BP-046", "BP-133", since=NEW)
-async def test_what_was_declared_counts_for_the_request_that_declared_it(talk: Talk) -> None:
+async def test_client_capabilities_of_a_request_apply_to_it_alone(talk: Talk) -> None:
     raw = await talk.able_line("asking")
     only_sampling = {f"{PREFIX}clientCapabilities": {"sampling": {}}}
     call = Interview(raw, "tools/call", {"name": "as_able"}, **only_sampling)

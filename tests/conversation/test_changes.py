@@ -47,7 +47,7 @@ async def changes(stream: Any, count: int) -> list[Any]:
 
 
 @rule("E-44", fresh=True)
-async def test_subscribers_hear_of_changed_content_and_of_no_other(talk: Talk) -> None:
+async def test_subscribers_receive_updates_of_their_resources_only(talk: Talk) -> None:
     raw = await talk.line()
     await watch(raw, ["note://text", "city://no/Oslo"])
     await raw.call("touch", uris=["note://text", "note://blob", "city://no/Oslo", "city://no/Bo"])
@@ -59,9 +59,7 @@ async def test_subscribers_hear_of_changed_content_and_of_no_other(talk: Talk) -
 
 @rule("E-45", "E-46", "E-47", fresh=True)
 @pytest.mark.parametrize("kind", KINDS)
-async def test_a_change_of_a_list_is_announced_by_its_own_notification(
-    talk: Talk, kind: str
-) -> None:
+async def test_each_changed_list_has_its_own_notification(talk: Talk, kind: str) -> None:
     raw = await talk.line()
     await watch(raw, ["note://text"])
     for verb in ("grow", "shrink"):
@@ -74,7 +72,7 @@ async def test_a_change_of_a_list_is_announced_by_its_own_notification(
 
 
 @rule("E-44", "E-45", "E-46", "E-47", fresh=True)
-async def test_the_callbacks_of_our_client_are_told_in_either_era(talk: Talk) -> None:
+async def test_client_callbacks_receive_updates_and_list_changes_in_both_eras(talk: Talk) -> None:
     told = Told()
     client = await talk.connect(**told.options())
     await client.subscribe("note://text")
@@ -91,7 +89,7 @@ async def test_the_callbacks_of_our_client_are_told_in_either_era(talk: Talk) ->
 
 
 @rule("E-108", fresh=True)
-async def test_a_client_that_hears_of_a_changed_list_fetches_it_afresh(talk: Talk) -> None:
+async def test_client_fetches_a_list_again_after_list_changed(talk: Talk) -> None:
     told = Told()
     client, record = await talk.connect_recorded(**told.options())
     before = {tool.name for tool in await client.list_tools()}
@@ -129,7 +127,7 @@ async def test_a_resource_that_has_changed_is_read_again(talk: Talk) -> None:
 
 
 @rule("E-109", fresh=True)
-async def test_every_stream_of_a_client_hears_of_each_update(talk: Talk) -> None:
+async def test_every_listen_stream_of_a_client_receives_each_update(talk: Talk) -> None:
     client = await talk.connect()
     async with (
         client.listen(uris=["note://text"]) as one,
@@ -147,7 +145,7 @@ async def test_every_stream_of_a_client_hears_of_each_update(talk: Talk) -> None
 
 
 @rule("E-109", "E-44", over=SHARED)
-async def test_every_subscriber_of_a_server_hears_of_each_update(talk: Talk) -> None:
+async def test_every_subscribed_client_receives_each_update(talk: Talk) -> None:
     clients = await talk.neighbours("example", [talk.revision] * 4)
     streams = []
     for client in clients[:3]:
@@ -169,7 +167,9 @@ async def test_a_change_reaches_clients_of_both_eras_at_once(talk: Talk) -> None
 
 
 @rule("BP-077", "BP-142", since=NEW, fresh=True)
-async def test_our_client_tells_its_streams_apart_and_leaves_them_by_name(talk: Talk) -> None:
+async def test_client_routes_updates_by_subscription_and_cancels_a_closed_stream(
+    talk: Talk,
+) -> None:
     client, record = await talk.connect_recorded()
     async with client.listen(prompts=True) as other:
         async with client.listen(tools=True, uris=["note://nowhere"]) as stream:
@@ -222,7 +222,7 @@ async def test_a_client_whose_server_crashed_listens_again(talk: Talk) -> None:
 
 
 @rule("BP-021", until=NEW)
-async def test_before_there_were_streams_nobody_listens(talk: Talk) -> None:
+async def test_subscriptions_listen_is_method_not_found_before_2026_07_28(talk: Talk) -> None:
     params = {"notifications": {"toolsListChanged": True}}
     assert (await talk.raw.error("subscriptions/listen", params))["code"] == -32601
     assert f"{PREFIX}subscriptionId" not in json.dumps(talk.raw.received)

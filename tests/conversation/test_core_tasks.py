@@ -72,7 +72,7 @@ async def test_tasks_are_declared_and_each_tool_says_whether_it_is_one(talk: Tal
 
 
 @rule("BP-167", "mcp.tasks.starts-working", until=V2026_07_28)
-async def test_a_call_that_asks_for_a_task_gets_one_and_its_result_by_it(talk: Talk) -> None:
+async def test_call_with_task_params_creates_a_task_that_has_the_result(talk: Talk) -> None:
     raw = await talk.able_line("tasks")
     key = fresh_key(raw)
     task = await begin(raw, "held", 5000, key=key)
@@ -97,7 +97,7 @@ async def test_a_call_that_asks_for_a_task_gets_one_and_its_result_by_it(talk: T
 
 
 @rule("BP-167", "SEC-36", until=V2026_07_28)
-async def test_tasks_are_listed_to_who_made_them(talk: Talk) -> None:
+async def test_tasks_list_returns_the_tasks_of_its_requestor_in_pages(talk: Talk) -> None:
     raw = await talk.able_line("tasks")
     made = [(await begin(raw, "slow_compute", seconds=0))["taskId"] for _ in range(3)]
     listed, cursor = [], None
@@ -112,7 +112,7 @@ async def test_tasks_are_listed_to_who_made_them(talk: Talk) -> None:
 
 
 @rule("BP-167", until=V2026_07_28)
-async def test_a_tool_says_no_to_what_it_is_not(talk: Talk) -> None:
+async def test_tool_refuses_a_task_call_it_does_not_support(talk: Talk) -> None:
     raw = await talk.able_line("tasks")
     assert (await raw.error("tools/call", {"name": "failing_job"}))["code"] == -32601
     wish = {"name": "greet", "arguments": {"name": "Ada"}, "task": {}}
@@ -122,13 +122,13 @@ async def test_a_tool_says_no_to_what_it_is_not(talk: Talk) -> None:
 
 @rule("BP-167", until=V2026_07_28)
 @pytest.mark.parametrize("task", [5, [], {"ttl": "long"}, {"ttl": -1}, {"ttl": 0}])
-async def test_a_wish_that_makes_no_sense_is_invalid(talk: Talk, task: Any) -> None:
+async def test_malformed_task_params_are_invalid(talk: Talk, task: Any) -> None:
     params = {"name": "held", "arguments": {"key": "never"}, "task": task}
     assert (await (await talk.able_line("tasks")).error("tools/call", params))["code"] == -32602
 
 
 @rule("BP-167", "BP-036", until=CORE)
-async def test_before_there_were_tasks_a_wish_for_one_means_nothing(talk: Talk) -> None:
+async def test_task_params_are_ignored_before_2025_11_25(talk: Talk) -> None:
     raw = await talk.able_line("tasks")
     params = {"name": "slow_compute", "arguments": {"seconds": 0, "label": "x"}, "task": {}}
     result = await raw.result("tools/call", params)
@@ -137,7 +137,7 @@ async def test_before_there_were_tasks_a_wish_for_one_means_nothing(talk: Talk) 
 
 
 @rule("BP-167", "BP-036", until=V2026_07_28, since=CORE, fresh=True)
-async def test_to_declare_the_extension_enables_nothing_here(talk: Talk) -> None:
+async def test_declaring_the_tasks_extension_enables_nothing_in_2025_11_25(talk: Talk) -> None:
     declared = {**everything(CORE), "extensions": {TASKS: {}}}
     raw = await talk.line("tasks", capabilities=declared)
     result = await raw.call("slow_compute", seconds=0, label="x")
@@ -145,7 +145,7 @@ async def test_to_declare_the_extension_enables_nothing_here(talk: Talk) -> None
 
 
 @rule("BP-021", until=V2026_07_28, since=CORE)
-async def test_a_method_of_the_extension_is_not_found_here(talk: Talk) -> None:
+async def test_tasks_update_of_the_extension_is_method_not_found(talk: Talk) -> None:
     update = {"taskId": "x", "inputResponses": {}}
     error = await (await talk.able_line("tasks")).error("tasks/update", update)
     assert error["code"] == -32601
@@ -212,7 +212,7 @@ async def test_progress_of_a_task_keeps_its_token_and_names_the_task(talk: Talk)
 
 
 @rule("BP-167", until=V2026_07_28)
-async def test_a_task_whose_time_is_over_is_gone_and_its_handler_stopped(talk: Talk) -> None:
+async def test_task_past_its_ttl_is_removed_and_its_handler_cancelled(talk: Talk) -> None:
     raw = await talk.able_line("tasks")
     key = fresh_key(raw)
     task = await begin(raw, "held", 50, key=key)
@@ -228,7 +228,7 @@ async def test_a_task_whose_time_is_over_is_gone_and_its_handler_stopped(talk: T
 
 
 @rule("BP-167", until=V2026_07_28)
-async def test_what_a_task_asks_comes_to_who_waits_for_its_result(talk: Talk) -> None:
+async def test_elicitation_of_a_task_is_sent_while_tasks_result_waits(talk: Talk) -> None:
     raw = await talk.able_line("tasks")
     task = await begin(raw, "confirm_delete", filename="a.txt")
     assert (await until(raw, task, "input_required"))["status"] == "input_required"
@@ -246,7 +246,7 @@ async def test_what_a_task_asks_comes_to_who_waits_for_its_result(talk: Talk) ->
 
 
 @rule("BP-167", until=V2026_07_28)
-async def test_every_kind_of_question_is_carried_with_the_name_of_its_task(talk: Talk) -> None:
+async def test_every_client_request_of_a_task_carries_the_task_id(talk: Talk) -> None:
     raw = await talk.able_line("tasks")
     task = await begin(raw, "consult")
     waiting = raw.start("tasks/result", {"taskId": task["taskId"]})
@@ -305,7 +305,7 @@ async def test_our_client_holds_a_task_and_cancels_it(talk: Talk) -> None:
 
 
 @rule("BP-167", "BP-036", until=CORE)
-async def test_before_there_were_tasks_our_client_just_calls(talk: Talk) -> None:
+async def test_client_calls_a_task_tool_directly_before_2025_11_25(talk: Talk) -> None:
     client, _, _ = await talk.able_client("tasks")
     call = await client.call_tool_as_task("slow_compute", {"seconds": 0, "label": "x"})
     assert (call.id, call.done()) == (None, True)

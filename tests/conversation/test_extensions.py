@@ -28,7 +28,7 @@ async def test_an_extension_is_advertised_in_every_revision(talk: Talk) -> None:
 
 
 @rule("BP-051", since=NEW)
-async def test_who_declares_an_extension_is_served_by_it(talk: Talk) -> None:
+async def test_extension_method_is_served_if_the_request_declares_the_extension(talk: Talk) -> None:
     raw = await talk.able_line("extended")
     found = await raw.result("stars/list", {"limit": 3}, **declaring())
     assert (found["stars"], found["resultType"]) == ([0, 1, 2], "complete")
@@ -37,7 +37,9 @@ async def test_who_declares_an_extension_is_served_by_it(talk: Talk) -> None:
 
 
 @rule("BP-051", "BP-047", "BP-046", since=NEW)
-async def test_who_does_not_is_told_what_is_missing(talk: Talk) -> None:
+async def test_extension_method_without_declaration_names_the_missing_capability(
+    talk: Talk,
+) -> None:
     raw = await talk.able_line("extended")
     await raw.result("stars/list", **declaring())
     error = await raw.error("stars/list")
@@ -47,7 +49,7 @@ async def test_who_does_not_is_told_what_is_missing(talk: Talk) -> None:
 
 
 @rule("BP-051", "BP-015", since=NEW)
-async def test_a_result_of_an_extension_goes_to_who_declared_it(talk: Talk) -> None:
+async def test_extension_result_type_is_sent_only_if_the_extension_is_declared(talk: Talk) -> None:
     raw = await talk.able_line("extended")
     plain = await raw.call("star")
     assert (plain["resultType"], plain["content"][0]["text"]) == ("complete", "plain")

@@ -29,7 +29,7 @@ async def pages(raw: Raw, method: str) -> list[dict[str, Any]]:
 
 @rule("BP-157", "BP-158", "K-67", "F-24")
 @pytest.mark.parametrize(("method", "member"), METHODS)
-async def test_a_list_comes_in_pages_and_the_last_has_no_cursor(
+async def test_list_is_paginated_and_the_last_page_has_no_cursor(
     talk: Talk, method: str, member: str
 ) -> None:
     found = await pages(talk.raw, method)
@@ -44,19 +44,19 @@ async def test_a_list_comes_in_pages_and_the_last_has_no_cursor(
 
 @rule("BP-158", "K-66")
 @pytest.mark.parametrize("method", ["tools/list", "resources/templates/list"])
-async def test_a_cursor_that_we_did_not_give_out_is_invalid(talk: Talk, method: str) -> None:
+async def test_unknown_cursor_is_invalid_params(talk: Talk, method: str) -> None:
     for cursor in ("nonsense", "", "AAAA", "0", "7", "é", "x" * 5000):
         assert (await talk.raw.error(method, {"cursor": cursor}))["code"] == -32602, cursor
 
 
 @rule("BP-158", "K-66")
-async def test_a_cursor_that_is_no_text_is_invalid(talk: Talk) -> None:
+async def test_cursor_that_is_not_a_string_is_invalid_params(talk: Talk) -> None:
     for cursor in (5, None, ["a"], {}):
         assert (await talk.raw.error("tools/list", {"cursor": cursor}))["code"] == -32602, cursor
 
 
 @rule("BP-158", "K-66")
-async def test_a_cursor_of_one_list_is_none_of_another(talk: Talk) -> None:
+async def test_cursor_of_one_list_is_invalid_for_another(talk: Talk) -> None:
     cursor = (await talk.raw.result("tools/list"))["nextCursor"]
     assert (await talk.raw.error("resources/list", {"cursor": cursor}))["code"] == -32602
 
@@ -74,7 +74,7 @@ async def test_a_cursor_from_before_a_change_is_invalid_and_our_client_starts_ag
 
 
 @rule("BP-157", "F-24")
-async def test_our_client_follows_the_pages_to_their_end(talk: Talk) -> None:
+async def test_client_follows_pagination_to_the_last_page(talk: Talk) -> None:
     found = await talk.client.list_tools_page()
     assert len(found.tools) == PAGE
     names = [tool.name for tool in await talk.client.list_tools(fresh=True)]
@@ -95,7 +95,9 @@ async def quieten(raw: Raw) -> None:
 
 @rule("K-55", "F-32", "C-35", until=V2026_07_28, fresh=True)
 @pytest.mark.parametrize("kind", ["tool", "prompt", "resource"])
-async def test_many_changes_of_a_list_are_told_once(talk: Talk, kind: str) -> None:
+async def test_many_changes_of_a_list_send_one_list_changed_notification(
+    talk: Talk, kind: str
+) -> None:
     raw = await talk.line()
     names = [f"new-{number}" for number in range(20)]
     await raw.call("grow", kind=kind, names=names)
@@ -111,7 +113,7 @@ async def test_many_changes_of_a_list_are_told_once(talk: Talk, kind: str) -> No
 
 
 @rule("K-55", "F-24", until=V2026_07_28, fresh=True)
-async def test_our_client_hears_of_a_change_and_lists_what_is_there_then(talk: Talk) -> None:
+async def test_client_receives_list_changed_and_lists_the_new_tool(talk: Talk) -> None:
     told = Told()
     client = await talk.connect(**told.options())
     before = {tool.name for tool in await client.list_tools()}
@@ -125,7 +127,7 @@ async def test_our_client_hears_of_a_change_and_lists_what_is_there_then(talk: T
 
 
 @rule("F-24", "F-25", "F-26", fresh=True)
-async def test_what_was_added_can_be_used_and_what_was_removed_cannot(talk: Talk) -> None:
+async def test_added_items_can_be_used_and_removed_items_cannot(talk: Talk) -> None:
     raw = await talk.line()
     for kind in ("tool", "prompt", "resource"):
         await raw.call("grow", kind=kind, names=["new"])

@@ -62,7 +62,7 @@ FAULTS: dict[str, tuple[Any, int, Any]] = {
     ),
 )
 @pytest.mark.parametrize("why", FAULTS)
-async def test_what_is_no_message_is_answered_and_the_connection_goes_on(
+async def test_malformed_message_gets_an_error_and_the_connection_stays_open(
     talk: Talk, why: str
 ) -> None:
     sent, code, id = FAULTS[why]
@@ -86,7 +86,7 @@ async def test_what_is_no_message_is_answered_and_the_connection_goes_on(
 
 
 @rule("BP-021", "F-39", "P-52", "K-23")
-async def test_an_unknown_method_is_named_under_the_id_it_was_asked_with(talk: Talk) -> None:
+async def test_unknown_method_error_names_the_method_and_has_the_request_id(talk: Talk) -> None:
     for method in ("no/such/method", "tools/run", "TOOLS/LIST", "shutdown", "rpc.x"):
         id = f"unknown-{talk.raw.new_id()}"
         reply = await talk.raw.ask(method, {"some": "params"}, id=id)
@@ -109,7 +109,7 @@ WITHOUT_ID: list[dict[str, Any]] = [
 
 
 @rule("BP-009", "F-32")
-async def test_what_has_no_id_is_never_answered(talk: Talk) -> None:
+async def test_notifications_are_never_answered(talk: Talk) -> None:
     for message in WITHOUT_ID:
         talk.raw.received.clear()
         talk.raw.send({"jsonrpc": "2.0", **message})
@@ -126,7 +126,7 @@ STRAY: list[dict[str, Any]] = [
 
 
 @rule("BP-007", "K-20")
-async def test_a_reply_to_nothing_is_not_answered(talk: Talk) -> None:
+async def test_unmatched_reply_is_not_answered(talk: Talk) -> None:
     for message in STRAY:
         talk.raw.received.clear()
         talk.raw.send({"jsonrpc": "2.0", **message})
@@ -134,7 +134,7 @@ async def test_a_reply_to_nothing_is_not_answered(talk: Talk) -> None:
 
 
 @rule("BP-070", "E-129")
-async def test_what_the_server_writes_is_one_line_each(talk: Talk) -> None:
+async def test_server_writes_each_message_as_one_line(talk: Talk) -> None:
     text = "one\ntwo\r\nthree\u2028four\x00five"
     before = len(talk.raw.record.lines)
     assert (await talk.raw.call("echo", text=text))["content"][0]["text"] == text
@@ -155,7 +155,7 @@ async def test_members_in_any_order_and_space_between_them_are_read(talk: Talk) 
 
 
 @rule("K-33", "BP-006")
-async def test_members_that_nobody_knows_are_let_through(talk: Talk) -> None:
+async def test_unknown_members_of_a_request_are_ignored(talk: Talk) -> None:
     raw = talk.raw
     message = raw.request("tools/call", {"name": "echo", "arguments": {"text": "x"}, "more": 1})
     raw.send({**message, "extra": {"a": 1}})

@@ -29,7 +29,7 @@ def said(raw: Raw) -> list[str]:
 
 
 @rule("E-48", "K-53", "F-30", until=NEW, fresh=True)
-async def test_lines_come_from_info_on_until_a_client_says_otherwise(talk: Talk) -> None:
+async def test_default_log_level_is_info(talk: Talk) -> None:
     raw = await talk.line()
     await raw.call("speak", levels=list(LOG_LEVELS))
     assert said(raw) == list(LOG_LEVELS[1:])
@@ -38,7 +38,7 @@ async def test_lines_come_from_info_on_until_a_client_says_otherwise(talk: Talk)
 
 
 @rule("E-48", "F-30", "BP-156", until=NEW, fresh=True)
-async def test_a_client_sets_from_which_level_on_it_is_told(talk: Talk) -> None:
+async def test_set_level_limits_log_notifications_to_that_level_and_above(talk: Talk) -> None:
     raw = await talk.line()
     for level in ("debug", "error", "emergency"):
         raw.received.clear()
@@ -50,20 +50,20 @@ async def test_a_client_sets_from_which_level_on_it_is_told(talk: Talk) -> None:
 
 @rule("BP-156", "F-30", until=NEW)
 @pytest.mark.parametrize("level", ["loud", "", "INFO", 3, None])
-async def test_a_level_that_there_is_not_is_invalid(talk: Talk, level: Any) -> None:
+async def test_unknown_log_level_is_invalid_params(talk: Talk, level: Any) -> None:
     error = await talk.raw.error("logging/setLevel", {"level": level})
     assert error["code"] == -32602
 
 
 @rule("BP-156", since=NEW)
 @pytest.mark.parametrize("level", ["loud", "", "INFO", 3, None])
-async def test_a_level_that_there_is_not_is_invalid_in_a_request(talk: Talk, level: Any) -> None:
+async def test_unknown_log_level_in_request_meta_is_invalid_params(talk: Talk, level: Any) -> None:
     error = await talk.raw.error("tools/list", **{LEVEL: level})
     assert error["code"] == -32602
 
 
 @rule("BP-155", "F-30", "E-48")
-async def test_a_request_has_the_log_that_it_asked_for_and_no_other(talk: Talk) -> None:
+async def test_log_messages_follow_the_level_of_each_request(talk: Talk) -> None:
     raw = talk.raw
     params = {"name": "speak", "arguments": {"levels": list(LOG_LEVELS)}}
     await raw.result("tools/call", params)
@@ -76,7 +76,7 @@ async def test_a_request_has_the_log_that_it_asked_for_and_no_other(talk: Talk) 
 
 
 @rule("E-48", "F-30", fresh=True)
-async def test_our_client_hears_the_log_from_the_level_it_set(talk: Talk) -> None:
+async def test_client_receives_log_messages_from_the_level_it_set(talk: Talk) -> None:
     heard: list[Any] = []
     client = await talk.connect(on_log=heard.append)
     await client.set_logging_level("critical")
@@ -106,7 +106,7 @@ async def test_progress_comes_with_the_token_and_before_the_answer(talk: Talk, t
 
 
 @rule("E-49", "BP-150")
-async def test_without_a_token_there_is_no_progress(talk: Talk) -> None:
+async def test_no_progress_is_sent_without_a_progress_token(talk: Talk) -> None:
     await talk.raw.call("report", values=[1, 2, 3])
     assert await talk.raw.settle() == talk.raw.received[:1]
 
@@ -121,7 +121,7 @@ async def test_progress_only_grows(talk: Talk) -> None:
 
 
 @rule("BP-150", "F-40")
-async def test_nothing_is_said_of_a_request_that_was_answered(talk: Talk) -> None:
+async def test_no_progress_is_sent_after_the_reply(talk: Talk) -> None:
     raw, key = talk.raw, f"late-{talk.raw.new_id()}"
     params = {"name": "report_late", "arguments": {"key": key}}
     await raw.result(
@@ -143,7 +143,7 @@ async def test_progress_may_come_from_a_thread(talk: Talk) -> None:
 
 
 @rule("F-40", "K-47")
-async def test_our_client_is_told_of_progress_while_it_waits(talk: Talk) -> None:
+async def test_client_progress_callback_runs_before_the_result(talk: Talk) -> None:
     seen: list[Any] = []
     result = await talk.client.call_tool(
         "report", {"values": [1, 2], "total": 2}, on_progress=lambda *facts: seen.append(facts)
@@ -168,7 +168,7 @@ async def test_a_cancelled_request_is_stopped_and_never_answered(talk: Talk) -> 
 
 
 @rule("BP-152", "BP-075", "BP-009")
-async def test_a_cancel_of_nothing_or_of_what_is_over_is_ignored(talk: Talk) -> None:
+async def test_cancel_of_an_unknown_or_finished_request_is_ignored(talk: Talk) -> None:
     raw = talk.raw
     id = raw.start("tools/call", {"name": "echo", "arguments": {"text": "x"}})
     await raw.reply(id)
@@ -220,7 +220,7 @@ async def test_initialize_cannot_be_cancelled(talk: Talk) -> None:
 
 
 @rule("F-38", "C-39", "BP-075", "BP-152")
-async def test_our_client_cancels_a_call_and_the_server_hears_of_it(talk: Talk) -> None:
+async def test_client_cancel_sends_cancelled_and_stops_the_handler(talk: Talk) -> None:
     client, key = talk.client, f"ours-{talk.raw.new_id()}"
     call = client.submit_tool("hold", {"key": key})
     notes = await client.call_tool("noted", {"key": key}, result_type=list[str])
@@ -248,7 +248,7 @@ async def test_a_cancelled_task_of_ours_cancels_its_call(talk: Talk) -> None:
 
 
 @rule("C-39", "C-40", "BP-169", "K-63")
-async def test_a_call_that_takes_too_long_is_given_up(talk: Talk) -> None:
+async def test_timed_out_call_is_cancelled(talk: Talk) -> None:
     client, key = talk.client, f"slow-{talk.raw.new_id()}"
     with pytest.raises(RequestTimeout):
         # Long enough for a server beside busy cores to begin the call.
@@ -284,7 +284,7 @@ async def test_ping_is_answered_by_either_side(talk: Talk) -> None:
 
 
 @rule("BP-039", until=NEW)
-async def test_a_server_asks_for_roots_and_a_sample(talk: Talk) -> None:
+async def test_server_requests_roots_and_sampling(talk: Talk) -> None:
     roots = await asks(talk, "roots/list")
     assert roots == {"answer": {"roots": [{"uri": "file:///home/script"}]}}
     sample = (await asks(talk, "sampling/createMessage", SAMPLE))["answer"]
@@ -293,7 +293,7 @@ async def test_a_server_asks_for_roots_and_a_sample(talk: Talk) -> None:
 
 
 @rule("BP-164", "mcp.capability.client-declares", since="2025-06-18", until=NEW)
-async def test_a_server_asks_the_user(talk: Talk) -> None:
+async def test_server_requests_elicitation(talk: Talk) -> None:
     answer = await asks(talk, "elicitation/create", FORM)
     assert answer == {"answer": {"action": "accept", "content": {"answer": "yes"}}}
     declined = await asks(talk, "elicitation/create", {**FORM, "message": "Your secret?"})
@@ -314,7 +314,7 @@ async def test_a_server_asks_only_what_the_client_declared_and_the_revision_has(
 
 
 @rule("BP-036", until="2025-06-18", fresh=True)
-async def test_a_question_that_the_revision_lacks_is_not_asked(talk: Talk) -> None:
+async def test_server_does_not_send_a_request_that_the_revision_lacks(talk: Talk) -> None:
     raw = await talk.line(capabilities={"elicitation": {}})
     assert "unsent" in await raw.text("ask", method="elicitation/create", params=FORM)
 
@@ -347,7 +347,7 @@ async def test_our_client_refuses_what_it_has_no_handler_for(talk: Talk) -> None
 
 
 @rule("F-38", "BP-152", until=NEW, fresh=True)
-async def test_a_server_that_gives_up_waiting_says_so_and_ignores_a_late_answer(
+async def test_server_request_timeout_sends_cancelled_and_ignores_the_late_reply(
     talk: Talk,
 ) -> None:
     raw = await talk.line(capabilities={"roots": {}})
@@ -364,7 +364,7 @@ async def test_a_server_that_gives_up_waiting_says_so_and_ignores_a_late_answer(
 
 
 @rule("F-38", until=NEW, fresh=True)
-async def test_a_cancelled_handler_cancels_what_it_asked(talk: Talk) -> None:
+async def test_cancelled_handler_cancels_its_open_requests(talk: Talk) -> None:
     raw = await talk.line(capabilities={"roots": {}})
     asking = raw.start("tools/call", {"name": "ask", "arguments": {"method": "roots/list"}})
     question = await raw.asked("roots/list")

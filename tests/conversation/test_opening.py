@@ -24,7 +24,9 @@ def expected_info(talk: Talk) -> dict[str, str]:
 
 
 @rule("BP-030", "E-95", "F-22", "C-10", "P-48", fresh=True)
-async def test_initialize_tells_version_capabilities_server_and_instructions(talk: Talk) -> None:
+async def test_initialize_result_has_version_capabilities_server_info_and_instructions(
+    talk: Talk,
+) -> None:
     raw = await talk.line(opened=False)
     result = await raw.shake_hands()
     assert result.keys() == {"protocolVersion", "capabilities", "serverInfo", "instructions"}
@@ -65,7 +67,7 @@ async def test_a_session_is_opened_and_tools_are_listed_in_two_exchanges(talk: T
 
 
 @rule("E-98", "E-99", "K-19", "E-129", "BP-034", until=V2026_07_28, fresh=True)
-async def test_nothing_is_served_before_initialize(talk: Talk) -> None:
+async def test_requests_before_initialize_are_refused(talk: Talk) -> None:
     raw = await talk.line(opened=False)
     for method, params in [
         ("tools/list", None),
@@ -297,7 +299,7 @@ def completing(prompt: str) -> dict[str, Any]:
 
 
 @rule("K-33", "E-96", until=V2026_07_28, fresh=True)
-async def test_strange_members_of_capabilities_are_let_through(talk: Talk) -> None:
+async def test_unknown_members_of_capabilities_are_ignored(talk: Talk) -> None:
     strange = {
         "roots": {"supported": True},
         "sampling": {"modelPreferences": {"costPriority": "balanced"}},
@@ -326,7 +328,7 @@ async def test_versions_and_the_client_are_logged_once_per_session(talk: Talk) -
 
 
 @rule("P-62", "C-09")
-async def test_a_handler_can_see_who_asks_and_in_which_revision(talk: Talk) -> None:
+async def test_handler_context_has_client_name_revision_method_and_state(talk: Talk) -> None:
     seen = await talk.raw.text("who")
     assert seen["client"] == "script"
     assert seen["revision"] == talk.revision
@@ -338,7 +340,7 @@ async def test_a_handler_can_see_who_asks_and_in_which_revision(talk: Talk) -> N
 
 
 @rule("BP-035", fresh=True)
-async def test_a_server_asks_nothing_and_tells_nothing_before_it_hears_initialized(
+async def test_server_sends_no_requests_or_notifications_before_initialized(
     talk: Talk,
 ) -> None:
     raw = await talk.line(opened=False)
@@ -388,7 +390,7 @@ async def test_a_client_closes_and_connects_again(talk: Talk) -> None:
 
 
 @rule("E-95", since=V2025_11_25, until=V2026_07_28, fresh=True)
-async def test_a_client_may_say_more_of_itself_than_a_server_knows(talk: Talk) -> None:
+async def test_unknown_members_of_client_info_are_ignored(talk: Talk) -> None:
     raw = await talk.line(opened=False)
     params = raw.introduction()
     params["clientInfo"] = {**INFO, "title": "A script", "mood": "good"}

@@ -42,14 +42,14 @@ def bare(id: int, method: str, meta: Any = None, **params: Any) -> dict[str, Any
         "meta",
     ],
 )
-async def test_a_request_that_does_not_say_enough_is_refused(talk: Talk, meta: Any) -> None:
+async def test_request_without_required_meta_is_refused(talk: Talk, meta: Any) -> None:
     id = talk.raw.new_id()
     talk.raw.send(bare(id, "server/discover", meta))
     assert (await talk.raw.reply(id))["error"]["code"] == -32602
 
 
 @rule("BP-041", fresh=True)
-async def test_a_server_without_handshake_refuses_every_method_that_says_nothing(
+async def test_server_without_handshake_refuses_every_method_without_meta(
     talk: Talk,
 ) -> None:
     raw = await talk.line("per-request-only")
@@ -71,7 +71,7 @@ async def test_a_version_that_is_not_served_so_is_refused_with_those_that_are(
 
 
 @rule("BP-045", "BP-042", "BP-145")
-async def test_discover_tells_versions_capabilities_and_how_long_that_holds(talk: Talk) -> None:
+async def test_discover_result_has_versions_capabilities_and_cache_hints(talk: Talk) -> None:
     result = await talk.raw.result("server/discover")
     assert result["supportedVersions"] == list(REVISIONS[::-1])
     assert result["capabilities"] == {
@@ -106,7 +106,7 @@ async def test_discover_tells_versions_capabilities_and_how_long_that_holds(talk
         ("sampling/createMessage", {"messages": []}),
     ],
 )
-async def test_a_method_that_is_gone_is_not_found(
+async def test_removed_method_is_method_not_found(
     talk: Talk, method: str, params: dict[str, Any]
 ) -> None:
     error = await talk.raw.error(method, params)
@@ -151,7 +151,7 @@ OTHERS = [
 
 @rule("BP-145")
 @pytest.mark.parametrize(("method", "params", "ttl", "scope"), CACHEABLE)
-async def test_what_may_be_kept_says_for_how_long_and_by_whom(
+async def test_cacheable_results_have_ttl_and_cache_scope(
     talk: Talk, method: str, params: dict[str, Any], ttl: int, scope: str
 ) -> None:
     result = await talk.raw.result(method, params)
@@ -182,7 +182,7 @@ async def test_every_result_says_what_it_is_and_whose(
 
 
 @rule("K-61", since="2025-03-26", until=NEW)
-async def test_before_there_were_result_types_none_is_sent(talk: Talk) -> None:
+async def test_result_type_is_not_sent_before_2026_07_28(talk: Talk) -> None:
     for method, params in [*(each[:2] for each in CACHEABLE[1:]), *OTHERS]:
         reply = await talk.raw.ask(method, params)
         result = reply.get("result", {})
@@ -191,7 +191,7 @@ async def test_before_there_were_result_types_none_is_sent(talk: Talk) -> None:
 
 
 @rule("BP-046", "mcp.security.client-info-ignored")
-async def test_nothing_is_remembered_from_one_request_to_the_next(talk: Talk) -> None:
+async def test_requests_keep_no_state_from_one_to_the_next(talk: Talk) -> None:
     raw = talk.raw
     told = {
         f"{PREFIX}clientInfo": {"name": "first", "version": "1"},
@@ -220,7 +220,7 @@ async def test_lists_are_the_same_on_every_connection_and_in_the_same_order(talk
 
 
 @rule("K-61", "BP-067", "BP-046", since=NEW, fresh=True)
-async def test_both_eras_go_side_by_side_on_one_connection(talk: Talk) -> None:
+async def test_requests_of_both_eras_are_served_on_one_connection(talk: Talk) -> None:
     raw = await talk.line(opened=False)
     new = await raw.text("who")
     raw.revision = "2025-11-25"
@@ -242,7 +242,7 @@ async def test_both_eras_go_side_by_side_on_one_connection(talk: Talk) -> None:
 
 
 @rule("K-61", since=NEW, fresh=True)
-async def test_a_session_does_not_lend_its_state_to_requests_without_one(talk: Talk) -> None:
+async def test_session_state_does_not_apply_to_requests_outside_it(talk: Talk) -> None:
     raw = await talk.line(opened=False)
     raw.revision = "2025-11-25"
     await raw.shake_hands(capabilities={"roots": {}})
@@ -278,14 +278,14 @@ async def test_a_server_sends_no_requests(talk: Talk, method: str) -> None:
 
 
 @rule("BP-022", since=NEW)
-async def test_a_reply_to_nothing_is_ignored(talk: Talk) -> None:
+async def test_unmatched_reply_is_ignored(talk: Talk) -> None:
     talk.raw.send({"jsonrpc": "2.0", "id": 1, "result": {}})
     talk.raw.send({"jsonrpc": "2.0", "id": 2, "error": {"code": 1, "message": "no"}})
     assert await talk.raw.settle() == []
 
 
 @rule("BP-052", "BP-053", since=NEW)
-async def test_what_is_not_known_in_meta_reaches_the_handler(talk: Talk) -> None:
+async def test_unknown_meta_keys_reach_the_handler(talk: Talk) -> None:
     trace = "00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01"
     seen = await talk.raw.result(
         "tools/call", {"name": "who"}, traceparent=trace, **{"org.example/own": {"a": [1]}}
@@ -295,7 +295,7 @@ async def test_what_is_not_known_in_meta_reaches_the_handler(talk: Talk) -> None
 
 
 @rule("BP-154", "BP-141", since=NEW, fresh=True)
-async def test_nobody_is_told_of_changes_that_they_did_not_listen_for(talk: Talk) -> None:
+async def test_change_notifications_are_not_sent_without_a_listen_stream(talk: Talk) -> None:
     raw = await talk.line()
     await raw.call("grow", kind="tool", names=["one", "two"])
     await raw.call("touch", uris=["note://text"])

@@ -179,7 +179,7 @@ async def test_pierre_has_its_own_codes(talk: Talk) -> None:
 
 
 @rule("K-56", until=OLD, fresh=True)
-async def test_pierre_cancels_by_progress_token_and_nobody_else_does(talk: Talk) -> None:
+async def test_cancel_by_progress_token_works_under_the_pierre_policy(talk: Talk) -> None:
     raw = await talk.line("pierre", judged=False)
     hold = {"name": "hold", "arguments": {"key": "by-token"}}
     held = raw.start("tools/call", hold, progressToken="tok-1")
@@ -191,7 +191,7 @@ async def test_pierre_cancels_by_progress_token_and_nobody_else_does(talk: Talk)
 
 
 @rule("K-56", until=OLD)
-async def test_elsewhere_a_token_cancels_nothing(talk: Talk) -> None:
+async def test_cancel_by_progress_token_is_ignored_under_other_policies(talk: Talk) -> None:
     raw, key = talk.raw, f"token-{talk.raw.new_id()}"
     hold = {"name": "hold", "arguments": {"key": key}}
     held = raw.start("tools/call", hold, progressToken=key)
@@ -263,7 +263,7 @@ async def test_a_lenient_server_reads_snake_case_and_a_missing_version(
 
 
 @rule("K-57", until=OLD, fresh=True)
-async def test_elsewhere_snake_case_is_not_read(talk: Talk) -> None:
+async def test_snake_case_members_are_not_read_under_other_policies(talk: Talk) -> None:
     raw = await talk.line(opened=False)
     params = {"protocol_version": talk.revision, "capabilities": {}, "clientInfo": INFO}
     assert (await raw.error("initialize", params))["code"] == -32602
@@ -310,7 +310,7 @@ async def test_other_names_are_understood_where_they_are_allowed(talk: Talk) -> 
 
 
 @rule("K-21", "F-32", until=OLD)
-async def test_elsewhere_only_official_names_are_known(talk: Talk) -> None:
+async def test_method_aliases_are_unknown_under_other_policies(talk: Talk) -> None:
     for method, params in OTHER_NAMES:
         assert (await talk.raw.error(method, params))["code"] == -32601
     key = f"official-{talk.raw.new_id()}"

@@ -86,7 +86,7 @@ async def test_arguments_that_do_not_fit_a_prompt_are_invalid(
 
 
 @rule("P-49", "F-26")
-async def test_a_prompt_that_breaks_says_nothing_of_why(talk: Talk) -> None:
+async def test_prompt_handler_exception_is_not_shown_to_the_client(talk: Talk) -> None:
     reply = await talk.raw.ask("prompts/get", {"name": "broken"})
     assert reply["error"]["code"] == -32603
     assert CANARY not in json.dumps(reply)
@@ -138,7 +138,7 @@ async def test_our_client_does_not_send_a_context_that_the_revision_lacks(talk: 
 
 
 @rule("F-31")
-async def test_an_argument_that_nobody_has_suggestions_for_has_none(talk: Talk) -> None:
+async def test_argument_without_completion_handler_has_no_values(talk: Talk) -> None:
     found = await completed(talk, REVIEW, "code", "x")
     assert found["values"] == []
 
@@ -168,6 +168,8 @@ async def test_a_completion_may_refer_to_a_resource_by_its_uri(talk: Talk) -> No
         {"ref": REVIEW, "argument": {"name": "style", "value": 5}},
     ],
 )
-async def test_a_completion_of_nothing_is_invalid(talk: Talk, params: dict[str, Any]) -> None:
+async def test_completion_without_a_known_reference_is_invalid_params(
+    talk: Talk, params: dict[str, Any]
+) -> None:
     params = {"argument": {"name": "style", "value": ""}, **params}
     assert (await talk.raw.error("completion/complete", params))["code"] == -32602

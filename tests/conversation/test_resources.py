@@ -79,7 +79,7 @@ async def test_one_resource_may_have_several_contents(talk: Talk) -> None:
 
 
 @rule("F-25")
-async def test_a_template_is_read_by_what_fits_it(talk: Talk) -> None:
+async def test_resource_template_is_matched_by_uri(talk: Talk) -> None:
     (city,) = await contents(talk, "city://no/Oslo")
     assert city == {"uri": "city://no/Oslo", "mimeType": "text/plain", "text": "Oslo is in no."}
     (spaced,) = await contents(talk, "city://no/Hamar%20by")
@@ -89,7 +89,7 @@ async def test_a_template_is_read_by_what_fits_it(talk: Talk) -> None:
 
 
 @rule("F-25", "P-62")
-async def test_a_resource_is_told_which_of_its_names_was_asked_for(talk: Talk) -> None:
+async def test_resource_handler_context_has_revision_and_requested_uri(talk: Talk) -> None:
     (seen,) = await contents(talk, "note://caller")
     assert json.loads(seen["text"]) == {"revision": talk.revision, "what": "note://caller"}
 
@@ -118,7 +118,7 @@ async def test_our_client_knows_a_missing_resource_in_every_revision(talk: Talk)
 
 @rule("P-49")
 @pytest.mark.parametrize("uri", ["note://broken", "note://unwritable"])
-async def test_what_cannot_be_served_is_an_internal_error_that_says_nothing_more(
+async def test_failing_resource_handler_is_an_internal_error_without_details(
     talk: Talk, uri: str
 ) -> None:
     reply = await talk.raw.ask("resources/read", {"uri": uri})
@@ -129,7 +129,7 @@ async def test_what_cannot_be_served_is_an_internal_error_that_says_nothing_more
 
 @rule("BP-008")
 @pytest.mark.parametrize("params", [{}, {"uri": 5}, {"uri": None}, {"uri": ["note://text"]}])
-async def test_a_read_without_an_address_is_invalid(talk: Talk, params: dict[str, Any]) -> None:
+async def test_read_without_uri_is_invalid_params(talk: Talk, params: dict[str, Any]) -> None:
     assert (await talk.raw.error("resources/read", params))["code"] == -32602
 
 
@@ -137,7 +137,7 @@ async def test_a_read_without_an_address_is_invalid(talk: Talk, params: dict[str
 
 
 @rule("F-25", until=V2026_07_28)
-async def test_who_subscribed_is_told_of_changes_until_it_unsubscribes(talk: Talk) -> None:
+async def test_subscriber_receives_updates_until_it_unsubscribes(talk: Talk) -> None:
     raw = talk.raw
     assert await raw.result("resources/subscribe", {"uri": "note://text"}) == {}
     assert await raw.result("resources/subscribe", {"uri": "city://no/Oslo"}) == {}
@@ -154,7 +154,7 @@ async def test_who_subscribed_is_told_of_changes_until_it_unsubscribes(talk: Tal
 
 
 @rule("F-25", until=V2026_07_28)
-async def test_our_client_hears_of_a_resource_that_it_subscribed_to(talk: Talk) -> None:
+async def test_client_receives_updates_of_a_subscribed_resource(talk: Talk) -> None:
     await talk.client.subscribe("note://text")
     await talk.client.call_tool("touch", {"uris": ["note://text"]})
     await talk.told.until(lambda: bool(talk.told.updates))
@@ -163,7 +163,7 @@ async def test_our_client_hears_of_a_resource_that_it_subscribed_to(talk: Talk) 
 
 
 @rule("K-16", until=V2026_07_28)
-async def test_nobody_subscribes_to_what_is_not_there(talk: Talk) -> None:
+async def test_subscribing_to_a_missing_resource_is_an_error_with_its_uri(talk: Talk) -> None:
     error = await talk.raw.error("resources/subscribe", {"uri": "note://nowhere"})
     assert (error["code"], error["data"]["uri"]) == (-32002, "note://nowhere")
     assert (await talk.raw.error("resources/subscribe", {}))["code"] == -32602

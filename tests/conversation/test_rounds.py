@@ -20,7 +20,9 @@ CAPABILITIES = f"{PREFIX}clientCapabilities"
 
 
 @rule("BP-131", "BP-132", "BP-015", since=NEW)
-async def test_a_round_has_questions_by_their_keys_and_a_state(talk: Talk) -> None:
+async def test_input_required_result_has_input_requests_by_key_and_a_request_state(
+    talk: Talk,
+) -> None:
     raw = await talk.able_line("asking")
     call = Interview.of_tool(raw, "hello")
     asked = await call.round()
@@ -49,7 +51,7 @@ async def test_a_round_has_questions_by_their_keys_and_a_state(talk: Talk) -> No
         ("with_tools", "sampling-1", "sampling/createMessage"),
     ],
 )
-async def test_a_question_has_the_key_that_its_author_gave(
+async def test_input_request_has_the_key_given_by_the_handler(
     talk: Talk, tool: str, key: str, method: str
 ) -> None:
     asked = await Interview.of_tool(await talk.able_line("asking"), tool).round()
@@ -73,7 +75,7 @@ async def test_each_round_has_a_state_of_its_own_and_needs_only_its_own_answers(
 
 
 @rule("BP-138", since=NEW)
-async def test_answers_under_wrong_keys_are_asked_for_again(talk: Talk) -> None:
+async def test_responses_under_wrong_keys_repeat_the_input_requests(talk: Talk) -> None:
     call = Interview.of_tool(await talk.able_line("asking"), "hello")
     first = await call.round()
     call.send_again({"wrong_key": accept(name="Ada")}, first["requestState"])
@@ -84,7 +86,7 @@ async def test_answers_under_wrong_keys_are_asked_for_again(talk: Talk) -> None:
 
 
 @rule("BP-138", since=NEW)
-async def test_answers_to_what_nobody_asked_are_ignored(talk: Talk) -> None:
+async def test_input_responses_under_unknown_keys_are_ignored(talk: Talk) -> None:
     call = Interview.of_tool(await talk.able_line("asking"), "hello")
     state = (await call.round())["requestState"]
     extra = {"extra": accept(name="Eve"), "odd": 5, "user_name": accept(name="Ada")}
@@ -93,7 +95,7 @@ async def test_answers_to_what_nobody_asked_are_ignored(talk: Talk) -> None:
 
 
 @rule("BP-138", since=NEW)
-async def test_what_was_answered_is_not_asked_again_and_the_rest_is(talk: Talk) -> None:
+async def test_unanswered_input_requests_are_repeated_in_the_next_round(talk: Talk) -> None:
     call = Interview.of_tool(await talk.able_line("asking"), "three")
     first = await call.round()
     call.send_again({"greeting": SAMPLE}, first["requestState"])
@@ -185,9 +187,7 @@ SPOILT: list[Callable[[str], Any]] = [
 
 @rule("mcp.rounds.state-untrusted", "mcp.rounds.state-protected", "SEC-31", since=NEW)
 @pytest.mark.parametrize("spoil", SPOILT, ids=[str(number) for number in range(len(SPOILT))])
-async def test_a_state_that_was_tampered_with_is_refused(
-    talk: Talk, spoil: Callable[[str], Any]
-) -> None:
+async def test_tampered_request_state_is_refused(talk: Talk, spoil: Callable[[str], Any]) -> None:
     raw = await talk.able_line("asking")
     call = Interview.of_tool(raw, "hello")
     state = (await call.round())["requestState"]
@@ -199,7 +199,7 @@ async def test_a_state_that_was_tampered_with_is_refused(
 
 
 @rule("mcp.rounds.state-request-bound", "SEC-32", "BP-137", since=NEW)
-async def test_the_state_of_one_request_is_of_no_use_to_another(talk: Talk) -> None:
+async def test_request_state_of_another_request_is_refused(talk: Talk) -> None:
     raw = await talk.able_line("asking")
     call = Interview.of_tool(raw, "hello")
     state = (await call.round())["requestState"]
@@ -314,7 +314,7 @@ async def test_a_retry_that_no_longer_declares_what_is_needed_is_refused(talk: T
 
 
 @rule("BP-131", since=NEW)
-async def test_a_handler_that_asks_on_and_on_is_ended(talk: Talk) -> None:
+async def test_handler_with_too_many_rounds_is_ended(talk: Talk) -> None:
     raw = await talk.able_line("asking")
     for times in (ROUNDS, ROUNDS + 1):
         call = Interview.of_tool(raw, "on_and_on", times=times)
@@ -343,7 +343,7 @@ async def test_many_calls_ask_side_by_side_and_none_gets_the_answers_of_another(
 
 
 @rule("BP-075", "BP-153", since=NEW)
-async def test_a_client_that_never_comes_back_leaves_nothing_behind(talk: Talk) -> None:
+async def test_abandoned_round_leaves_no_state_on_the_server(talk: Talk) -> None:
     raw = await talk.able_line("asking")
     call = Interview.of_tool(raw, "hello")
     await call.round()
@@ -394,7 +394,7 @@ async def test_our_client_declares_what_it_has_handlers_for(talk: Talk) -> None:
 
 
 @rule("BP-134", since=NEW, fresh=True)
-async def test_our_client_leaves_a_server_that_asks_too_often(talk: Talk) -> None:
+async def test_client_stops_after_too_many_rounds(talk: Talk) -> None:
     client = await talk.connect("asking", max_rounds=2, on_elicit=lambda _: {"value": True})
     with pytest.raises(TooManyRoundTrips):
         await client.call_tool("on_and_on", {"times": 3})
@@ -402,7 +402,7 @@ async def test_our_client_leaves_a_server_that_asks_too_often(talk: Talk) -> Non
 
 
 @rule("BP-146", since=NEW, fresh=True)
-async def test_what_came_of_questions_is_not_kept(talk: Talk) -> None:
+async def test_result_of_a_multi_round_read_is_not_cached(talk: Talk) -> None:
     names = iter(["Ada", "Bea"])
     client = await talk.connect("asking", on_elicit=lambda _: {"name": next(names)})
     for name in ("Ada", "Bea"):

@@ -33,7 +33,7 @@ async def was_answered_once(raw: Raw, id: int) -> bool:
 
 
 @rule("BP-096", "BP-084", until=NEW, over=STREAMABLE)
-async def test_a_client_whose_stream_was_closed_early_polls_for_the_answer(talk: Talk) -> None:
+async def test_client_polls_for_the_reply_after_its_stream_was_closed(talk: Talk) -> None:
     raw, key = talk.raw, f"early-{talk.raw.new_id()}"
     id = await two_steps(raw, key, closes=True)
     # Only a stream that began with an id and a retry delay can be closed early.
@@ -43,7 +43,7 @@ async def test_a_client_whose_stream_was_closed_early_polls_for_the_answer(talk:
 
 
 @rule("BP-085", "BP-089", "BP-090", since=V2025_03_26, until=NEW, over=STREAMABLE)
-async def test_a_call_whose_stream_is_lost_goes_on_and_is_answered_on_another(talk: Talk) -> None:
+async def test_call_survives_a_lost_stream_and_is_answered_on_another(talk: Talk) -> None:
     raw, key = talk.raw, f"lost-{talk.raw.new_id()}"
     id = await two_steps(raw, key, closes=False)
     raw.wire.drop_streams()
@@ -52,7 +52,9 @@ async def test_a_call_whose_stream_is_lost_goes_on_and_is_answered_on_another(ta
 
 
 @rule("BP-089", "BP-090", since=V2025_03_26, until=NEW, over=STREAMABLE, fresh=True)
-async def test_a_change_while_the_stream_was_lost_is_told_once_it_is_back(talk: Talk) -> None:
+async def test_list_change_during_a_lost_stream_is_delivered_once_after_reconnect(
+    talk: Talk,
+) -> None:
     raw = await talk.line()
     await raw.call("grow", kind="tool", names=["one"])
     await raw.told(CHANGED)
@@ -79,7 +81,7 @@ def was_judged(raw: Raw, *ids: str) -> None:
     over=STREAMABLE,
     fresh=True,
 )
-async def test_a_session_has_the_statuses_headers_and_events_that_it_should(talk: Talk) -> None:
+async def test_session_responses_have_the_expected_statuses_headers_and_events(talk: Talk) -> None:
     raw = await talk.line(capabilities={"roots": {}})
     id = await two_steps(raw, "judged", closes=talk.since(V2025_11_25))
     await raw.call("release", key="judged")
@@ -116,7 +118,7 @@ async def test_a_session_has_the_statuses_headers_and_events_that_it_should(talk
     over=STREAMABLE,
     fresh=True,
 )
-async def test_single_requests_have_the_statuses_and_headers_that_they_should(talk: Talk) -> None:
+async def test_per_request_responses_have_the_expected_statuses_and_headers(talk: Talk) -> None:
     raw = await talk.line()
     await raw.result("tools/list")
     params = {"name": "report", "arguments": {"values": [1]}}
@@ -150,7 +152,7 @@ async def test_single_requests_have_the_statuses_and_headers_that_they_should(ta
 
 
 @rule("BP-123", since=NEW, over=STREAMABLE)
-async def test_a_client_that_leaves_its_stream_cancels_and_hears_nothing_more(talk: Talk) -> None:
+async def test_closing_the_response_stream_cancels_the_call(talk: Talk) -> None:
     raw, key = talk.raw, f"left-{talk.raw.new_id()}"
     params = {"name": "hold", "arguments": {"key": key}}
     id = raw.start("tools/call", params, progressToken=key)

@@ -34,7 +34,7 @@ async def listen(raw: Raw, id: Any = None, **notifications: Any) -> tuple[Any, A
 
 
 @rule("BP-140", since=NEW, fresh=True)
-async def test_a_stream_opens_with_what_is_honoured_of_its_filter(talk: Talk) -> None:
+async def test_listen_acknowledgement_has_the_honoured_part_of_its_filter(talk: Talk) -> None:
     raw = await talk.line()
     wanted: dict[str, Any] = {"toolsListChanged": True, "resourceSubscriptions": ["note://text"]}
     assert (await listen(raw, **wanted))[1] == wanted
@@ -67,7 +67,7 @@ async def test_each_stream_brings_what_it_asked_for_under_its_own_id(talk: Talk)
 
 
 @rule("BP-154", "BP-153", since=NEW, fresh=True)
-async def test_a_stream_that_is_cancelled_brings_nothing_more_and_is_not_answered(
+async def test_cancelled_listen_stream_sends_nothing_more_and_is_not_answered(
     talk: Talk,
 ) -> None:
     raw = await talk.line()
@@ -83,7 +83,7 @@ async def test_a_stream_that_is_cancelled_brings_nothing_more_and_is_not_answere
 
 
 @rule("BP-143", since=NEW, fresh=True)
-async def test_a_server_that_ends_answers_its_streams(talk: Talk) -> None:
+async def test_closing_server_answers_its_listen_streams(talk: Talk) -> None:
     raw = await talk.line()
     id, _ = await listen(raw, toolsListChanged=True)
     await raw.call("grow", kind="tool", names=["last"])
@@ -100,7 +100,7 @@ async def test_a_server_that_ends_answers_its_streams(talk: Talk) -> None:
 
 
 @rule("BP-067", "BP-142", since=NEW, fresh=True)
-async def test_a_session_and_a_stream_on_one_connection_are_each_told_in_their_way(
+async def test_subscribed_session_and_listen_stream_on_one_connection_both_get_updates(
     talk: Talk,
 ) -> None:
     raw = await talk.line(opened=False)
@@ -118,7 +118,7 @@ async def test_a_session_and_a_stream_on_one_connection_are_each_told_in_their_w
 
 
 @rule("BP-141", "BP-005", since=NEW, fresh=True)
-async def test_streams_that_ask_for_the_same_are_each_told_and_an_id_can_be_used_again(
+async def test_streams_with_the_same_filter_both_get_changes_and_an_id_can_be_reused(
     talk: Talk,
 ) -> None:
     raw = await talk.line()

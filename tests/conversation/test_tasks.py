@@ -97,7 +97,7 @@ async def test_a_call_that_becomes_a_task_says_so_flatly_and_can_be_asked_about_
 
 
 @rule("BP-168", since=NEW)
-async def test_a_tool_that_is_never_a_task_ignores_a_wish_for_one(talk: Talk) -> None:
+async def test_tool_without_task_support_ignores_task_params(talk: Talk) -> None:
     raw = await talk.able_line("tasks")
     params = {"name": "greet", "arguments": {"name": "Ada"}, "task": {"ttl": 1000}}
     result = await raw.result("tools/call", params)
@@ -131,7 +131,7 @@ async def test_without_the_extension_a_tool_runs_as_usual_if_it_can(talk: Talk) 
     ],
     ids=lambda each: json.dumps(each)[:40],
 )
-async def test_what_needs_the_extension_says_so(
+async def test_undeclared_tasks_extension_is_named_as_required_capability(
     talk: Talk, method: str, params: dict[str, Any]
 ) -> None:
     error = await (await talk.able_line("tasks")).error(method, params, **WITHOUT)
@@ -153,7 +153,7 @@ async def test_methods_that_the_extension_has_dropped_are_not_found(
 @rule("BP-168", "SEC-37", "K-77", since=NEW)
 @pytest.mark.parametrize("id", ["unknown", "", "0" * 500, "é\n"])
 @pytest.mark.parametrize("method", ["tasks/get", "tasks/update", "tasks/cancel"])
-async def test_a_task_that_is_not_there_is_invalid_params(talk: Talk, method: str, id: str) -> None:
+async def test_unknown_task_is_invalid_params(talk: Talk, method: str, id: str) -> None:
     params: dict[str, Any] = {"taskId": id}
     if method == "tasks/update":
         params["inputResponses"] = {}
@@ -173,14 +173,14 @@ async def test_a_task_that_is_not_there_is_invalid_params(talk: Talk, method: st
     ],
     ids=lambda each: json.dumps(each)[:40],
 )
-async def test_params_that_name_no_task_are_invalid(
+async def test_task_params_without_task_id_are_invalid(
     talk: Talk, method: str, params: dict[str, Any]
 ) -> None:
     assert (await (await talk.able_line("tasks")).error(method, params))["code"] == -32602
 
 
 @rule("SEC-37", since=NEW)
-async def test_nobody_guesses_the_id_of_a_task(talk: Talk) -> None:
+async def test_task_ids_are_long_unique_and_have_no_common_prefix(talk: Talk) -> None:
     raw = await talk.able_line("tasks")
     ids = [(await begin(raw, "slow_compute", seconds=0))["taskId"] for _ in range(20)]
     assert len(set(ids)) == 20
@@ -257,7 +257,7 @@ async def test_a_task_reports_no_progress(talk: Talk) -> None:
 
 @rule("BP-168", "SEC-37", since=NEW)
 @pytest.mark.parametrize(("answer", "outcome"), [(True, "deleted"), (False, "kept")])
-async def test_a_task_that_asks_shows_its_question_and_goes_on_with_the_answer(
+async def test_task_with_input_requests_shows_them_and_continues_with_the_responses(
     talk: Talk, answer: bool, outcome: str
 ) -> None:
     raw = await talk.able_line("tasks")
@@ -300,7 +300,9 @@ async def test_a_task_waits_until_all_is_answered_and_shows_what_is_not(talk: Ta
 
 @rule("BP-168", since=NEW)
 @pytest.mark.parametrize("answer", [5, None, {}, {"action": "perhaps"}, {"roots": []}])
-async def test_an_answer_that_is_none_is_refused_and_another_taken(talk: Talk, answer: Any) -> None:
+async def test_malformed_input_response_is_refused_and_a_valid_one_accepted(
+    talk: Talk, answer: Any
+) -> None:
     raw = await talk.able_line("tasks")
     task = await begin(raw, "confirm_delete", filename="b.txt")
     await until(raw, task, "input_required")
@@ -343,7 +345,7 @@ async def test_a_task_that_waits_for_an_answer_can_be_cancelled(talk: Talk) -> N
 
 
 @rule("BP-168", "BP-140", "BP-142", since=NEW)
-async def test_a_stream_tells_how_the_tasks_stand_that_it_asked_about(talk: Talk) -> None:
+async def test_listen_stream_sends_the_status_of_the_tasks_it_asked_for(talk: Talk) -> None:
     raw = await talk.able_line("tasks")
     mine, other = fresh_key(raw), fresh_key(raw)
     task = await begin(raw, "held", key=mine)
@@ -416,7 +418,7 @@ async def test_our_client_answers_what_a_task_asks(talk: Talk) -> None:
 
 
 @rule("BP-168", since=NEW)
-async def test_our_client_holds_a_task_watches_it_and_comes_back_to_it(talk: Talk) -> None:
+async def test_client_keeps_a_task_handle_follows_it_and_resumes_it(talk: Talk) -> None:
     client, _, _ = await talk.able_client("tasks")
     key = fresh_key(talk.raw)
     call = await client.call_tool_as_task("held", {"key": key})
@@ -453,7 +455,7 @@ async def test_our_client_cancels_a_task(talk: Talk) -> None:
 
 
 @rule("BP-168", since=NEW)
-async def test_who_waits_for_a_task_and_goes_away_ends_it(talk: Talk) -> None:
+async def test_cancelling_a_waiting_task_call_cancels_the_task(talk: Talk) -> None:
     client, _, _ = await talk.able_client("tasks")
     key = fresh_key(talk.raw)
     waiting = asyncio.create_task(client.call_tool("held", {"key": key}))
@@ -476,7 +478,7 @@ async def test_a_client_without_tasks_declares_none_and_gets_none(talk: Talk) ->
 
 
 @rule("SEC-37", "SEC-36", over=SHARED)
-async def test_where_nobody_has_a_name_the_id_of_a_task_is_the_right_to_it(talk: Talk) -> None:
+async def test_task_is_accessible_by_id_without_authentication_but_not_listed(talk: Talk) -> None:
     maker, other = await talk.neighbours("tasks", [talk.revision] * 2)
     key = fresh_key(talk.raw)
     call = await maker.call_tool_as_task("held", {"key": key})

@@ -66,7 +66,7 @@ async def test_our_client_lists_all_tools_and_calls_one(talk: Talk) -> None:
 
 
 @rule("P-51", "mcp.tools.dialect-default", since="2024-11-05")
-async def test_a_schema_of_ones_own_is_listed_exactly_as_it_is(talk: Talk) -> None:
+async def test_custom_input_schema_is_listed_unchanged(talk: Talk) -> None:
     raw = talk.raw
     assert (await rows(raw))["verbatim"]["inputSchema"] == VERBATIM
     # Byte for byte, too: the order of the members is the author's.
@@ -86,7 +86,7 @@ async def test_an_output_schema_has_the_root_that_the_revision_wants(talk: Talk)
 
 
 @rule("F-24", until=V2025_06_18)
-async def test_no_output_schema_is_listed_before_there_was_one(talk: Talk) -> None:
+async def test_output_schema_is_not_listed_before_2025_06_18(talk: Talk) -> None:
     for row in (await rows(talk.raw)).values():
         assert row.keys() <= {"name", "description", "inputSchema", "annotations"}
 
@@ -125,7 +125,7 @@ async def test_a_value_is_structured_as_the_revision_wants_it(
 
 
 @rule("F-24", until=V2025_06_18)
-async def test_before_there_was_structure_a_value_is_its_text(talk: Talk) -> None:
+async def test_structured_value_is_sent_as_text_before_2025_06_18(talk: Talk) -> None:
     result = await talk.raw.call("forecast", city="Oslo", days=1)
     assert result.keys() <= {"content", "isError"}
     assert json.loads(result["content"][0]["text"]) == {"city": "Oslo", "days": ["sun"]}
@@ -151,7 +151,7 @@ async def test_a_text_is_one_block_and_is_not_sent_twice(talk: Talk) -> None:
 
 
 @rule("F-24")
-async def test_nothing_is_no_content(talk: Talk) -> None:
+async def test_tool_that_returns_none_has_empty_content(talk: Talk) -> None:
     assert (await talk.raw.call("nothing"))["content"] == []
 
 
@@ -234,7 +234,7 @@ BAD_ARGUMENTS = [
 
 @rule("K-68", "BP-162", "mcp.tools.inputs-validated")
 @pytest.mark.parametrize(("tool", "arguments", "named"), BAD_ARGUMENTS)
-async def test_arguments_that_do_not_fit_are_told_as_the_revision_has_it(
+async def test_invalid_arguments_are_reported_in_the_way_of_the_revision(
     talk: Talk, tool: str, arguments: dict[str, Any], named: str
 ) -> None:
     reply = await talk.raw.ask("tools/call", {"name": tool, "arguments": arguments})
@@ -261,7 +261,7 @@ async def test_arguments_that_do_not_fit_are_told_as_the_revision_has_it(
         {"name": None, "arguments": {}},
     ],
 )
-async def test_a_call_that_is_none_is_invalid(talk: Talk, params: dict[str, Any]) -> None:
+async def test_malformed_call_params_are_invalid(talk: Talk, params: dict[str, Any]) -> None:
     assert (await talk.raw.error("tools/call", params))["code"] == -32602
 
 
@@ -271,7 +271,7 @@ async def test_arguments_may_be_left_out(talk: Talk) -> None:
 
 
 @rule("K-17", "E-08", "E-110")
-async def test_an_unknown_tool_is_named_and_is_no_missing_resource(talk: Talk) -> None:
+async def test_unknown_tool_is_invalid_params_and_named(talk: Talk) -> None:
     error = await talk.raw.error("tools/call", {"name": "missing_tool", "arguments": {}})
     assert error["code"] == -32602
     assert "missing_tool" in error["message"]
@@ -284,7 +284,7 @@ async def test_an_unknown_tool_is_named_and_is_no_missing_resource(talk: Talk) -
 
 
 @rule("C-33", "K-69")
-async def test_a_tool_that_fails_gives_a_result_that_says_so(talk: Talk) -> None:
+async def test_tool_error_is_a_result_with_is_error(talk: Talk) -> None:
     result = await talk.raw.call("fails")
     assert result["isError"] is True
     assert result["content"] == [{"type": "text", "text": "The well is dry."}]
@@ -310,7 +310,7 @@ async def test_a_refusal_without_a_meaning_is_an_internal_error(talk: Talk) -> N
 
 @rule("C-33", "K-69")
 @pytest.mark.parametrize("tool", ["explodes", "explodes_on_a_thread", "lies", "unwritable"])
-async def test_what_nobody_expected_is_not_shown_to_the_client(talk: Talk, tool: str) -> None:
+async def test_unexpected_exception_is_not_shown_to_the_client(talk: Talk, tool: str) -> None:
     reply = await talk.raw.ask("tools/call", {"name": tool})
     assert reply["result"]["isError"] is True
     assert tool in reply["result"]["content"][0]["text"]
@@ -339,7 +339,7 @@ async def test_a_tool_that_takes_too_long_is_stopped(talk: Talk) -> None:
 
 
 @rule("C-20")
-async def test_a_tool_that_blocks_holds_up_nobody(talk: Talk) -> None:
+async def test_blocking_tool_does_not_delay_other_calls(talk: Talk) -> None:
     raw, key = talk.raw, f"blocked-{talk.raw.new_id()}"
     blocked = raw.start("tools/call", {"name": "hold_a_thread", "arguments": {"key": key}})
     assert await raw.text("noted", key=key) == ["began"]
@@ -365,7 +365,7 @@ async def test_calls_are_answered_as_they_end_and_each_under_its_own_id(talk: Ta
 
 
 @rule("BP-006", "BP-002", fresh=True)
-async def test_an_id_comes_back_as_it_was_in_value_and_type(talk: Talk) -> None:
+async def test_reply_id_has_the_value_and_type_of_the_request_id(talk: Talk) -> None:
     raw = await talk.line()
     for id in ("text-id", "", "7", 7, 0, -3, 2**53 + 1):
         reply = await raw.ask("tools/call", {"name": "echo", "arguments": {"text": "x"}}, id=id)

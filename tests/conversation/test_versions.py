@@ -23,14 +23,14 @@ SUPPORTED = [revision for revision in reversed(REVISIONS) if PER_REQUEST.holds(r
 
 
 @rule("BP-031", "P-45", "K-79", "P-56", "P-43", fresh=True)
-async def test_a_version_the_server_has_is_echoed(talk: Talk) -> None:
+async def test_server_echoes_a_version_it_supports(talk: Talk) -> None:
     raw = await talk.line(opened=False)
     assert (await raw.shake_hands())["protocolVersion"] == talk.revision
     assert (await raw.text("who"))["revision"] == talk.revision
 
 
 @rule("BP-031", "P-63", "E-102", "K-13", "K-14", "K-15", until=V2026_07_28, fresh=True)
-async def test_an_unknown_version_is_met_with_our_newest_and_everything_works(talk: Talk) -> None:
+async def test_unknown_version_is_answered_with_the_newest_supported(talk: Talk) -> None:
     for asked in ("2099-01-01", "2024-10-07", "1.0", "nonsense", "", LATEST):
         raw = await talk.line(opened=False)
         assert (await raw.shake_hands(asked))["protocolVersion"] == NEWEST_HANDSHAKE
@@ -40,7 +40,7 @@ async def test_an_unknown_version_is_met_with_our_newest_and_everything_works(ta
 
 
 @rule("P-43", "BP-031", until=V2026_07_28, fresh=True)
-async def test_a_server_can_be_told_which_revisions_it_has(talk: Talk) -> None:
+async def test_server_can_be_limited_to_some_revisions(talk: Talk) -> None:
     raw = await talk.line("middle", opened=False)
     agreed = (await raw.shake_hands())["protocolVersion"]
     has_it = talk.revision in ("2025-03-26", "2025-06-18")
@@ -77,7 +77,7 @@ async def test_a_server_that_falls_back_answers_older_spellings_and_warns(talk: 
 
 
 @rule("BP-066", "BP-041", since=V2026_07_28, fresh=True)
-async def test_a_server_without_handshake_names_its_versions_to_one_who_asks_for_it(
+async def test_server_without_handshake_refuses_initialize_with_its_supported_versions(
     talk: Talk,
 ) -> None:
     raw = await talk.line("per-request-only", opened=False)
@@ -107,7 +107,7 @@ async def test_a_server_without_handshake_names_its_versions_to_one_who_asks_for
         ("middle", "2025-06-18"),
     ],
 )
-async def test_both_sides_settle_on_the_newest_they_share(
+async def test_both_sides_agree_on_the_newest_common_version(
     talk: Talk, variant: str, agreed: str
 ) -> None:
     client, record = await talk.connect_recorded(variant, revision=None)
@@ -124,7 +124,7 @@ async def test_a_pinned_client_gets_what_it_asked_for(talk: Talk) -> None:
 
 
 @rule("BP-032", "C-11", "C-28", "K-14", until="2025-03-26", fresh=True)
-async def test_a_client_offered_what_it_cannot_speak_ends_the_connection(talk: Talk) -> None:
+async def test_client_closes_the_connection_if_it_does_not_support_the_version(talk: Talk) -> None:
     # The server has two later revisions, and offers the newer of them.
     with pytest.raises(RemoteProtocolError) as caught:
         await talk.connect("middle")
@@ -133,7 +133,7 @@ async def test_a_client_offered_what_it_cannot_speak_ends_the_connection(talk: T
 
 
 @rule("C-11", "BP-033", until="2025-03-26", fresh=True)
-async def test_a_client_that_does_not_agree_never_says_initialized(talk: Talk) -> None:
+async def test_client_that_refuses_the_version_never_sends_initialized(talk: Talk) -> None:
     record = talk.record()
     client = Client(talk.address("middle", record), revision=talk.revision)
     with pytest.raises(RemoteProtocolError):
@@ -145,7 +145,9 @@ async def test_a_client_that_does_not_agree_never_says_initialized(talk: Talk) -
 
 
 @rule("C-28", until=V2026_07_28, fresh=True)
-async def test_a_pinned_client_is_told_what_a_server_without_handshake_has(talk: Talk) -> None:
+async def test_pinned_client_gets_the_supported_versions_of_a_server_without_handshake(
+    talk: Talk,
+) -> None:
     with pytest.raises(PeerError) as caught:
         await talk.connect("per-request-only")
     assert caught.value.code == -32022
