@@ -209,7 +209,7 @@ def replies(wire: Wire) -> list[Any]:
 
 
 @pytest.mark.parametrize("tool", ASKING)
-def test_a_client_that_leaves_while_it_is_asked_ends_the_handler_with_that(tool: str) -> None:
+def test_disconnect_during_elicitation_ends_the_handler_with_connection_lost(tool: str) -> None:
     async def script() -> None:
         server = Interviewer()
         async with connected(server.app, HANDSHAKE, ABLE) as wire:
@@ -223,7 +223,7 @@ def test_a_client_that_leaves_while_it_is_asked_ends_the_handler_with_that(tool:
 
 
 @pytest.mark.parametrize("tool", ["asks_the_user", "asks_the_user_from_a_thread"])
-def test_a_process_whose_client_leaves_while_it_is_asked_exits_in_order(tool: str) -> None:
+def test_disconnect_during_elicitation_ends_the_process_in_order(tool: str) -> None:
     with piped() as server:
         server.handshake(elicitation={})
         server.send(_session_call(tool))
@@ -236,7 +236,7 @@ def test_a_process_whose_client_leaves_while_it_is_asked_exits_in_order(tool: st
 
 
 @pytest.mark.usefixtures("census")
-def test_nothing_is_kept_of_a_client_that_leaves_between_two_rounds() -> None:
+def test_nothing_is_kept_of_a_client_that_disconnects_between_rounds() -> None:
     async def script() -> None:
         server = Interviewer()
         async with connected(server.app, PER_REQUEST) as wire:
@@ -254,7 +254,7 @@ def test_nothing_is_kept_of_a_client_that_leaves_between_two_rounds() -> None:
 # Clients that answer as they like
 
 
-def test_a_second_answer_changes_nothing() -> None:
+def test_second_reply_to_a_server_request_is_ignored() -> None:
     async def script() -> None:
         server = Interviewer()
         async with connected(server.app, HANDSHAKE, ABLE) as wire:
@@ -268,7 +268,7 @@ def test_a_second_answer_changes_nothing() -> None:
     run(script, timers_too=True)
 
 
-def test_an_answer_to_another_id_answers_nothing(caplog: pytest.LogCaptureFixture) -> None:
+def test_reply_with_another_id_is_ignored(caplog: pytest.LogCaptureFixture) -> None:
     async def script() -> None:
         server = Interviewer()
         async with connected(server.app, HANDSHAKE, ABLE) as wire:
@@ -305,7 +305,7 @@ GARBAGE: dict[str, dict[str, Any]] = {
 
 @pytest.mark.parametrize("tool", ASKING)
 @pytest.mark.parametrize("what", GARBAGE)
-def test_garbage_for_an_answer_ends_the_call_with_an_answer(tool: str, what: str) -> None:
+def test_malformed_reply_to_an_elicitation_ends_the_call_with_a_reply(tool: str, what: str) -> None:
     async def script() -> None:
         server = Interviewer()
         async with connected(server.app, HANDSHAKE, ABLE) as wire:
@@ -403,7 +403,7 @@ def test_a_call_that_is_cancelled_while_it_asks_and_works_leaves_neither(revisio
 
 
 @pytest.mark.parametrize("how", ["cancel", "leave"])
-def test_a_thread_that_works_once_ends_though_nobody_waits_for_it(how: str) -> None:
+def test_thread_in_once_ends_after_a_cancel_or_disconnect(how: str) -> None:
     async def script() -> None:
         server = Interviewer()
         async with connected(server.app, PER_REQUEST) as wire:
@@ -421,7 +421,7 @@ def test_a_thread_that_works_once_ends_though_nobody_waits_for_it(how: str) -> N
 
 
 @pytest.mark.parametrize("verb", ["elicit", "once"])
-def test_a_thread_that_asks_after_the_end_of_its_server_is_told_so(
+def test_elicit_and_once_on_a_thread_raise_after_the_server_has_ended(
     verb: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     found: list[str] = []
@@ -813,7 +813,7 @@ def test_a_flood_of_states_that_are_none_of_ours_grows_no_process() -> None:
 
 
 @pytest.mark.parametrize("member", ["inputResponses", "requestState"])
-def test_what_waiting_calls_bring_back_counts_as_bytes_that_wait(member: str) -> None:
+def test_input_responses_and_state_of_waiting_calls_count_as_held_bytes(member: str) -> None:
     async def script() -> None:
         server = Interviewer(in_flight=1, connection_bytes=MIB)
         async with connected(server.app, PER_REQUEST) as wire:
@@ -956,7 +956,7 @@ def test_a_handler_that_does_not_end_with_its_round_runs_out_of_its_time() -> No
 
 @pytest.mark.parametrize("revision", [HANDSHAKE, PER_REQUEST])
 @pytest.mark.parametrize("fault", ["undeclared", "misfit"])
-def test_what_a_client_did_wrong_is_told_as_that_though_tasks_of_the_handler_asked(
+def test_client_fault_inside_a_task_group_is_reported_as_client_fault(
     fault: str, revision: str
 ) -> None:
     async def script() -> None:
@@ -1229,7 +1229,7 @@ FORM = {
 DONE = text("done", resultType="complete")
 
 
-def test_a_server_that_asks_without_end_is_left_and_asked_no_more() -> None:
+def test_client_stops_after_too_many_rounds_of_one_call() -> None:
     async def script() -> None:
         place = Place({"tools/call": asking(("a", FORM))})
         async with Client(place, on_elicit=lambda _: {"value": "x"}) as client:
@@ -1300,7 +1300,7 @@ def test_ten_thousand_questions_are_answered_a_few_at_a_time() -> None:
     run(script, timers_too=True)
 
 
-def test_a_caller_who_is_asked_ten_thousand_questions_can_leave() -> None:
+def test_call_with_ten_thousand_input_requests_can_be_cancelled() -> None:
     async def script() -> None:
         count = 0
         asked = asyncio.Event()
@@ -1343,7 +1343,7 @@ BAD_RESULTS: dict[str, Any] = {
 
 
 @pytest.mark.parametrize("what", BAD_RESULTS)
-def test_questions_that_may_not_be_asked_bother_nobody(what: str) -> None:
+def test_malformed_input_requests_call_no_handler_and_raise(what: str) -> None:
     async def script() -> None:
         bothered: list[Any] = []
         answers = {
@@ -1379,7 +1379,7 @@ def test_a_state_of_another_kind_is_refused_and_not_sent(state: Any) -> None:
 
 
 @pytest.mark.parametrize("method", ["tools/list", "server/discover", "completion/complete"])
-def test_what_may_not_ask_is_refused(method: str) -> None:
+def test_input_required_for_a_method_without_rounds_raises(method: str) -> None:
     async def script() -> None:
         bothered: list[Any] = []
         place = Place({method: asking(("a", FORM))})
@@ -1590,7 +1590,7 @@ def test_a_client_closes_though_the_handler_of_a_question_hangs(
     run(script, timers_too=True)
 
 
-def test_what_a_handler_raises_is_told_to_the_caller_and_not_to_the_server() -> None:
+def test_elicitation_handler_exception_is_the_cause_of_input_request_failed() -> None:
     async def script() -> None:
         server = Interviewer()
 

@@ -55,7 +55,7 @@ def test_a_client_that_is_closed_leaves_no_thread_child_or_descriptor() -> None:
                 assert two.submit_tool("quick", {"number": 2}).result(WAIT).text == "2"
 
 
-def test_threads_that_wait_are_told_when_the_server_is_killed() -> None:
+def test_waiting_threads_get_connection_lost_when_the_server_is_killed() -> None:
     others = children()
     with nothing_left(), SyncClient(address("server.py")) as client, ThreadPoolExecutor(8) as pool:
         (server,) = children() - others
@@ -183,7 +183,7 @@ def test_a_second_ctrl_c_while_closing_gives_up_at_once_and_the_exit_cleans_up(
         assert running.log() == ""
 
 
-def test_ctrl_c_that_nobody_catches_ends_the_script_with_a_short_trace(tmp_path: Path) -> None:
+def test_uncaught_ctrl_c_ends_the_script_with_a_short_traceback(tmp_path: Path) -> None:
     marker = tmp_path / "marker"
     with script("uncaught", str(marker)) as running:
         begun(marker)
