@@ -226,7 +226,7 @@ async def asked(address: str | Tcp, tool: str) -> str:
 
 
 @pytest.mark.parametrize("words", [[], ["--reload"]], ids=["plain", "reload"])
-def test_a_connection_is_encrypted_and_clients_show_who_they_are(
+def test_tls_with_client_ca_refuses_clients_without_certificate(
     file: Path, tmp_path: Path, words: list[str]
 ) -> None:
     authority = Authority(tmp_path)
@@ -291,7 +291,7 @@ def test_no_call_fails_however_often_the_file_changes(file: Path, revision: str)
         bounded(script())
 
 
-def test_a_client_is_told_that_lists_have_changed(file: Path) -> None:
+def test_reload_sends_list_changed(file: Path) -> None:
     with serving(file, "--reload") as server:
         server.handshake()
         file.write_text(source("two"))
@@ -341,7 +341,7 @@ def test_a_lifespan_that_fails_leaves_the_server_before(file: Path, session: boo
         assert text_of(server.answer(server.call("version"))) == "one"
 
 
-def test_a_server_that_speaks_another_revision_is_not_put_in_its_place(file: Path) -> None:
+def test_worker_without_the_negotiated_revision_does_not_replace_the_old_one(file: Path) -> None:
     with serving(file, "--reload") as server:
         server.handshake()
         file.write_text(source("two", revisions="['2025-06-18']"))
@@ -350,7 +350,7 @@ def test_a_server_that_speaks_another_revision_is_not_put_in_its_place(file: Pat
         assert text_of(server.answer(server.call("version"))) == "one"
 
 
-def test_what_was_begun_is_finished_by_who_began_it(file: Path, tmp_path: Path) -> None:
+def test_call_during_reload_is_finished_by_the_old_worker(file: Path, tmp_path: Path) -> None:
     gate = tmp_path / "gate"
     with serving(file, "--reload") as server:
         first = server.call("until_file", path=str(gate))
@@ -362,7 +362,7 @@ def test_what_was_begun_is_finished_by_who_began_it(file: Path, tmp_path: Path) 
         assert text_of(server.answer(first)) == "one"
 
 
-def test_what_was_sent_and_not_read_yet_is_finished_too(file: Path, tmp_path: Path) -> None:
+def test_calls_sent_before_reload_but_unread_are_answered(file: Path, tmp_path: Path) -> None:
     gate = tmp_path / "gate"
     more = f"""
     @app.tool(inline=True)
@@ -388,7 +388,7 @@ def test_what_was_sent_and_not_read_yet_is_finished_too(file: Path, tmp_path: Pa
         assert {text_of(answers[id]) for id in rest} == {"one"}
 
 
-def test_what_cannot_be_finished_is_answered(file: Path, tmp_path: Path) -> None:
+def test_call_lost_in_a_reload_is_answered_with_an_error(file: Path, tmp_path: Path) -> None:
     gate = tmp_path / "gate"
     with serving(file, "--reload") as server:
         first = server.call("vanish", path=str(gate))
@@ -404,7 +404,9 @@ def test_what_cannot_be_finished_is_answered(file: Path, tmp_path: Path) -> None
         assert text_of(server.answer(server.call("version"))) == "two"
 
 
-def test_what_outlasts_the_grace_is_answered_with_an_error(file: Path, tmp_path: Path) -> None:
+def test_call_longer_than_the_grace_of_a_reload_is_answered_with_an_error(
+    file: Path, tmp_path: Path
+) -> None:
     file.write_text(source("one", limits="ServerLimits(grace=0.1)"))
     with serving(file, "--reload") as server:
         first = server.call("until_file", path=str(tmp_path / "never"))
@@ -441,7 +443,7 @@ CLIENT = {"name": "tests", "version": "1"}
 LISTS = {f"notifications/{kind}/list_changed" for kind in ("tools", "prompts", "resources")}
 
 
-def test_a_question_is_answered_to_who_asked_it(file: Path) -> None:
+def test_elicitation_reply_after_a_reload_reaches_the_worker_that_sent_it(file: Path) -> None:
     more = """
     @app.tool
     async def ask(context: Context) -> str:
@@ -533,7 +535,7 @@ def test_its_status_is_that_of_a_server_that_ended_before_the_client(
         assert server.wait() == 7
 
 
-def test_what_was_asked_before_the_client_left_is_answered(file: Path) -> None:
+def test_calls_before_end_of_input_are_answered(file: Path) -> None:
     with serving(file, "--reload") as server:
         id = server.call("version")
         server.end_input()
@@ -543,7 +545,7 @@ def test_what_was_asked_before_the_client_left_is_answered(file: Path) -> None:
         assert server.log() == ""
 
 
-def test_a_file_that_is_broken_from_the_start_can_be_mended(file: Path) -> None:
+def test_file_broken_at_the_start_can_be_fixed(file: Path) -> None:
     file.write_text("import missing_part")
     with serving(file, "--reload") as server:
         told(server, "the server could not be loaded; waiting for a change")
@@ -691,7 +693,7 @@ def blocking(gate: Path) -> str:
     """
 
 
-def test_a_client_is_heard_again_when_a_worker_dies_that_did_not_read(
+def test_killed_worker_that_did_not_read_is_replaced_and_its_calls_answered(
     file: Path, tmp_path: Path
 ) -> None:
     gate = tmp_path / "gate"
@@ -712,9 +714,7 @@ def test_a_client_is_heard_again_when_a_worker_dies_that_did_not_read(
         assert server.wait() == 0
 
 
-def test_a_client_is_heard_by_the_next_server_while_the_one_before_does_not_read(
-    file: Path, tmp_path: Path
-) -> None:
+def test_new_worker_serves_while_the_old_one_does_not_read(file: Path, tmp_path: Path) -> None:
     gate = tmp_path / "gate"
     file.write_text(source("one", blocking(gate)))
     with serving(file, "--reload") as server:
@@ -798,7 +798,7 @@ def test_the_next_connection_sees_the_new_tool(file: Path, where: list[str]) -> 
         assert not address.startswith("unix:") or not Path(address.removeprefix("unix:")).exists()
 
 
-def test_what_was_begun_on_a_connection_is_finished(
+def test_call_on_a_socket_during_reload_is_finished_by_the_old_worker(
     file: Path, where: list[str], tmp_path: Path
 ) -> None:
     gate = tmp_path / "gate"
@@ -820,7 +820,7 @@ def test_what_was_begun_on_a_connection_is_finished(
         bounded(script())
 
 
-def test_nobody_who_connects_is_refused(file: Path, where: list[str]) -> None:
+def test_no_connection_is_refused_during_reload(file: Path, where: list[str]) -> None:
     with serving(file, *where, "--reload") as server:
         told(server, "listening on ")
         address = address_in(server.log())
@@ -857,7 +857,7 @@ async def asked_or_ended(address: str) -> str:
         return text_of(answer) if "result" in answer else ""
 
 
-def test_who_connects_to_a_server_that_ended_waits_for_the_next(
+def test_connection_to_an_ended_worker_waits_for_the_next_one(
     file: Path, where: list[str], tmp_path: Path
 ) -> None:
     gate = tmp_path / "gate"
@@ -910,7 +910,7 @@ def test_without_standard_streams_it_says_so(file: Path, words: list[str], close
 
 
 @pytest.mark.parametrize("words", [[], ["--tcp", "0"]], ids=["stdio", "tcp"])
-def test_workers_end_when_whoever_started_them_is_killed(file: Path, words: list[str]) -> None:
+def test_workers_end_when_the_parent_is_killed(file: Path, words: list[str]) -> None:
     with serving(file, *words, "--reload") as server:
         until(lambda: children(server.pid))
         if words:
@@ -993,9 +993,7 @@ def test_a_client_that_leaves_does_not_wait_for_the_server_before(
 Start = Callable[..., Any]
 
 
-def test_whoever_starts_it_in_a_terminal_is_told_what_it_waits_for(
-    terminal: Start, file: Path
-) -> None:
+def test_serve_at_a_terminal_prints_what_it_waits_for(terminal: Start, file: Path) -> None:
     run = terminal("serve", str(file))
     run.until("waiting for a client on standard input")
     assert "--http 8000" in " ".join(run.text.split())
