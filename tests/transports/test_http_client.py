@@ -98,7 +98,7 @@ def test_a_response_without_a_length_ends_with_its_connection() -> None:
         b"HTTP/1.1 200 OK\r\nX: " + b"x" * 70_000,
     ],
 )
-def test_what_is_not_a_response_ends_the_connection(response: bytes) -> None:
+def test_malformed_response_ends_the_connection_with_http_fault(response: bytes) -> None:
     _, connection, ended = read(response)
     assert [type(each).__name__ for each in ended] == ["HttpFault"]
     assert not connection.is_open
