@@ -176,7 +176,7 @@ def test_a_verifier_that_cannot_decide_is_503_and_logged_now_and_then(
 
 
 @pytest.mark.parametrize("waits", [False, True])
-def test_a_verifier_that_fails_is_500_and_tells_nothing(
+def test_raising_verifier_is_500_without_details(
     waits: bool, caplog: pytest.LogCaptureFixture
 ) -> None:
     with caplog.at_level(logging.DEBUG):
@@ -268,7 +268,7 @@ def test_a_function_beside_a_verifier_may_read_another_header() -> None:
 
 
 @pytest.mark.parametrize("given", [7, None, "token", b"x", Tokens, AuthSettings])
-def test_what_is_not_a_verifier_is_a_type_error(given: Any) -> None:
+def test_auth_of_a_wrong_type_is_a_type_error(given: Any) -> None:
     with pytest.raises(TypeError, match="auth="):
         settings_of(given)
 
