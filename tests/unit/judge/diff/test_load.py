@@ -39,7 +39,7 @@ def test_a_result_and_an_array_are_tools() -> None:
     assert read_listing(json.dumps([TOOL])) == {"tools": [TOOL]}
 
 
-def test_a_recording_gives_all_pages_and_who_answered() -> None:
+def test_recording_gives_all_pages_and_the_server_info() -> None:
     hello = {
         "protocolVersion": "2025-11-25",
         "serverInfo": {"name": "s", "version": "1"},
@@ -106,6 +106,6 @@ def test_the_versions_that_a_server_speaks_are_kept() -> None:
         ("[" * 5000, "neither a listing nor a recording"),
     ],
 )
-def test_what_is_no_listing_is_refused_with_a_sentence(text: str, why: str) -> None:
+def test_file_that_is_not_a_listing_is_refused_with_the_reason(text: str, why: str) -> None:
     with pytest.raises(ValueError, match=why):
         read_listing(text)
