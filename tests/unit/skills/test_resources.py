@@ -33,13 +33,13 @@ def served(*folders: Path, **options: Any) -> Server:
     return Server("a", extensions=[Skills(folders, **options)])
 
 
-def test_it_is_advertised_with_resources(tmp_path: Path) -> None:
+def test_skills_extension_is_advertised_with_resources(tmp_path: Path) -> None:
     skill(tmp_path)
-    told = asked(served(tmp_path), "server/discover")["result"]["capabilities"]
-    assert told["extensions"] == {SKILLS: {}}
-    assert "resources" in told
-    told = asked(served(tmp_path, directory_read=True), "server/discover")["result"]
-    assert told["capabilities"]["extensions"] == {SKILLS: {"directoryRead": True}}
+    found = asked(served(tmp_path), "server/discover")["result"]["capabilities"]
+    assert found["extensions"] == {SKILLS: {}}
+    assert "resources" in found
+    found = asked(served(tmp_path, directory_read=True), "server/discover")["result"]
+    assert found["capabilities"]["extensions"] == {SKILLS: {"directoryRead": True}}
 
 
 def test_a_server_without_skills_yet_has_resources_all_the_same(tmp_path: Path) -> None:
@@ -120,7 +120,7 @@ def test_a_skill_is_got_by_its_uri(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("uri", ["skill://other/SKILL.md", "skill://pdf", "", "skill://pdf/a.md"])
-def test_what_is_no_skill_is_not_got(tmp_path: Path, uri: str) -> None:
+def test_get_of_a_uri_that_is_not_a_skill_is_invalid_params(tmp_path: Path, uri: str) -> None:
     skill(tmp_path, **{"a.md": "x"})
     assert asked(served(tmp_path), "skills/get", uri=uri)["error"]["code"] == -32602
 
@@ -149,7 +149,7 @@ def test_a_folder_is_read_where_the_server_said_so(tmp_path: Path) -> None:
     assert error["code"] == -32602
 
 
-def test_without_it_there_is_no_such_method(tmp_path: Path) -> None:
+def test_directory_read_is_method_not_found_unless_enabled(tmp_path: Path) -> None:
     skill(tmp_path)
     error = asked(served(tmp_path), "resources/directory/read", uri="skill://pdf")["error"]
     assert error["code"] == -32601
@@ -226,8 +226,8 @@ def test_a_changed_file_has_a_fresh_digest_and_subscribers_hear_of_it(tmp_path: 
             wire.ask(2, "resources/read", {"uri": "skill://pdf/a.md"})
             assert (await wire.answer(2))["result"]["contents"][0]["text"] == "abcd"
             await wire.until(3)
-            told = [each["params"] for each in wire.got if "method" in each]
-            assert told == [{"uri": "skill://pdf/a.md"}]
+            found = [each["params"] for each in wire.got if "method" in each]
+            assert found == [{"uri": "skill://pdf/a.md"}]
 
     asyncio.run(main())
     app = served(tmp_path)
@@ -280,7 +280,7 @@ def test_a_file_that_is_gone_is_not_found(tmp_path: Path, caplog: pytest.LogCapt
     assert "cannot be read" in caplog.text
 
 
-def test_a_skill_that_becomes_unfit_is_left_out_and_told_of_once(
+def test_invalid_skill_is_left_out_and_logged_once(
     tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
     home = skill(tmp_path)
@@ -294,7 +294,7 @@ def test_a_skill_that_becomes_unfit_is_left_out_and_told_of_once(
     assert len(asked(app, "skills/list")["result"]["skills"]) == 1
 
 
-def test_a_second_skill_of_a_name_is_left_out_and_told_of_once(
+def test_second_skill_with_the_same_name_is_left_out_and_logged_once(
     tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
     skill(tmp_path / "two")
@@ -386,7 +386,7 @@ def test_a_resource_that_is_taken_leaves_the_server_as_it_was(tmp_path: Path) ->
     assert len(app._core.resources) == 1
 
 
-def test_it_is_made_with_the_public_interface_of_servers_alone() -> None:
+def test_skills_import_only_the_public_interface_of_servers() -> None:
     package = Path(trunkline.skills.__file__).parent
     for path in package.glob("*.py"):
         for node in ast.walk(ast.parse(path.read_text())):
