@@ -168,7 +168,7 @@ async def connected() -> AsyncIterator[tuple[Heard, Raw]]:
 # The two directions, and how they end
 
 
-def test_who_has_said_all_still_gets_its_answers() -> None:
+def test_frames_can_be_sent_after_the_peer_has_ended_its_output() -> None:
     async def script() -> None:
         async with served() as (raw, heard):
             await raw.write(b"1\n2\n")
@@ -208,7 +208,7 @@ def test_the_last_answer_is_not_lost_when_something_unread_is_there() -> None:
     run(script)
 
 
-def test_who_never_ends_is_parted_from_all_the_same() -> None:
+def test_close_ends_a_connection_whose_peer_stays_open() -> None:
     async def script() -> None:
         async with served() as (raw, heard):
             heard.transport.send(b"bye")
@@ -220,7 +220,7 @@ def test_who_never_ends_is_parted_from_all_the_same() -> None:
     run(script, timers_too=True)
 
 
-def test_who_sends_without_end_is_parted_from_all_the_same() -> None:
+def test_close_ends_a_connection_whose_peer_keeps_sending() -> None:
     async def script() -> None:
         async with served() as (raw, heard):
 
@@ -240,7 +240,7 @@ def test_who_sends_without_end_is_parted_from_all_the_same() -> None:
     run(script)
 
 
-def test_a_reset_in_the_middle_of_a_frame_is_told_as_a_loss() -> None:
+def test_reset_in_the_middle_of_a_frame_is_reported_as_a_loss() -> None:
     async def script() -> None:
         async with served() as (raw, heard):
             await raw.write(b"whole\nhal")
@@ -257,7 +257,7 @@ def test_a_reset_in_the_middle_of_a_frame_is_told_as_a_loss() -> None:
     run(script, timers_too=True)
 
 
-def test_what_a_server_said_before_it_left_is_heard_before_the_loss() -> None:
+def test_frames_received_before_a_loss_are_delivered_before_it() -> None:
     async def script() -> None:
         async with connected() as (heard, raw):
             heard.transport.pause()  # writing fails before anything is read
@@ -275,7 +275,7 @@ def test_what_a_server_said_before_it_left_is_heard_before_the_loss() -> None:
     run(script, timers_too=True)
 
 
-def test_a_loss_is_told_though_nothing_is_read(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_loss_is_reported_while_reading_is_paused(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(connection, "_REST_TIMEOUT_S", 0.05)
 
     async def script() -> None:
@@ -300,7 +300,7 @@ def test_a_frame_that_comes_byte_by_byte_is_whole() -> None:
     run(script)
 
 
-def test_who_never_reads_is_given_up(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_close_times_out_on_a_peer_that_never_reads(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(connection, "_CLOSE_TIMEOUT_S", 0.05)
 
     async def script() -> None:
@@ -358,7 +358,7 @@ def test_closing_while_paused_has_an_end() -> None:
 # Connecting
 
 
-def test_what_is_asked_at_once_may_be_answered_before_connecting_is_over() -> None:
+def test_frame_received_before_connect_can_be_answered_from_the_callback() -> None:
     async def script() -> None:
         for _ in range(20):
             async with accepting() as (where, arrived), dialled(where) as raw:
@@ -372,7 +372,7 @@ def test_what_is_asked_at_once_may_be_answered_before_connecting_is_over() -> No
     run(script)
 
 
-def test_nobody_listens_and_the_sentence_says_where() -> None:
+def test_connection_refused_names_the_address() -> None:
     async def script() -> None:
         async with plain_server() as (address, _):
             pass
@@ -395,7 +395,7 @@ def test_a_name_with_several_addresses_is_refused_in_one_sentence() -> None:
 
 
 @pytest.mark.parametrize("host", ["no-such-host.invalid", "a" * 64 + ".invalid"])
-def test_a_host_that_there_is_not_is_told(host: str) -> None:
+def test_unknown_host_raises_transport_error(host: str) -> None:
     async def script() -> None:
         with pytest.raises(TransportError, match="invalid"):
             await Tcp(host, 1).transport(POLICY).connect()
@@ -403,7 +403,7 @@ def test_a_host_that_there_is_not_is_told(host: str) -> None:
     run(script)
 
 
-def test_a_path_that_nobody_listens_at_is_told(tmp_path: Path) -> None:
+def test_unused_unix_path_raises_transport_error(tmp_path: Path) -> None:
     async def script() -> None:
         with pytest.raises(TransportError, match=r"unix:.*/s: No such file"):
             await Unix(tmp_path / "s").transport(POLICY).connect()
@@ -537,7 +537,7 @@ def test_closing_ends_a_connecting_that_takes_its_time() -> None:
     run(script)
 
 
-def test_who_waits_for_a_connection_may_be_cancelled() -> None:
+def test_connect_can_be_cancelled() -> None:
     async def script() -> None:
         async with crowded_tcp() as address:
             transport = address.transport(POLICY)
@@ -552,7 +552,7 @@ def test_who_waits_for_a_connection_may_be_cancelled() -> None:
     run(script)
 
 
-def test_a_host_that_does_not_answer_has_its_turn_and_no_more(
+def test_unresponsive_address_is_given_up_after_the_connect_timeout(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     monkeypatch.setattr(connection, "_CONNECT_TIMEOUT_S", 0.05)
@@ -581,7 +581,7 @@ def test_a_transport_connects_once() -> None:
 
 
 @pytest.mark.parametrize("how", ["close", "discard", "connect then close", "close at once"])
-def test_a_connection_that_nobody_uses_leaves_no_descriptor(how: str) -> None:
+def test_unused_accepted_connection_leaves_no_descriptor(how: str) -> None:
     async def script() -> None:
         async with accepting() as (where, arrived), dialled(where) as raw:
             transport = await arrived()
@@ -607,7 +607,7 @@ def test_a_connection_that_nobody_uses_leaves_no_descriptor(how: str) -> None:
 
 
 @pytest.mark.parametrize("host", ["127.0.0.1", "::1"])
-def test_localhost_reaches_who_listens_on_one_of_its_addresses(host: str) -> None:
+def test_localhost_connects_to_a_listener_on_one_of_its_addresses(host: str) -> None:
     async def script() -> None:
         try:
             listening = accepting(Tcp(host, 0))
@@ -632,7 +632,7 @@ def test_localhost_reaches_who_listens_on_one_of_its_addresses(host: str) -> Non
     run(script)
 
 
-def test_who_listens_on_localhost_is_reached_at_all_its_addresses() -> None:
+def test_listener_on_localhost_is_reached_at_all_its_addresses() -> None:
     async def script() -> None:
         async with accepting(Tcp("localhost", 0)) as (where, arrived):
             assert isinstance(where, Tcp)
@@ -663,7 +663,7 @@ def test_a_lookup_leaves_no_thread() -> None:
     run(script)
 
 
-def test_sockets_are_told_to_send_at_once_and_to_notice_who_is_gone() -> None:
+def test_sockets_have_nodelay_and_keepalive_and_are_not_inheritable() -> None:
     async def script() -> None:
         async with accepting() as (where, arrived):
             client = DialledSocket(where, POLICY)
