@@ -316,12 +316,12 @@ def _round_trip(*states: str | None) -> list[str]:
     }
     found: list[Any] = []
 
-    def say(sender: Any, message: dict[str, Any]) -> None:
+    def feed(sender: Any, message: dict[str, Any]) -> None:
         found.extend(talk.feed({"jsonrpc": "2.0", **message}, sender))
 
     def call(id: int, which: int, **more: Any) -> None:
         params = {"name": "t", "arguments": {"which": which}, "_meta": meta, **more}
-        say("client", {"id": id, "method": "tools/call", "params": params})
+        feed("client", {"id": id, "method": "tools/call", "params": params})
 
     alike = len(set(states)) == len(states)
     for number, state in enumerate(states):
@@ -331,7 +331,7 @@ def _round_trip(*states: str | None) -> list[str]:
             "inputRequests": {"r": {"method": "roots/list"}},
             "requestState": state,
         }
-        say("server", {"id": number, "result": result})
+        feed("server", {"id": number, "result": result})
     for number, state in enumerate(states):
         answers = {"r": {"roots": []}}
         call(100 + number, 0 if alike else number, inputResponses=answers, requestState=state)
@@ -352,19 +352,19 @@ def test_undeclared_elicitation_mode_is_judged_only_if_elicitation_is_declared(
 ) -> None:
     talk = Conversation()
 
-    def say(sender: Any, message: dict[str, Any]) -> list[str]:
+    def feed(sender: Any, message: dict[str, Any]) -> list[str]:
         return [each.rule for each in talk.feed({"jsonrpc": "2.0", **message}, sender)]
 
     info = {"name": "tests", "version": "1"}
     opening = {"protocolVersion": "2025-11-25", "capabilities": declared, "clientInfo": info}
-    say("client", {"id": 1, "method": "initialize", "params": opening})
+    feed("client", {"id": 1, "method": "initialize", "params": opening})
     answer = {"protocolVersion": "2025-11-25", "capabilities": {}, "serverInfo": info}
-    say("server", {"id": 1, "result": answer})
-    say("client", {"method": "notifications/initialized"})
+    feed("server", {"id": 1, "result": answer})
+    feed("client", {"method": "notifications/initialized"})
     url = {"mode": "url", "message": "Go", "url": "https://x.test/", "elicitationId": "1"}
-    say("server", {"id": 7, "method": "elicitation/create", "params": url})
+    feed("server", {"id": 7, "method": "elicitation/create", "params": url})
     unknown = {"code": -32601, "message": "Method not found"}
-    broken = say("client", {"id": 7, "error": unknown})
+    broken = feed("client", {"id": 7, "error": unknown})
     assert ("mcp.elicitation.undeclared-refused" in broken) is is_asked
 
 
@@ -380,7 +380,7 @@ def discovered(capabilities: dict[str, Any]) -> dict[str, Any]:
     return {"jsonrpc": "2.0", "id": 1, "result": {**result, "_meta": served}}
 
 
-def asked(id: int, method: str, capabilities: dict[str, Any]) -> dict[str, Any]:
+def request_of(id: int, method: str, capabilities: dict[str, Any]) -> dict[str, Any]:
     meta = {
         "io.modelcontextprotocol/protocolVersion": "2026-07-28",
         "io.modelcontextprotocol/clientCapabilities": capabilities,
@@ -402,9 +402,9 @@ def test_a_method_may_be_that_of_an_extension_that_both_declare(
     client: dict[str, Any], server: dict[str, Any], found: list[str]
 ) -> None:
     talk = Conversation()
-    assert talk.feed(asked(1, "server/discover", client), "client") == []
+    assert talk.feed(request_of(1, "server/discover", client), "client") == []
     assert talk.feed(discovered(server), "server") == []
-    told = talk.feed(asked(2, "stars/list", client), "client")
+    told = talk.feed(request_of(2, "stars/list", client), "client")
     assert [each.rule for each in told] == found
     assert {each.level for each in told} <= {"info"}
     reply = {"jsonrpc": "2.0", "id": 2, "result": discovered({})["result"]}
@@ -415,9 +415,9 @@ def test_a_method_of_an_official_extension_needs_that_extension() -> None:
     skills = {"extensions": {"io.modelcontextprotocol/skills": {}}}
     for server, found in ((skills, []), ({}, ["mcp.capability.extension-client"])):
         talk = Conversation()
-        talk.feed(asked(1, "server/discover", skills), "client")
+        talk.feed(request_of(1, "server/discover", skills), "client")
         talk.feed(discovered(server), "server")
-        told = talk.feed(asked(2, "skills/list", skills), "client")
+        told = talk.feed(request_of(2, "skills/list", skills), "client")
         assert [each.rule for each in told] == found
 
 

@@ -243,16 +243,16 @@ def test_entries_come_go_and_are_marked(member: str, kind: str, key: str) -> Non
     marked = {**entry, "description": "Deprecated: it will be removed."}
     retitled = {**entry, "title": "N"}
 
-    def told(old: list[Any], new: list[Any]) -> list[str]:
+    def rules_of(old: list[Any], new: list[Any]) -> list[str]:
         found = rules(compare({member: old}, {member: new}))
         return [rule.removeprefix(f"listing.{kind}.") for rule in found]
 
-    assert told([], [entry]) == ["added"]
-    assert told([entry], []) == ["removed"]
-    assert told([marked], []) == ["removed-as-announced"]
-    assert told([entry], [marked]) == ["deprecated"]
-    assert told([entry], [retitled]) == ["text-changed"]
-    assert told([entry], [entry]) == []
+    assert rules_of([], [entry]) == ["added"]
+    assert rules_of([entry], []) == ["removed"]
+    assert rules_of([marked], []) == ["removed-as-announced"]
+    assert rules_of([entry], [marked]) == ["deprecated"]
+    assert rules_of([entry], [retitled]) == ["text-changed"]
+    assert rules_of([entry], [entry]) == []
 
 
 @pytest.mark.parametrize(

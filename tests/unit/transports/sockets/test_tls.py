@@ -55,8 +55,8 @@ def nobody_is_asked(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(sys, "stdin", io.StringIO())
 
 
-class Heard:
-    """What a transport has told."""
+class Recorder:
+    """Record the frames and the ends that a transport reports."""
 
     def __init__(self, transport: Any) -> None:
         self.transport = transport
@@ -91,11 +91,11 @@ async def accepting(
 @asynccontextmanager
 async def joined(
     client: Any, server: Any, policy: Policy = POLICY, host: str = "127.0.0.1"
-) -> AsyncIterator[tuple[Heard, Heard]]:
+) -> AsyncIterator[tuple[Recorder, Recorder]]:
     async with accepting(server, policy=policy) as (port, arrived):
-        near = Heard(Tcp(host, port, tls=client).transport(policy))
+        near = Recorder(Tcp(host, port, tls=client).transport(policy))
         connecting = asyncio.create_task(near.transport.connect())
-        far = Heard(await arrived())
+        far = Recorder(await arrived())
         await far.transport.connect()
         await connecting
         try:
@@ -108,9 +108,9 @@ async def refused(client: Any, server: Any, host: str = "127.0.0.1") -> tuple[st
     """Return what a client and a server say that do not trust each other, or "" """
     said = []
     async with accepting(server) as (port, arrived):
-        near = Heard(Tcp(host, port, tls=client).transport(POLICY))
+        near = Recorder(Tcp(host, port, tls=client).transport(POLICY))
         connecting = asyncio.create_task(near.transport.connect())
-        far = Heard(await arrived())
+        far = Recorder(await arrived())
         for each in (connecting, asyncio.create_task(far.transport.connect())):
             await asyncio.wait((each,))
             said.append(str(each.exception() or ""))
@@ -462,7 +462,7 @@ def test_frames_can_be_sent_after_the_tls_peer_has_ended_its_output(files: Files
                             return value
 
                 shaking = asyncio.create_task(step(tls.do_handshake))
-                far = Heard(await arrived())
+                far = Recorder(await arrived())
                 await far.transport.connect()
                 await shaking
                 await step(lambda: tls.write(b"question\n"))
@@ -585,9 +585,9 @@ def test_failed_connect_reports_no_end(files: Files) -> None:
 
     async def script() -> None:
         async with accepting(files.server) as (port, arrived):
-            near = Heard(Tcp("127.0.0.1", port, tls=True).transport(POLICY))
+            near = Recorder(Tcp("127.0.0.1", port, tls=True).transport(POLICY))
             connecting = asyncio.create_task(near.transport.connect())
-            far = Heard(await arrived())
+            far = Recorder(await arrived())
             serving = asyncio.create_task(far.transport.connect())
             await asyncio.wait((connecting, serving))
             for side, task in ((near, connecting), (far, serving)):
