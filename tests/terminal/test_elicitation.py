@@ -1,4 +1,4 @@
-"""Questions of a server, answered by typing."""
+"""Elicitation at a terminal: forms and URLs answered by typing."""
 
 from __future__ import annotations
 

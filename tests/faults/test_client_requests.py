@@ -1,4 +1,4 @@
-"""Questions that go wrong: clients that leave, lie or flood, servers that end, and endless ones."""
+"""Faults during elicitation: disconnects, malformed replies, floods, endings, endless rounds."""
 
 from __future__ import annotations
 
