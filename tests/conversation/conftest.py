@@ -17,8 +17,8 @@ from typing import Any, Final
 import pytest
 
 from tests.conversation.journal import HANGS
+from tests.conversation.rig import HANDSHAKE, TRANSPORTS, UNWATCHED, Rig, Shared, bounded
 from tests.conversation.rules import Ruled
-from tests.conversation.talking import HANDSHAKE, TRANSPORTS, UNWATCHED, Shared, Talk, bounded
 
 _HERE: Final = Path(__file__).parent
 _IS_FOLLOWED: Final = "_is_followed_by_a_script"
@@ -56,10 +56,10 @@ class Stage:
             self._loop = Loop()
         return self._loop
 
-    def talk(self, transport: str, revision: str, ruled: Ruled) -> Talk:
+    def rig(self, transport: str, revision: str, ruled: Ruled) -> Rig:
         shared = self._shared.setdefault((transport, revision), Shared(transport, revision))
         self.loop.run(shared.open())
-        return Talk(transport, shared, ruled)
+        return Rig(transport, shared, ruled)
 
     def close(self) -> None:
         async def close_all() -> None:
@@ -84,9 +84,9 @@ def stage() -> Iterator[Stage]:
 
 
 @pytest.fixture
-def talk(request: pytest.FixtureRequest, stage: Stage) -> Iterator[Talk]:
+def rig(request: pytest.FixtureRequest, stage: Stage) -> Iterator[Rig]:
     transport, revision = request.param
-    yield stage.talk(transport, revision, request.function.ruled)
+    yield stage.rig(transport, revision, request.function.ruled)
     # The shared connections would count as leftovers of tests in other folders.
     if not getattr(request.node, _IS_FOLLOWED):
         stage.close()
@@ -99,7 +99,7 @@ def pytest_runtest_teardown(item: pytest.Item, nextitem: pytest.Item | None) -> 
 
 
 def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
-    if "talk" not in metafunc.fixturenames:
+    if "rig" not in metafunc.fixturenames:
         return
     ruled = getattr(metafunc.function, "ruled", None)
     if ruled is None:
@@ -110,7 +110,7 @@ def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
         if not ruled.over or transport in ruled.over
         for revision in _revisions(ruled, transport, full=metafunc.config.option.full)
     ]
-    metafunc.parametrize("talk", places, ids=["-".join(place) for place in places], indirect=True)
+    metafunc.parametrize("rig", places, ids=["-".join(place) for place in places], indirect=True)
 
 
 def _revisions(ruled: Ruled, transport: str, *, full: bool) -> tuple[str, ...]:
@@ -146,15 +146,15 @@ def pytest_pyfunc_call(pyfuncitem: pytest.Function) -> bool | None:
         return None
     names = pyfuncitem._fixtureinfo.argnames
     given = {name: pyfuncitem.funcargs[name] for name in names}
-    talk: Talk = pyfuncitem.funcargs["talk"]
+    rig: Rig = pyfuncitem.funcargs["rig"]
 
     async def play() -> None:
         try:
             async with bounded():
                 await pyfuncitem.obj(**given)
         finally:
-            await talk.finish()
-        talk.judge()
+            await rig.finish()
+        rig.judge()
 
     pyfuncitem.funcargs["stage"].loop.run(play())
     return True

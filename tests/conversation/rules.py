@@ -1,7 +1,7 @@
 """Which rule a script is about, and in which revisions it is therefore played.
 
     @rule("BP-038", "K-70")
-    async def test_ping_is_answered(talk: Talk) -> None: ...
+    async def test_ping_is_answered(rig: Rig) -> None: ...
 
 An id is that of a numbered statement (BP-038), of a requirement (mcp.progress.grows), of a
 rule of the message layer (jsonrpc.batch.empty) or of a row of docs/parity.toml (K-61). A

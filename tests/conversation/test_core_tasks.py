@@ -9,10 +9,10 @@ from typing import Any
 
 import pytest
 
-from tests.conversation.interview import FOLDERS, SAMPLE, accept
+from tests.conversation.interactive_call import FOLDERS, SAMPLE, accept
 from tests.conversation.journal import HANGS
+from tests.conversation.rig import PREFIX, TASKS, Raw, Rig, everything
 from tests.conversation.rules import rule
-from tests.conversation.talking import PREFIX, TASKS, Raw, Talk, everything
 from trunkline.errors import Cancelled, PeerError
 from trunkline.spec.revisions import V2025_11_25, V2026_07_28
 
@@ -44,9 +44,11 @@ async def until(raw: Raw, task: dict[str, Any], *statuses: str) -> dict[str, Any
     return found
 
 
-def told_of(raw: Raw, task: dict[str, Any]) -> list[str]:
+def statuses_of(raw: Raw, task: dict[str, Any]) -> list[str]:
     """Return how a task stood, each time that the server told of it."""
-    return [each["status"] for each in raw.heard(STATUS) if each["taskId"] == task["taskId"]]
+    return [
+        each["status"] for each in raw.notifications(STATUS) if each["taskId"] == task["taskId"]
+    ]
 
 
 def fresh_key(raw: Raw) -> str:
@@ -57,8 +59,8 @@ def fresh_key(raw: Raw) -> str:
 
 
 @rule("BP-167", "BP-039", since=CORE, until=V2026_07_28, fresh=True)
-async def test_tasks_are_declared_and_each_tool_says_whether_it_is_one(talk: Talk) -> None:
-    raw = await talk.line("tasks", opened=False)
+async def test_tasks_are_declared_and_each_tool_says_whether_it_is_one(rig: Rig) -> None:
+    raw = await rig.line("tasks", opened=False)
     capabilities = (await raw.shake_hands())["capabilities"]
     assert capabilities["tasks"]["requests"] == {"tools": {"call": {}}}
     assert capabilities["tasks"]["cancel"] == {}
@@ -72,8 +74,8 @@ async def test_tasks_are_declared_and_each_tool_says_whether_it_is_one(talk: Tal
 
 
 @rule("BP-167", "mcp.tasks.starts-working", until=V2026_07_28)
-async def test_a_call_that_asks_for_a_task_gets_one_and_its_result_by_it(talk: Talk) -> None:
-    raw = await talk.able_line("tasks")
+async def test_call_with_task_params_creates_a_task_that_has_the_result(rig: Rig) -> None:
+    raw = await rig.able_line("tasks")
     key = fresh_key(raw)
     task = await begin(raw, "held", 5000, key=key)
     assert (task["status"], task["ttl"]) == ("working", 5000)
@@ -93,12 +95,12 @@ async def test_a_call_that_asks_for_a_task_gets_one_and_its_result_by_it(talk: T
     assert (await get(raw, task))["status"] == "completed"
     # Once more, and as often as one likes.
     assert await raw.result("tasks/result", {"taskId": task["taskId"]}) == result
-    assert told_of(raw, task) == ["completed"]
+    assert statuses_of(raw, task) == ["completed"]
 
 
 @rule("BP-167", "SEC-36", until=V2026_07_28)
-async def test_tasks_are_listed_to_who_made_them(talk: Talk) -> None:
-    raw = await talk.able_line("tasks")
+async def test_tasks_list_returns_the_tasks_of_its_requestor_in_pages(rig: Rig) -> None:
+    raw = await rig.able_line("tasks")
     made = [(await begin(raw, "slow_compute", seconds=0))["taskId"] for _ in range(3)]
     listed, cursor = [], None
     while True:
@@ -112,8 +114,8 @@ async def test_tasks_are_listed_to_who_made_them(talk: Talk) -> None:
 
 
 @rule("BP-167", until=V2026_07_28)
-async def test_a_tool_says_no_to_what_it_is_not(talk: Talk) -> None:
-    raw = await talk.able_line("tasks")
+async def test_tool_refuses_a_task_call_it_does_not_support(rig: Rig) -> None:
+    raw = await rig.able_line("tasks")
     assert (await raw.error("tools/call", {"name": "failing_job"}))["code"] == -32601
     wish = {"name": "greet", "arguments": {"name": "Ada"}, "task": {}}
     assert (await raw.error("tools/call", wish))["code"] == -32601
@@ -122,14 +124,14 @@ async def test_a_tool_says_no_to_what_it_is_not(talk: Talk) -> None:
 
 @rule("BP-167", until=V2026_07_28)
 @pytest.mark.parametrize("task", [5, [], {"ttl": "long"}, {"ttl": -1}, {"ttl": 0}])
-async def test_a_wish_that_makes_no_sense_is_invalid(talk: Talk, task: Any) -> None:
+async def test_malformed_task_params_are_invalid(rig: Rig, task: Any) -> None:
     params = {"name": "held", "arguments": {"key": "never"}, "task": task}
-    assert (await (await talk.able_line("tasks")).error("tools/call", params))["code"] == -32602
+    assert (await (await rig.able_line("tasks")).error("tools/call", params))["code"] == -32602
 
 
 @rule("BP-167", "BP-036", until=CORE)
-async def test_before_there_were_tasks_a_wish_for_one_means_nothing(talk: Talk) -> None:
-    raw = await talk.able_line("tasks")
+async def test_task_params_are_ignored_before_2025_11_25(rig: Rig) -> None:
+    raw = await rig.able_line("tasks")
     params = {"name": "slow_compute", "arguments": {"seconds": 0, "label": "x"}, "task": {}}
     result = await raw.result("tools/call", params)
     assert result["content"][0]["text"] == "computed x"
@@ -137,24 +139,24 @@ async def test_before_there_were_tasks_a_wish_for_one_means_nothing(talk: Talk) 
 
 
 @rule("BP-167", "BP-036", until=V2026_07_28, since=CORE, fresh=True)
-async def test_to_declare_the_extension_enables_nothing_here(talk: Talk) -> None:
+async def test_declaring_the_tasks_extension_enables_nothing_in_2025_11_25(rig: Rig) -> None:
     declared = {**everything(CORE), "extensions": {TASKS: {}}}
-    raw = await talk.line("tasks", capabilities=declared)
+    raw = await rig.line("tasks", capabilities=declared)
     result = await raw.call("slow_compute", seconds=0, label="x")
     assert result["content"][0]["text"] == "computed x"
 
 
 @rule("BP-021", until=V2026_07_28, since=CORE)
-async def test_a_method_of_the_extension_is_not_found_here(talk: Talk) -> None:
+async def test_tasks_update_of_the_extension_is_method_not_found(rig: Rig) -> None:
     update = {"taskId": "x", "inputResponses": {}}
-    error = await (await talk.able_line("tasks")).error("tasks/update", update)
+    error = await (await rig.able_line("tasks")).error("tasks/update", update)
     assert error["code"] == -32601
 
 
 @rule("BP-167", "K-77", until=V2026_07_28)
 @pytest.mark.parametrize("method", ["tasks/get", "tasks/result", "tasks/cancel"])
-async def test_a_task_that_is_not_there_is_invalid_params(talk: Talk, method: str) -> None:
-    raw = await talk.able_line("tasks")
+async def test_a_task_that_is_not_there_is_invalid_params(rig: Rig, method: str) -> None:
+    raw = await rig.able_line("tasks")
     for id in ("unknown", "", "x" * 500):
         error = await raw.error(method, {"taskId": id})
         assert (error["code"], error["message"]) == (-32602, "Task not found")
@@ -165,8 +167,8 @@ async def test_a_task_that_is_not_there_is_invalid_params(talk: Talk, method: st
 
 
 @rule("BP-167", until=V2026_07_28)
-async def test_a_tool_that_failed_is_a_failed_task_with_a_result(talk: Talk) -> None:
-    raw = await talk.able_line("tasks")
+async def test_a_tool_that_failed_is_a_failed_task_with_a_result(rig: Rig) -> None:
+    raw = await rig.able_line("tasks")
     task = await begin(raw, "failing_job")
     assert (await until(raw, task))["status"] == "failed"
     result = await raw.result("tasks/result", {"taskId": task["taskId"]})
@@ -175,8 +177,8 @@ async def test_a_tool_that_failed_is_a_failed_task_with_a_result(talk: Talk) -> 
 
 
 @rule("BP-167", "K-77", until=V2026_07_28)
-async def test_an_error_of_the_protocol_is_what_the_result_is_answered_with(talk: Talk) -> None:
-    raw = await talk.able_line("tasks")
+async def test_an_error_of_the_protocol_is_what_the_result_is_answered_with(rig: Rig) -> None:
+    raw = await rig.able_line("tasks")
     task = await begin(raw, "protocol_error_job")
     assert (await until(raw, task))["status"] == "failed"
     error = await raw.error("tasks/result", {"taskId": task["taskId"]})
@@ -184,8 +186,8 @@ async def test_an_error_of_the_protocol_is_what_the_result_is_answered_with(talk
 
 
 @rule("BP-167", "mcp.tasks.cancel-final-server", "mcp.tasks.final-stays", until=V2026_07_28)
-async def test_a_cancelled_task_is_cancelled_and_one_that_has_ended_cannot_be(talk: Talk) -> None:
-    raw = await talk.able_line("tasks")
+async def test_a_cancelled_task_is_cancelled_and_one_that_has_ended_cannot_be(rig: Rig) -> None:
+    raw = await rig.able_line("tasks")
     key = fresh_key(raw)
     task = await begin(raw, "held", key=key)
     await raw.call("noted", key=key)
@@ -199,21 +201,21 @@ async def test_a_cancelled_task_is_cancelled_and_one_that_has_ended_cannot_be(ta
 
 
 @rule("BP-150", "BP-151", since=CORE, until=V2026_07_28)
-async def test_progress_of_a_task_keeps_its_token_and_names_the_task(talk: Talk) -> None:
-    raw = await talk.able_line("tasks")
+async def test_progress_of_a_task_keeps_its_token_and_names_the_task(rig: Rig) -> None:
+    raw = await rig.able_line("tasks")
     key = fresh_key(raw)
     params = {"name": "held", "arguments": {"key": key}, "task": {}}
     task = (await raw.result("tools/call", params, progressToken=key))["task"]
     await raw.call("release", key=key)
     await until(raw, task)
-    told = await raw.told("notifications/progress", 2)
-    assert [(each["progress"], each["progressToken"]) for each in told] == [(1, key), (2, key)]
-    assert all(each["_meta"][RELATED] == {"taskId": task["taskId"]} for each in told)
+    notified = await raw.wait_for_notifications("notifications/progress", 2)
+    assert [(each["progress"], each["progressToken"]) for each in notified] == [(1, key), (2, key)]
+    assert all(each["_meta"][RELATED] == {"taskId": task["taskId"]} for each in notified)
 
 
 @rule("BP-167", until=V2026_07_28)
-async def test_a_task_whose_time_is_over_is_gone_and_its_handler_stopped(talk: Talk) -> None:
-    raw = await talk.able_line("tasks")
+async def test_task_past_its_ttl_is_removed_and_its_handler_cancelled(rig: Rig) -> None:
+    raw = await rig.able_line("tasks")
     key = fresh_key(raw)
     task = await begin(raw, "held", 50, key=key)
     assert task["ttl"] == 50
@@ -228,30 +230,30 @@ async def test_a_task_whose_time_is_over_is_gone_and_its_handler_stopped(talk: T
 
 
 @rule("BP-167", until=V2026_07_28)
-async def test_what_a_task_asks_comes_to_who_waits_for_its_result(talk: Talk) -> None:
-    raw = await talk.able_line("tasks")
+async def test_elicitation_of_a_task_is_sent_while_tasks_result_waits(rig: Rig) -> None:
+    raw = await rig.able_line("tasks")
     task = await begin(raw, "confirm_delete", filename="a.txt")
     assert (await until(raw, task, "input_required"))["status"] == "input_required"
     assert not any("method" in each and "id" in each for each in raw.received)
     waiting = raw.start("tasks/result", {"taskId": task["taskId"]})
-    question = await raw.asked("elicitation/create")
+    question = await raw.server_request("elicitation/create")
     assert question["params"]["message"] == "Delete a.txt?"
     assert question["params"]["_meta"] == {RELATED: {"taskId": task["taskId"]}}
     raw.send({"jsonrpc": "2.0", "id": question["id"], "result": accept(value=True)})
     result = (await raw.reply(waiting))["result"]
     assert result["content"][0]["text"] == "a.txt deleted"
     # Over HTTP that is told on another stream than the result.
-    await raw.until(lambda _: len(told_of(raw, task)) == 3)
-    assert told_of(raw, task) == ["input_required", "working", "completed"]
+    await raw.until(lambda _: len(statuses_of(raw, task)) == 3)
+    assert statuses_of(raw, task) == ["input_required", "working", "completed"]
 
 
 @rule("BP-167", until=V2026_07_28)
-async def test_every_kind_of_question_is_carried_with_the_name_of_its_task(talk: Talk) -> None:
-    raw = await talk.able_line("tasks")
+async def test_every_client_request_of_a_task_carries_the_task_id(rig: Rig) -> None:
+    raw = await rig.able_line("tasks")
     task = await begin(raw, "consult")
     waiting = raw.start("tasks/result", {"taskId": task["taskId"]})
     for method, answer in (("sampling/createMessage", SAMPLE), ("roots/list", FOLDERS)):
-        question = await raw.asked(method)
+        question = await raw.server_request(method)
         assert question["params"]["_meta"][RELATED] == {"taskId": task["taskId"]}
         raw.send({"jsonrpc": "2.0", "id": question["id"], "result": answer})
     text = (await raw.reply(waiting))["result"]["content"][0]["text"]
@@ -259,12 +261,12 @@ async def test_every_kind_of_question_is_carried_with_the_name_of_its_task(talk:
 
 
 @rule("BP-167", until=V2026_07_28)
-async def test_a_call_that_asks_first_is_a_task_from_its_start(talk: Talk) -> None:
-    raw = await talk.able_line("tasks")
+async def test_a_call_that_asks_first_is_a_task_from_its_start(rig: Rig) -> None:
+    raw = await rig.able_line("tasks")
     task = await begin(raw, "greet_later")
     waiting = raw.start("tasks/result", {"taskId": task["taskId"]})
     for message, answer in (("What is your name?", "Ada"), ("How are you?", "well")):
-        question = await raw.asked("elicitation/create")
+        question = await raw.server_request("elicitation/create")
         assert question["params"]["message"] == message
         raw.received.remove(question)
         raw.send({"jsonrpc": "2.0", "id": question["id"], "result": accept(value=answer)})
@@ -276,22 +278,22 @@ async def test_a_call_that_asks_first_is_a_task_from_its_start(talk: Talk) -> No
 
 
 @rule("BP-167", until=V2026_07_28)
-async def test_our_client_calls_a_tool_that_must_be_a_task_as_any_other(talk: Talk) -> None:
-    client, told, _ = await talk.able_client("tasks")
-    told.content = {"value": True}
+async def test_our_client_calls_a_tool_that_must_be_a_task_as_any_other(rig: Rig) -> None:
+    client, callbacks, _ = await rig.able_client("tasks")
+    callbacks.content = {"value": True}
     assert (await client.call_tool("confirm_delete", {"filename": "e"})).text == "e deleted"
     failed = await client.call_tool("failing_job")
     assert (failed.is_error, failed.text) == (True, "The job is lost.")
     with pytest.raises(PeerError, match="cannot be done"):
         await client.call_tool("protocol_error_job")
-    told.content = {"value": "fine"}
+    callbacks.content = {"value": "fine"}
     assert (await client.call_tool("multi_input")).text == "fine and fine"
 
 
 @rule("BP-167", until=V2026_07_28)
-async def test_our_client_holds_a_task_and_cancels_it(talk: Talk) -> None:
-    client, _, _ = await talk.able_client("tasks")
-    key = fresh_key(talk.raw)
+async def test_our_client_holds_a_task_and_cancels_it(rig: Rig) -> None:
+    client, _, _ = await rig.able_client("tasks")
+    key = fresh_key(rig.raw)
     call = await client.call_tool_as_task("held", {"key": key}, ttl=60)
     assert call.status == "working"
     assert call.id in {each.task_id for each in await client.list_tasks()}
@@ -305,8 +307,8 @@ async def test_our_client_holds_a_task_and_cancels_it(talk: Talk) -> None:
 
 
 @rule("BP-167", "BP-036", until=CORE)
-async def test_before_there_were_tasks_our_client_just_calls(talk: Talk) -> None:
-    client, _, _ = await talk.able_client("tasks")
+async def test_client_calls_a_task_tool_directly_before_2025_11_25(rig: Rig) -> None:
+    client, _, _ = await rig.able_client("tasks")
     call = await client.call_tool_as_task("slow_compute", {"seconds": 0, "label": "x"})
     assert (call.id, call.done()) == (None, True)
     assert (await call.result()).text == "computed x"

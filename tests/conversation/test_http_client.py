@@ -14,8 +14,8 @@ from typing import Any
 
 import pytest
 
+from tests.conversation.rig import Record, Rig
 from tests.conversation.rules import STREAMABLE, rule
-from tests.conversation.talking import Record, Talk
 from tests.http_client.stub_server import (
     Asked,
     McpStub,
@@ -50,12 +50,12 @@ def was_judged(record: Record, revision: str, *ids: str) -> None:
 
 
 @rule("BP-081", "BP-086", "BP-091", since=V2025_03_26, until=NEW, over=STREAMABLE, fresh=True)
-async def test_a_client_sends_the_headers_of_its_session(talk: Talk) -> None:
-    client, record = await talk.connect_recorded()
+async def test_a_client_sends_the_headers_of_its_session(rig: Rig) -> None:
+    client, record = await rig.connect_recorded()
     await client.call_tool("echo", {"text": "hello"})
     was_judged(
         record,
-        talk.revision,
+        rig.revision,
         "mcp.http.accept-both",
         "mcp.http.accepted-202",
         "mcp.session.id-sent",
@@ -65,15 +65,15 @@ async def test_a_client_sends_the_headers_of_its_session(talk: Talk) -> None:
 
 
 @rule("BP-110", "BP-112", "BP-113", "BP-115", "BP-116", since=NEW, over=STREAMABLE, fresh=True)
-async def test_a_client_repeats_version_method_name_and_arguments_in_headers(talk: Talk) -> None:
-    client, record = await talk.connect_recorded()
+async def test_a_client_repeats_version_method_name_and_arguments_in_headers(rig: Rig) -> None:
+    client, record = await rig.connect_recorded()
     await client.list_tools()
     await client.call_tool("forecast", {"city": "Oslo", "days": 1, "region": "søuth"})
     with pytest.raises(PeerError):
         await client.get_prompt("nöwhere")
     was_judged(
         record,
-        talk.revision,
+        rig.revision,
         "mcp.http.accept-both-types",
         "mcp.headers.version-on-post",
         "mcp.headers.version-as-body",
@@ -81,8 +81,8 @@ async def test_a_client_repeats_version_method_name_and_arguments_in_headers(tal
 
 
 @rule("BP-119", since=NEW, over=STREAMABLE, fresh=True)
-async def test_a_client_refused_over_a_header_lists_the_tools_and_calls_again(talk: Talk) -> None:
-    client, record = await talk.connect_recorded()
+async def test_a_client_refused_over_a_header_lists_the_tools_and_calls_again(rig: Rig) -> None:
+    client, record = await rig.connect_recorded()
     before = len(record.lines)
     result = await client.call_tool("forecast", {"city": "Oslo", "days": 1, "region": "søuth"})
     assert not result.is_error
@@ -96,7 +96,7 @@ async def test_a_client_refused_over_a_header_lists_the_tools_and_calls_again(ta
 
 @rule("BP-064", since=NEW, over=STUBBED, fresh=True)
 async def test_status_400_with_an_error_of_the_new_era_is_not_followed_by_a_handshake(
-    talk: Talk,
+    rig: Rig,
 ) -> None:
     def refuse(asked: Asked) -> None:
         error = {"code": -32022, "message": "Unsupported", "data": {"supported": ["2031-01-01"]}}
@@ -113,7 +113,7 @@ async def test_status_400_with_an_error_of_the_new_era_is_not_followed_by_a_hand
 
 
 @rule("BP-064", since=NEW, over=STUBBED, fresh=True)
-async def test_status_400_with_anything_else_is_followed_by_a_handshake(talk: Talk) -> None:
+async def test_status_400_with_anything_else_is_followed_by_a_handshake(rig: Rig) -> None:
     stub = McpStub(V2025_11_25)
     stub.on["server/discover"] = lambda asked: asked.status(400, body="Bad Request")
     async with stub, Client(stub.url) as client:
@@ -122,9 +122,9 @@ async def test_status_400_with_anything_else_is_followed_by_a_handshake(talk: Ta
 
 
 @rule("BP-094", since=V2025_03_26, until=NEW, over=STUBBED, fresh=True)
-async def test_a_client_that_closes_deletes_its_session_whatever_the_answer(talk: Talk) -> None:
+async def test_a_client_that_closes_deletes_its_session_whatever_the_answer(rig: Rig) -> None:
     for status in (200, 405):
-        stub = McpStub(talk.revision)
+        stub = McpStub(rig.revision)
         stub.on["DELETE"] = lambda asked, status=status: asked.status(status)  # type: ignore[misc]
         async with client_of(stub) as client:
             await client.ping()
@@ -133,7 +133,7 @@ async def test_a_client_that_closes_deletes_its_session_whatever_the_answer(talk
 
 
 @rule("BP-097", since=V2025_11_25, until=NEW, over=STUBBED, fresh=True)
-async def test_a_client_resumes_a_stream_by_get_with_the_last_event_id_it_saw(talk: Talk) -> None:
+async def test_a_client_resumes_a_stream_by_get_with_the_last_event_id_it_saw(rig: Rig) -> None:
     calls: list[Asked] = []
 
     def call(asked: Asked) -> None:
@@ -148,7 +148,7 @@ async def test_a_client_resumes_a_stream_by_get_with_the_last_event_id_it_saw(ta
         else:
             asked.status(405)
 
-    stub = McpStub(talk.revision)
+    stub = McpStub(rig.revision)
     stub.on |= {"tools/call": call, "GET": get}
     steps: list[float] = []
     async with client_of(stub) as client:
@@ -163,10 +163,10 @@ async def test_a_client_resumes_a_stream_by_get_with_the_last_event_id_it_saw(ta
 
 @rule("BP-098", since=V2025_03_26, until=NEW, over=STUBBED, fresh=True)
 async def test_a_client_refused_initialize_by_post_looks_for_the_older_transport(
-    talk: Talk,
+    rig: Rig,
 ) -> None:
     for status in (400, 404, 405):
-        await _fall_back(status, talk.revision)
+        await _fall_back(status, rig.revision)
 
 
 async def _fall_back(status: int, revision: str) -> None:
@@ -200,7 +200,7 @@ async def _fall_back(status: int, revision: str) -> None:
 
 @rule("BP-117", since=NEW, over=STUBBED, fresh=True)
 async def test_a_tool_with_a_faulty_header_annotation_is_left_out_with_a_warning(
-    talk: Talk, caplog: pytest.LogCaptureFixture
+    rig: Rig, caplog: pytest.LogCaptureFixture
 ) -> None:
     def tool(name: str, header: str) -> dict[str, Any]:
         properties = {"region": {"type": "string", "x-mcp-header": header}}
@@ -218,7 +218,7 @@ async def test_a_tool_with_a_faulty_header_annotation_is_left_out_with_a_warning
 
 
 @rule("BP-126", since=NEW, over=STUBBED, fresh=True)
-async def test_a_client_skips_comments_of_a_stream(talk: Talk) -> None:
+async def test_a_client_skips_comments_of_a_stream(rig: Rig) -> None:
     def call(asked: Asked) -> None:
         asked.stream(
             ":\n\n",
@@ -233,7 +233,7 @@ async def test_a_client_skips_comments_of_a_stream(talk: Talk) -> None:
 
 
 @rule("BP-127", since=NEW, over=STUBBED, fresh=True)
-async def test_a_call_whose_stream_is_lost_is_not_resumed_and_gets_a_new_id(talk: Talk) -> None:
+async def test_a_call_whose_stream_is_lost_is_not_resumed_and_gets_a_new_id(rig: Rig) -> None:
     def call(asked: Asked) -> None:
         if len(stub.asked("tools/call")) == 1:
             asked.stream("id: a-1\ndata:\n\n", ends=False)
@@ -253,7 +253,7 @@ async def test_a_call_whose_stream_is_lost_is_not_resumed_and_gets_a_new_id(talk
 
 
 @rule("BP-127", since=NEW, over=STUBBED, fresh=True)
-async def test_a_lost_stream_of_changes_is_opened_again_with_a_new_id(talk: Talk) -> None:
+async def test_a_lost_stream_of_changes_is_opened_again_with_a_new_id(rig: Rig) -> None:
     told: list[Any] = []
     listening = asyncio.Event()
 

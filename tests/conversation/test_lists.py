@@ -7,8 +7,8 @@ from typing import Any
 import pytest
 
 from tests.conversation.app import PAGE
+from tests.conversation.rig import ClientCallbacks, Raw, Rig
 from tests.conversation.rules import rule
-from tests.conversation.talking import Raw, Talk, Told
 from trunkline.spec.revisions import V2026_07_28
 
 METHODS = [
@@ -29,10 +29,10 @@ async def pages(raw: Raw, method: str) -> list[dict[str, Any]]:
 
 @rule("BP-157", "BP-158", "K-67", "F-24")
 @pytest.mark.parametrize(("method", "member"), METHODS)
-async def test_a_list_comes_in_pages_and_the_last_has_no_cursor(
-    talk: Talk, method: str, member: str
+async def test_list_is_paginated_and_the_last_page_has_no_cursor(
+    rig: Rig, method: str, member: str
 ) -> None:
-    found = await pages(talk.raw, method)
+    found = await pages(rig.raw, method)
     assert all(len(page[member]) == PAGE for page in found[:-1])
     assert 0 < len(found[-1][member]) <= PAGE
     assert "nextCursor" not in found[-1]
@@ -44,28 +44,28 @@ async def test_a_list_comes_in_pages_and_the_last_has_no_cursor(
 
 @rule("BP-158", "K-66")
 @pytest.mark.parametrize("method", ["tools/list", "resources/templates/list"])
-async def test_a_cursor_that_we_did_not_give_out_is_invalid(talk: Talk, method: str) -> None:
+async def test_unknown_cursor_is_invalid_params(rig: Rig, method: str) -> None:
     for cursor in ("nonsense", "", "AAAA", "0", "7", "é", "x" * 5000):
-        assert (await talk.raw.error(method, {"cursor": cursor}))["code"] == -32602, cursor
+        assert (await rig.raw.error(method, {"cursor": cursor}))["code"] == -32602, cursor
 
 
 @rule("BP-158", "K-66")
-async def test_a_cursor_that_is_no_text_is_invalid(talk: Talk) -> None:
+async def test_cursor_that_is_not_a_string_is_invalid_params(rig: Rig) -> None:
     for cursor in (5, None, ["a"], {}):
-        assert (await talk.raw.error("tools/list", {"cursor": cursor}))["code"] == -32602, cursor
+        assert (await rig.raw.error("tools/list", {"cursor": cursor}))["code"] == -32602, cursor
 
 
 @rule("BP-158", "K-66")
-async def test_a_cursor_of_one_list_is_none_of_another(talk: Talk) -> None:
-    cursor = (await talk.raw.result("tools/list"))["nextCursor"]
-    assert (await talk.raw.error("resources/list", {"cursor": cursor}))["code"] == -32602
+async def test_cursor_of_one_list_is_invalid_for_another(rig: Rig) -> None:
+    cursor = (await rig.raw.result("tools/list"))["nextCursor"]
+    assert (await rig.raw.error("resources/list", {"cursor": cursor}))["code"] == -32602
 
 
 @rule("BP-158", "K-66", fresh=True)
 async def test_a_cursor_from_before_a_change_is_invalid_and_our_client_starts_again(
-    talk: Talk,
+    rig: Rig,
 ) -> None:
-    raw = await talk.line()
+    raw = await rig.line()
     cursor = (await raw.result("tools/list"))["nextCursor"]
     await raw.call("grow", kind="tool", names=["new"])
     assert (await raw.error("tools/list", {"cursor": cursor}))["code"] == -32602
@@ -74,12 +74,12 @@ async def test_a_cursor_from_before_a_change_is_invalid_and_our_client_starts_ag
 
 
 @rule("BP-157", "F-24")
-async def test_our_client_follows_the_pages_to_their_end(talk: Talk) -> None:
-    found = await talk.client.list_tools_page()
+async def test_client_follows_pagination_to_the_last_page(rig: Rig) -> None:
+    found = await rig.client.list_tools_page()
     assert len(found.tools) == PAGE
-    names = [tool.name for tool in await talk.client.list_tools(fresh=True)]
+    names = [tool.name for tool in await rig.client.list_tools(fresh=True)]
     assert names == [
-        row["name"] for page in await pages(talk.raw, "tools/list") for row in page["tools"]
+        row["name"] for page in await pages(rig.raw, "tools/list") for row in page["tools"]
     ]
 
 
@@ -95,29 +95,31 @@ async def quieten(raw: Raw) -> None:
 
 @rule("K-55", "F-32", "C-35", until=V2026_07_28, fresh=True)
 @pytest.mark.parametrize("kind", ["tool", "prompt", "resource"])
-async def test_many_changes_of_a_list_are_told_once(talk: Talk, kind: str) -> None:
-    raw = await talk.line()
+async def test_many_changes_of_a_list_send_one_list_changed_notification(
+    rig: Rig, kind: str
+) -> None:
+    raw = await rig.line()
     names = [f"new-{number}" for number in range(20)]
     await raw.call("grow", kind=kind, names=names)
     notice = f"notifications/{kind}s/list_changed"
-    await raw.told(notice)
+    await raw.wait_for_notifications(notice)
     await quieten(raw)
-    assert len(raw.heard(notice)) == 1
+    assert len(raw.notifications(notice)) == 1
     raw.received.clear()
     await raw.call("shrink", kind=kind, names=names)
-    await raw.told(notice)
+    await raw.wait_for_notifications(notice)
     await quieten(raw)
     assert [each["method"] for each in raw.received if "method" in each] == [notice]
 
 
 @rule("K-55", "F-24", until=V2026_07_28, fresh=True)
-async def test_our_client_hears_of_a_change_and_lists_what_is_there_then(talk: Talk) -> None:
-    told = Told()
-    client = await talk.connect(**told.options())
+async def test_client_receives_list_changed_and_lists_the_new_tool(rig: Rig) -> None:
+    callbacks = ClientCallbacks()
+    client = await rig.connect(**callbacks.options())
     before = {tool.name for tool in await client.list_tools()}
     await client.call_tool("grow", {"kind": "tool", "names": ["new"]})
-    await told.until(lambda: bool(told.changes))
-    assert told.changes == ["tools"]
+    await callbacks.until(lambda: bool(callbacks.changes))
+    assert callbacks.changes == ["tools"]
     assert {tool.name for tool in await client.list_tools()} == before | {"new"}
     assert (await client.call_tool("new")).text == "extra"
     await client.call_tool("shrink", {"kind": "tool", "names": ["new"]})
@@ -125,8 +127,8 @@ async def test_our_client_hears_of_a_change_and_lists_what_is_there_then(talk: T
 
 
 @rule("F-24", "F-25", "F-26", fresh=True)
-async def test_what_was_added_can_be_used_and_what_was_removed_cannot(talk: Talk) -> None:
-    raw = await talk.line()
+async def test_added_items_can_be_used_and_removed_items_cannot(rig: Rig) -> None:
+    raw = await rig.line()
     for kind in ("tool", "prompt", "resource"):
         await raw.call("grow", kind=kind, names=["new"])
     uses: list[tuple[str, dict[str, Any]]] = [

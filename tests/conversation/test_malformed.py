@@ -8,8 +8,8 @@ from typing import Any
 
 import pytest
 
+from tests.conversation.rig import Rig, bounded
 from tests.conversation.rules import rule
-from tests.conversation.talking import Talk, bounded
 from trunkline.spec.revisions import V2025_11_25
 
 # By why: what is sent, the code, and the id that could be read (None where none could).
@@ -62,18 +62,18 @@ FAULTS: dict[str, tuple[Any, int, Any]] = {
     ),
 )
 @pytest.mark.parametrize("why", FAULTS)
-async def test_what_is_no_message_is_answered_and_the_connection_goes_on(
-    talk: Talk, why: str
+async def test_malformed_message_gets_an_error_and_the_connection_stays_open(
+    rig: Rig, why: str
 ) -> None:
     sent, code, id = FAULTS[why]
     # A WebSocket carries text: what is not UTF-8 is answered, and ends it.  [RFC 6455, section 8.1]
-    is_end = talk.transport == "websocket" and why == "no UTF-8"
-    raw = await talk.line() if is_end else talk.raw
+    is_end = rig.transport == "websocket" and why == "no UTF-8"
+    raw = await rig.line() if is_end else rig.raw
     raw.send(sent)
     if id is None:
         answer = await raw.answer_without_id()
         # Up to 2025-06-18 null stands for an id that could not be read; after, nothing does.
-        assert ("id" in answer) == (not talk.since(V2025_11_25))
+        assert ("id" in answer) == (not rig.since(V2025_11_25))
     else:
         answer = await raw.reply(id)
     assert answer["error"]["code"] == code
@@ -86,10 +86,10 @@ async def test_what_is_no_message_is_answered_and_the_connection_goes_on(
 
 
 @rule("BP-021", "F-39", "P-52", "K-23")
-async def test_an_unknown_method_is_named_under_the_id_it_was_asked_with(talk: Talk) -> None:
+async def test_unknown_method_error_names_the_method_and_has_the_request_id(rig: Rig) -> None:
     for method in ("no/such/method", "tools/run", "TOOLS/LIST", "shutdown", "rpc.x"):
-        id = f"unknown-{talk.raw.new_id()}"
-        reply = await talk.raw.ask(method, {"some": "params"}, id=id)
+        id = f"unknown-{rig.raw.new_id()}"
+        reply = await rig.raw.ask(method, {"some": "params"}, id=id)
         assert reply["id"] == id
         assert reply["error"]["code"] == -32601
         assert f"Unknown method: {method}" in reply["error"]["message"]
@@ -109,11 +109,11 @@ WITHOUT_ID: list[dict[str, Any]] = [
 
 
 @rule("BP-009", "F-32")
-async def test_what_has_no_id_is_never_answered(talk: Talk) -> None:
+async def test_notifications_are_never_answered(rig: Rig) -> None:
     for message in WITHOUT_ID:
-        talk.raw.received.clear()
-        talk.raw.send({"jsonrpc": "2.0", **message})
-        assert await talk.raw.settle() == [], message
+        rig.raw.received.clear()
+        rig.raw.send({"jsonrpc": "2.0", **message})
+        assert await rig.raw.settle() == [], message
 
 
 STRAY: list[dict[str, Any]] = [
@@ -126,27 +126,27 @@ STRAY: list[dict[str, Any]] = [
 
 
 @rule("BP-007", "K-20")
-async def test_a_reply_to_nothing_is_not_answered(talk: Talk) -> None:
+async def test_unmatched_reply_is_not_answered(rig: Rig) -> None:
     for message in STRAY:
-        talk.raw.received.clear()
-        talk.raw.send({"jsonrpc": "2.0", **message})
-        assert await talk.raw.settle() == [], message
+        rig.raw.received.clear()
+        rig.raw.send({"jsonrpc": "2.0", **message})
+        assert await rig.raw.settle() == [], message
 
 
 @rule("BP-070", "E-129")
-async def test_what_the_server_writes_is_one_line_each(talk: Talk) -> None:
+async def test_server_writes_each_message_as_one_line(rig: Rig) -> None:
     text = "one\ntwo\r\nthree\u2028four\x00five"
-    before = len(talk.raw.record.lines)
-    assert (await talk.raw.call("echo", text=text))["content"][0]["text"] == text
-    lines = [line for who, line in talk.raw.record.lines[before:] if who == "server"]
+    before = len(rig.raw.record.lines)
+    assert (await rig.raw.call("echo", text=text))["content"][0]["text"] == text
+    lines = [line for who, line in rig.raw.record.lines[before:] if who == "server"]
     assert len(lines) == 1
     assert b"\n" not in lines[0]
     assert b"\r" not in lines[0]
 
 
 @rule("BP-014", "BP-070")
-async def test_members_in_any_order_and_space_between_them_are_read(talk: Talk) -> None:
-    raw = talk.raw
+async def test_members_in_any_order_and_space_between_them_are_read(rig: Rig) -> None:
+    raw = rig.raw
     message = raw.request("tools/call", {"arguments": {"text": "å"}, "name": "echo"})
     turned = dict(reversed(message.items()))
     raw.send(" " + json.dumps(turned, separators=(" ,  ", " :  "), ensure_ascii=True) + "\t")
@@ -155,8 +155,8 @@ async def test_members_in_any_order_and_space_between_them_are_read(talk: Talk) 
 
 
 @rule("K-33", "BP-006")
-async def test_members_that_nobody_knows_are_let_through(talk: Talk) -> None:
-    raw = talk.raw
+async def test_unknown_members_of_a_request_are_ignored(rig: Rig) -> None:
+    raw = rig.raw
     message = raw.request("tools/call", {"name": "echo", "arguments": {"text": "x"}, "more": 1})
     raw.send({**message, "extra": {"a": 1}})
     assert "result" in await raw.reply(message["id"])

@@ -6,8 +6,8 @@ from hashlib import sha256
 from typing import Any
 
 from tests.conversation.app import SKILLS
+from tests.conversation.rig import PREFIX, Raw, Rig
 from tests.conversation.rules import rule
-from tests.conversation.talking import PREFIX, Raw, Talk
 from trunkline.spec.revisions import V2026_07_28
 
 NEW = V2026_07_28
@@ -30,8 +30,8 @@ async def listed(raw: Raw, method: str, member: str) -> list[dict[str, Any]]:
 
 
 @rule("BP-050", since=NEW)
-async def test_skills_are_advertised_beside_resources(talk: Talk) -> None:
-    capabilities = (await (await talk.able_line("skilled")).result("server/discover"))[
+async def test_skills_are_advertised_beside_resources(rig: Rig) -> None:
+    capabilities = (await (await rig.able_line("skilled")).result("server/discover"))[
         "capabilities"
     ]
     assert capabilities["extensions"][f"{PREFIX}skills"] == {"directoryRead": True}
@@ -39,8 +39,8 @@ async def test_skills_are_advertised_beside_resources(talk: Talk) -> None:
 
 
 @rule("BP-051", "BP-145", since=NEW)
-async def test_skills_are_listed_with_all_their_files(talk: Talk) -> None:
-    raw = await talk.able_line("skilled")
+async def test_skills_are_listed_with_all_their_files(rig: Rig) -> None:
+    raw = await rig.able_line("skilled")
     found = {each["uri"]: each for each in await listed(raw, "skills/list", "skills")}
     assert found.keys() == {PDF, "skill://notes/SKILL.md"}
     entry = found[PDF]
@@ -57,8 +57,8 @@ async def test_skills_are_listed_with_all_their_files(talk: Talk) -> None:
 
 
 @rule("BP-145", since=NEW)
-async def test_one_skill_is_got_by_its_uri(talk: Talk) -> None:
-    raw = await talk.able_line("skilled")
+async def test_one_skill_is_got_by_its_uri(rig: Rig) -> None:
+    raw = await rig.able_line("skilled")
     got = await raw.result("skills/get", {"uri": PDF})
     assert got["skill"]["uri"] == PDF
     assert got["ttlMs"] >= 0
@@ -68,8 +68,8 @@ async def test_one_skill_is_got_by_its_uri(talk: Talk) -> None:
 
 
 @rule("F-25")
-async def test_a_skill_is_a_resource_in_every_revision(talk: Talk) -> None:
-    client = (await talk.able_client("skilled")).client
+async def test_a_skill_is_a_resource_in_every_revision(rig: Rig) -> None:
+    client = (await rig.able_client("skilled")).client
     rows = {each.uri: each for each in await client.list_resources()}
     assert rows[PDF].name == "pdf-processing"
     assert rows[PDF].description == "Extracts, fills in and joins PDF documents."
@@ -79,8 +79,8 @@ async def test_a_skill_is_a_resource_in_every_revision(talk: Talk) -> None:
 
 
 @rule("BP-051", since=NEW)
-async def test_the_children_of_a_folder_are_read(talk: Talk) -> None:
-    raw = await talk.able_line("skilled")
+async def test_the_children_of_a_folder_are_read(rig: Rig) -> None:
+    raw = await rig.able_line("skilled")
     method = "resources/directory/read"
     found = await raw.result(method, {"uri": "skill://pdf-processing"})
     kinds = {each["uri"]: each["mimeType"] for each in found["resources"]}
@@ -92,8 +92,8 @@ async def test_the_children_of_a_folder_are_read(talk: Talk) -> None:
 
 
 @rule("K-23", until=NEW, fresh=True)
-async def test_skills_are_declared_and_listed_in_sessions_too(talk: Talk) -> None:
-    raw = await talk.line("skilled", opened=False)
+async def test_skills_are_declared_and_listed_in_sessions_too(rig: Rig) -> None:
+    raw = await rig.line("skilled", opened=False)
     declared = (await raw.shake_hands())["capabilities"]["extensions"]
     assert declared[f"{PREFIX}skills"] == {"directoryRead": True}
     found = {each["uri"] for each in await listed(raw, "skills/list", "skills")}

@@ -6,8 +6,8 @@ HTTP. Here it is asked whether it has seen what its rules are about.
 
 from __future__ import annotations
 
+from tests.conversation.rig import Raw, Rig
 from tests.conversation.rules import STREAMABLE, rule
-from tests.conversation.talking import Raw, Talk
 from trunkline.spec.requirements import requirement
 from trunkline.spec.revisions import V2025_03_26, V2025_11_25, V2026_07_28
 
@@ -20,7 +20,7 @@ async def two_steps(raw: Raw, key: str, *, closes: bool) -> int:
     """Begin a call that has reported its first step."""
     params = {"name": "two_steps", "arguments": {"key": key, "closes": closes}}
     id: int = raw.start("tools/call", params, progressToken=key)
-    await raw.told(PROGRESS)
+    await raw.wait_for_notifications(PROGRESS)
     return id
 
 
@@ -28,23 +28,23 @@ async def was_answered_once(raw: Raw, id: int) -> bool:
     """Whether a call of two steps brought each of them, and its answer, once."""
     assert "result" in await raw.reply(id)
     await raw.settle()
-    assert [each["progress"] for each in raw.heard(PROGRESS)] == [1, 2]
+    assert [each["progress"] for each in raw.notifications(PROGRESS)] == [1, 2]
     return sum(each.get("id") == id for each in raw.received) == 1
 
 
 @rule("BP-096", "BP-084", until=NEW, over=STREAMABLE)
-async def test_a_client_whose_stream_was_closed_early_polls_for_the_answer(talk: Talk) -> None:
-    raw, key = talk.raw, f"early-{talk.raw.new_id()}"
+async def test_client_polls_for_the_reply_after_its_stream_was_closed(rig: Rig) -> None:
+    raw, key = rig.raw, f"early-{rig.raw.new_id()}"
     id = await two_steps(raw, key, closes=True)
     # Only a stream that began with an id and a retry delay can be closed early.
-    assert await raw.text("noted", key=key) == [f"closed {talk.since(V2025_11_25)}"]
+    assert await raw.text("noted", key=key) == [f"closed {rig.since(V2025_11_25)}"]
     await raw.call("release", key=key)
     assert await was_answered_once(raw, id)
 
 
 @rule("BP-085", "BP-089", "BP-090", since=V2025_03_26, until=NEW, over=STREAMABLE)
-async def test_a_call_whose_stream_is_lost_goes_on_and_is_answered_on_another(talk: Talk) -> None:
-    raw, key = talk.raw, f"lost-{talk.raw.new_id()}"
+async def test_call_survives_a_lost_stream_and_is_answered_on_another(rig: Rig) -> None:
+    raw, key = rig.raw, f"lost-{rig.raw.new_id()}"
     id = await two_steps(raw, key, closes=False)
     raw.wire.drop_streams()
     await raw.call("release", key=key)
@@ -52,17 +52,19 @@ async def test_a_call_whose_stream_is_lost_goes_on_and_is_answered_on_another(ta
 
 
 @rule("BP-089", "BP-090", since=V2025_03_26, until=NEW, over=STREAMABLE, fresh=True)
-async def test_a_change_while_the_stream_was_lost_is_told_once_it_is_back(talk: Talk) -> None:
-    raw = await talk.line()
+async def test_list_change_during_a_lost_stream_is_delivered_once_after_reconnect(
+    rig: Rig,
+) -> None:
+    raw = await rig.line()
     await raw.call("grow", kind="tool", names=["one"])
-    await raw.told(CHANGED)
+    await raw.wait_for_notifications(CHANGED)
     raw.wire.drop_streams()
     await raw.call("grow", kind="tool", names=["two"])
-    await raw.told(CHANGED, 2)
+    await raw.wait_for_notifications(CHANGED, 2)
     await raw.call("shrink", kind="tool", names=["one", "two"])
-    await raw.told(CHANGED, 3)
+    await raw.wait_for_notifications(CHANGED, 3)
     await raw.settle()
-    assert len(raw.heard(CHANGED)) == 3
+    assert len(raw.notifications(CHANGED)) == 3
 
 
 def was_judged(raw: Raw, *ids: str) -> None:
@@ -79,17 +81,17 @@ def was_judged(raw: Raw, *ids: str) -> None:
     over=STREAMABLE,
     fresh=True,
 )
-async def test_a_session_has_the_statuses_headers_and_events_that_it_should(talk: Talk) -> None:
-    raw = await talk.line(capabilities={"roots": {}})
-    id = await two_steps(raw, "judged", closes=talk.since(V2025_11_25))
+async def test_session_responses_have_the_expected_statuses_headers_and_events(rig: Rig) -> None:
+    raw = await rig.line(capabilities={"roots": {}})
+    id = await two_steps(raw, "judged", closes=rig.since(V2025_11_25))
     await raw.call("release", key="judged")
     assert await was_answered_once(raw, id)
     asking = raw.start("tools/call", {"name": "ask", "arguments": {"method": "roots/list"}})
-    question = await raw.asked("roots/list")
+    question = await raw.server_request("roots/list")
     raw.send({"jsonrpc": "2.0", "id": question["id"], "result": {"roots": []}})
     await raw.reply(asking)
     await raw.call("grow", kind="tool", names=["one"])
-    await raw.told(CHANGED)
+    await raw.wait_for_notifications(CHANGED)
     was_judged(
         raw,
         "mcp.http.accept-both",
@@ -116,12 +118,12 @@ async def test_a_session_has_the_statuses_headers_and_events_that_it_should(talk
     over=STREAMABLE,
     fresh=True,
 )
-async def test_single_requests_have_the_statuses_and_headers_that_they_should(talk: Talk) -> None:
-    raw = await talk.line()
+async def test_per_request_responses_have_the_expected_statuses_and_headers(rig: Rig) -> None:
+    raw = await rig.line()
     await raw.result("tools/list")
     params = {"name": "report", "arguments": {"values": [1]}}
     await raw.result("tools/call", params, progressToken="judged")
-    assert len(raw.heard(PROGRESS)) == 1
+    assert len(raw.notifications(PROGRESS)) == 1
     for region in ({"region": "søuth"}, {"region": None}, {}):
         arguments = {"city": "Oslo", "days": 1, **region}
         await raw.ask("tools/call", {"name": "forecast", "arguments": arguments})
@@ -150,8 +152,8 @@ async def test_single_requests_have_the_statuses_and_headers_that_they_should(ta
 
 
 @rule("BP-123", since=NEW, over=STREAMABLE)
-async def test_a_client_that_leaves_its_stream_cancels_and_hears_nothing_more(talk: Talk) -> None:
-    raw, key = talk.raw, f"left-{talk.raw.new_id()}"
+async def test_closing_the_response_stream_cancels_the_call(rig: Rig) -> None:
+    raw, key = rig.raw, f"left-{rig.raw.new_id()}"
     params = {"name": "hold", "arguments": {"key": key}}
     id = raw.start("tools/call", params, progressToken=key)
     assert await raw.text("noted", key=key) == ["began"]
@@ -162,8 +164,8 @@ async def test_a_client_that_leaves_its_stream_cancels_and_hears_nothing_more(ta
 
 
 @rule("BP-116", "BP-119", since=NEW, over=STREAMABLE, fresh=True)
-async def test_an_argument_needs_its_header_which_the_list_of_tools_names(talk: Talk) -> None:
-    raw = await talk.line()
+async def test_an_argument_needs_its_header_which_the_list_of_tools_names(rig: Rig) -> None:
+    raw = await rig.line()
     arguments = {"city": "Oslo", "days": 1, "region": "søuth"}
     call = {"name": "forecast", "arguments": arguments}
     assert (await raw.error("tools/call", call))["code"] == -32020

@@ -6,8 +6,8 @@ from typing import Any
 
 import pytest
 
+from tests.conversation.rig import PREFIX, Raw, Rig
 from tests.conversation.rules import STREAMABLE, rule
-from tests.conversation.talking import PREFIX, Raw, Talk
 from trunkline.spec.revisions import V2025_11_25, V2026_07_28
 
 NEW = V2026_07_28
@@ -34,28 +34,28 @@ async def listen(raw: Raw, id: Any = None, **notifications: Any) -> tuple[Any, A
 
 
 @rule("BP-140", since=NEW, fresh=True)
-async def test_a_stream_opens_with_what_is_honoured_of_its_filter(talk: Talk) -> None:
-    raw = await talk.line()
+async def test_listen_acknowledgement_has_the_honoured_part_of_its_filter(rig: Rig) -> None:
+    raw = await rig.line()
     wanted: dict[str, Any] = {"toolsListChanged": True, "resourceSubscriptions": ["note://text"]}
     assert (await listen(raw, **wanted))[1] == wanted
     unknown = {"resourceSubscriptions": ["note://nowhere"], "promptsListChanged": False}
     assert (await listen(raw, **unknown))[1] == {}
-    raw = await talk.line("only-tools")
+    raw = await rig.line("only-tools")
     everything = {**wanted, "promptsListChanged": True, "resourcesListChanged": True}
     assert (await listen(raw, **everything))[1] == {"toolsListChanged": True}
 
 
 @rule("BP-142", "BP-141", "BP-144", since=NEW, fresh=True)
-async def test_each_stream_brings_what_it_asked_for_under_its_own_id(talk: Talk) -> None:
-    raw = await talk.line()
+async def test_each_stream_brings_what_it_asked_for_under_its_own_id(rig: Rig) -> None:
+    raw = await rig.line()
     number, _ = await listen(raw, 7, toolsListChanged=True)
     text, _ = await listen(raw, "7", resourceSubscriptions=["note://text"])
     await raw.call("grow", kind="prompt", names=["new"])
     await raw.call("grow", kind="tool", names=[f"new-{n}" for n in range(20)])
     await raw.call("touch", uris=["note://text", "note://blob"])
     await raw.call("speak", levels=["emergency"])
-    await raw.told("notifications/tools/list_changed")
-    await raw.told("notifications/resources/updated")
+    await raw.wait_for_notifications("notifications/tools/list_changed")
+    await raw.wait_for_notifications("notifications/resources/updated")
     await raw.settle()
     assert [each["method"] for each in of_stream(raw, number)] == [
         ACKNOWLEDGED,
@@ -67,15 +67,15 @@ async def test_each_stream_brings_what_it_asked_for_under_its_own_id(talk: Talk)
 
 
 @rule("BP-154", "BP-153", since=NEW, fresh=True)
-async def test_a_stream_that_is_cancelled_brings_nothing_more_and_is_not_answered(
-    talk: Talk,
+async def test_cancelled_listen_stream_sends_nothing_more_and_is_not_answered(
+    rig: Rig,
 ) -> None:
-    raw = await talk.line()
+    raw = await rig.line()
     id, _ = await listen(raw, resourceSubscriptions=["note://text"])
     other, _ = await listen(raw, resourceSubscriptions=["note://text"])
     raw.notify("notifications/cancelled", {"requestId": id})
     await raw.call("touch", uris=["note://text"])
-    await raw.told("notifications/resources/updated")
+    await raw.wait_for_notifications("notifications/resources/updated")
     await raw.settle()
     assert len(of_stream(raw, id)) == 1
     assert len(of_stream(raw, other)) == 2
@@ -83,15 +83,15 @@ async def test_a_stream_that_is_cancelled_brings_nothing_more_and_is_not_answere
 
 
 @rule("BP-143", since=NEW, fresh=True)
-async def test_a_server_that_ends_answers_its_streams(talk: Talk) -> None:
-    raw = await talk.line()
+async def test_closing_server_answers_its_listen_streams(rig: Rig) -> None:
+    raw = await rig.line()
     id, _ = await listen(raw, toolsListChanged=True)
     await raw.call("grow", kind="tool", names=["last"])
-    if talk.transport in STREAMABLE:
+    if rig.transport in STREAMABLE:
         await raw.wire.end_server()
     else:
         await raw.wire.close()
-    if talk.transport in ("stdio", *STREAMABLE):  # else no client is left that could be answered
+    if rig.transport in ("stdio", *STREAMABLE):  # else no client is left that could be answered
         result = (await raw.reply(id))["result"]
         assert result["_meta"][KEY] == id
         assert result["resultType"] == "complete"
@@ -100,33 +100,33 @@ async def test_a_server_that_ends_answers_its_streams(talk: Talk) -> None:
 
 
 @rule("BP-067", "BP-142", since=NEW, fresh=True)
-async def test_a_session_and_a_stream_on_one_connection_are_each_told_in_their_way(
-    talk: Talk,
+async def test_subscribed_session_and_listen_stream_on_one_connection_both_get_updates(
+    rig: Rig,
 ) -> None:
-    raw = await talk.line(opened=False)
+    raw = await rig.line(opened=False)
     raw.revision = V2025_11_25
     await raw.shake_hands()
     await raw.result("resources/subscribe", {"uri": "note://text"})
     raw.revision = NEW
     id, _ = await listen(raw, resourceSubscriptions=["note://text"])
     await raw.call("touch", uris=["note://text"])
-    told = await raw.told("notifications/resources/updated", 2)
+    notified = await raw.wait_for_notifications("notifications/resources/updated", 2)
     await raw.settle()
     plain = {"uri": "note://text"}
-    assert [each for each in told if "_meta" not in each] == [plain]
-    assert [each for each in told if "_meta" in each] == [{**plain, "_meta": {KEY: id}}]
+    assert [each for each in notified if "_meta" not in each] == [plain]
+    assert [each for each in notified if "_meta" in each] == [{**plain, "_meta": {KEY: id}}]
 
 
 @rule("BP-141", "BP-005", since=NEW, fresh=True)
-async def test_streams_that_ask_for_the_same_are_each_told_and_an_id_can_be_used_again(
-    talk: Talk,
+async def test_streams_with_the_same_filter_both_get_changes_and_an_id_can_be_reused(
+    rig: Rig,
 ) -> None:
-    raw = await talk.line()
+    raw = await rig.line()
     one, _ = await listen(raw, "one", promptsListChanged=True)
     two, _ = await listen(raw, "two", promptsListChanged=True, toolsListChanged=False)
     await raw.call("grow", kind="tool", names=["new"])
     await raw.call("grow", kind="prompt", names=["new"])
-    await raw.told("notifications/prompts/list_changed", 2)
+    await raw.wait_for_notifications("notifications/prompts/list_changed", 2)
     await raw.settle()
     assert len(of_stream(raw, one)) == len(of_stream(raw, two)) == 2
     raw.notify("notifications/cancelled", {"requestId": "one"})
@@ -135,7 +135,7 @@ async def test_streams_that_ask_for_the_same_are_each_told_and_an_id_can_be_used
     again, honoured = await listen(raw, "one", toolsListChanged=True)
     assert honoured == {"toolsListChanged": True}
     await raw.call("shrink", kind="tool", names=["new"])
-    await raw.told("notifications/tools/list_changed")
+    await raw.wait_for_notifications("notifications/tools/list_changed")
     await raw.settle()
     assert [each["method"] for each in of_stream(raw, again)][1:] == [
         "notifications/tools/list_changed"
@@ -148,5 +148,5 @@ async def test_streams_that_ask_for_the_same_are_each_told_and_an_id_can_be_used
     "params",
     [{}, {"notifications": []}, {"notifications": {"resourceSubscriptions": "note://text"}}],
 )
-async def test_a_malformed_filter_is_refused(talk: Talk, params: dict[str, Any]) -> None:
-    assert (await talk.raw.error("subscriptions/listen", params))["code"] == -32602
+async def test_a_malformed_filter_is_refused(rig: Rig, params: dict[str, Any]) -> None:
+    assert (await rig.raw.error("subscriptions/listen", params))["code"] == -32602

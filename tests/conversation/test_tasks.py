@@ -9,10 +9,10 @@ from typing import Any
 
 import pytest
 
-from tests.conversation.interview import Interview, accept
+from tests.conversation.interactive_call import InteractiveCall, accept
 from tests.conversation.journal import HANGS
+from tests.conversation.rig import PREFIX, TASKS, Raw, Rig, everything
 from tests.conversation.rules import SHARED, rule
-from tests.conversation.talking import PREFIX, TASKS, Raw, Talk, everything
 from trunkline.errors import Cancelled, PeerError
 from trunkline.spec.revisions import V2026_07_28
 
@@ -59,19 +59,19 @@ def fresh_key(raw: Raw) -> str:
 
 
 @rule("BP-168", "BP-050", since=NEW)
-async def test_the_extension_is_advertised_and_the_capability_of_old_is_not(talk: Talk) -> None:
-    capabilities = (await (await talk.able_line("tasks")).result("server/discover"))["capabilities"]
+async def test_the_extension_is_advertised_and_the_capability_of_old_is_not(rig: Rig) -> None:
+    capabilities = (await (await rig.able_line("tasks")).result("server/discover"))["capabilities"]
     assert capabilities["extensions"] == {TASKS: {}}
     assert "tasks" not in capabilities
-    rows = (await (await talk.able_line("tasks")).result("tools/list"))["tools"]
+    rows = (await (await rig.able_line("tasks")).result("tools/list"))["tools"]
     assert not any("execution" in row for row in rows)
 
 
 @rule("BP-168", "SEC-37", since=NEW)
 async def test_a_call_that_becomes_a_task_says_so_flatly_and_can_be_asked_about_at_once(
-    talk: Talk,
+    rig: Rig,
 ) -> None:
-    raw = await talk.able_line("tasks")
+    raw = await rig.able_line("tasks")
     key = fresh_key(raw)
     task = await begin(raw, "held", key=key)
     assert task.keys() - {"pollIntervalMs", "statusMessage"} == FACTS | {"resultType", "_meta"}
@@ -97,8 +97,8 @@ async def test_a_call_that_becomes_a_task_says_so_flatly_and_can_be_asked_about_
 
 
 @rule("BP-168", since=NEW)
-async def test_a_tool_that_is_never_a_task_ignores_a_wish_for_one(talk: Talk) -> None:
-    raw = await talk.able_line("tasks")
+async def test_tool_without_task_support_ignores_task_params(rig: Rig) -> None:
+    raw = await rig.able_line("tasks")
     params = {"name": "greet", "arguments": {"name": "Ada"}, "task": {"ttl": 1000}}
     result = await raw.result("tools/call", params)
     assert result["resultType"] == "complete"
@@ -107,8 +107,8 @@ async def test_a_tool_that_is_never_a_task_ignores_a_wish_for_one(talk: Talk) ->
 
 
 @rule("BP-168", "BP-051", since=NEW)
-async def test_without_the_extension_a_tool_runs_as_usual_if_it_can(talk: Talk) -> None:
-    raw = await talk.able_line("tasks")
+async def test_without_the_extension_a_tool_runs_as_usual_if_it_can(rig: Rig) -> None:
+    raw = await rig.able_line("tasks")
     params = {"name": "slow_compute", "arguments": {"seconds": 0.01, "label": "x"}}
     result = await raw.result("tools/call", params, **WITHOUT)
     assert result["resultType"] == "complete"
@@ -131,20 +131,18 @@ async def test_without_the_extension_a_tool_runs_as_usual_if_it_can(talk: Talk) 
     ],
     ids=lambda each: json.dumps(each)[:40],
 )
-async def test_what_needs_the_extension_says_so(
-    talk: Talk, method: str, params: dict[str, Any]
+async def test_undeclared_tasks_extension_is_named_as_required_capability(
+    rig: Rig, method: str, params: dict[str, Any]
 ) -> None:
-    error = await (await talk.able_line("tasks")).error(method, params, **WITHOUT)
+    error = await (await rig.able_line("tasks")).error(method, params, **WITHOUT)
     assert error["code"] == -32021
     assert error["data"]["requiredCapabilities"] == REQUIRED
 
 
 @rule("BP-168", since=NEW)
 @pytest.mark.parametrize("method", ["tasks/result", "tasks/list"])
-async def test_methods_that_the_extension_has_dropped_are_not_found(
-    talk: Talk, method: str
-) -> None:
-    raw = await talk.able_line("tasks")
+async def test_methods_that_the_extension_has_dropped_are_not_found(rig: Rig, method: str) -> None:
+    raw = await rig.able_line("tasks")
     task = await begin(raw, "slow_compute", seconds=0)
     params = {"taskId": task["taskId"]} if method == "tasks/result" else {}
     assert (await raw.error(method, params))["code"] == -32601
@@ -153,11 +151,11 @@ async def test_methods_that_the_extension_has_dropped_are_not_found(
 @rule("BP-168", "SEC-37", "K-77", since=NEW)
 @pytest.mark.parametrize("id", ["unknown", "", "0" * 500, "é\n"])
 @pytest.mark.parametrize("method", ["tasks/get", "tasks/update", "tasks/cancel"])
-async def test_a_task_that_is_not_there_is_invalid_params(talk: Talk, method: str, id: str) -> None:
+async def test_unknown_task_is_invalid_params(rig: Rig, method: str, id: str) -> None:
     params: dict[str, Any] = {"taskId": id}
     if method == "tasks/update":
         params["inputResponses"] = {}
-    error = await (await talk.able_line("tasks")).error(method, params)
+    error = await (await rig.able_line("tasks")).error(method, params)
     assert (error["code"], error["message"]) == (-32602, "Task not found")
 
 
@@ -173,15 +171,15 @@ async def test_a_task_that_is_not_there_is_invalid_params(talk: Talk, method: st
     ],
     ids=lambda each: json.dumps(each)[:40],
 )
-async def test_params_that_name_no_task_are_invalid(
-    talk: Talk, method: str, params: dict[str, Any]
+async def test_task_params_without_task_id_are_invalid(
+    rig: Rig, method: str, params: dict[str, Any]
 ) -> None:
-    assert (await (await talk.able_line("tasks")).error(method, params))["code"] == -32602
+    assert (await (await rig.able_line("tasks")).error(method, params))["code"] == -32602
 
 
 @rule("SEC-37", since=NEW)
-async def test_nobody_guesses_the_id_of_a_task(talk: Talk) -> None:
-    raw = await talk.able_line("tasks")
+async def test_task_ids_are_long_unique_and_have_no_common_prefix(rig: Rig) -> None:
+    raw = await rig.able_line("tasks")
     ids = [(await begin(raw, "slow_compute", seconds=0))["taskId"] for _ in range(20)]
     assert len(set(ids)) == 20
     assert min(map(len, ids)) >= 22
@@ -193,8 +191,8 @@ async def test_nobody_guesses_the_id_of_a_task(talk: Talk) -> None:
 
 
 @rule("BP-168", since=NEW)
-async def test_a_tool_that_failed_has_completed(talk: Talk) -> None:
-    raw = await talk.able_line("tasks")
+async def test_a_tool_that_failed_has_completed(rig: Rig) -> None:
+    raw = await rig.able_line("tasks")
     done = await until(raw, await begin(raw, "failing_job"))
     assert done["status"] == "completed"
     assert done["result"]["isError"] is True
@@ -203,8 +201,8 @@ async def test_a_tool_that_failed_has_completed(talk: Talk) -> None:
 
 
 @rule("BP-168", "K-77", since=NEW)
-async def test_an_error_of_the_protocol_is_a_failed_task(talk: Talk) -> None:
-    raw = await talk.able_line("tasks")
+async def test_an_error_of_the_protocol_is_a_failed_task(rig: Rig) -> None:
+    raw = await rig.able_line("tasks")
     done = await until(raw, await begin(raw, "protocol_error_job"))
     assert done["status"] == "failed"
     assert done["error"] == {"code": -32603, "message": "The job cannot be done"}
@@ -213,9 +211,9 @@ async def test_an_error_of_the_protocol_is_a_failed_task(talk: Talk) -> None:
 
 @rule("BP-168", since=NEW)
 async def test_a_cancelled_task_is_stopped_and_its_cancel_merely_acknowledged(
-    talk: Talk,
+    rig: Rig,
 ) -> None:
-    raw = await talk.able_line("tasks")
+    raw = await rig.able_line("tasks")
     key = fresh_key(raw)
     task = await begin(raw, "held", key=key)
     await raw.call("noted", key=key)
@@ -230,8 +228,8 @@ async def test_a_cancelled_task_is_stopped_and_its_cancel_merely_acknowledged(
 
 
 @rule("BP-168", since=NEW)
-async def test_to_cancel_the_request_of_a_task_does_not_end_the_task(talk: Talk) -> None:
-    raw = await talk.able_line("tasks")
+async def test_to_cancel_the_request_of_a_task_does_not_end_the_task(rig: Rig) -> None:
+    raw = await rig.able_line("tasks")
     key = fresh_key(raw)
     id = raw.start("tools/call", {"name": "held", "arguments": {"key": key}})
     task = (await raw.reply(id))["result"]
@@ -242,14 +240,14 @@ async def test_to_cancel_the_request_of_a_task_does_not_end_the_task(talk: Talk)
 
 
 @rule("BP-168", "BP-150", since=NEW)
-async def test_a_task_reports_no_progress(talk: Talk) -> None:
-    raw = await talk.able_line("tasks")
+async def test_a_task_reports_no_progress(rig: Rig) -> None:
+    raw = await rig.able_line("tasks")
     key = fresh_key(raw)
     params = {"name": "held", "arguments": {"key": key}}
     task = await raw.result("tools/call", params, progressToken=key)
     await raw.call("release", key=key)
     await until(raw, task)
-    assert raw.heard("notifications/progress") == []
+    assert raw.notifications("notifications/progress") == []
 
 
 # -- asking ----------------------------------------------------------------------------------
@@ -257,10 +255,10 @@ async def test_a_task_reports_no_progress(talk: Talk) -> None:
 
 @rule("BP-168", "SEC-37", since=NEW)
 @pytest.mark.parametrize(("answer", "outcome"), [(True, "deleted"), (False, "kept")])
-async def test_a_task_that_asks_shows_its_question_and_goes_on_with_the_answer(
-    talk: Talk, answer: bool, outcome: str
+async def test_task_with_input_requests_shows_them_and_continues_with_the_responses(
+    rig: Rig, answer: bool, outcome: str
 ) -> None:
-    raw = await talk.able_line("tasks")
+    raw = await rig.able_line("tasks")
     task = await begin(raw, "confirm_delete", filename="a.txt")
     asked = await until(raw, task, "input_required")
     assert asked["resultType"] == "complete"
@@ -278,8 +276,8 @@ async def test_a_task_that_asks_shows_its_question_and_goes_on_with_the_answer(
 
 
 @rule("BP-168", since=NEW)
-async def test_a_task_waits_until_all_is_answered_and_shows_what_is_not(talk: Talk) -> None:
-    raw = await talk.able_line("tasks")
+async def test_a_task_waits_until_all_is_answered_and_shows_what_is_not(rig: Rig) -> None:
+    raw = await rig.able_line("tasks")
     task = await begin(raw, "multi_input")
     async with asyncio.timeout(HANGS):
         while (asked := await get(raw, task)).get("inputRequests", {}).keys() != {
@@ -300,8 +298,10 @@ async def test_a_task_waits_until_all_is_answered_and_shows_what_is_not(talk: Ta
 
 @rule("BP-168", since=NEW)
 @pytest.mark.parametrize("answer", [5, None, {}, {"action": "perhaps"}, {"roots": []}])
-async def test_an_answer_that_is_none_is_refused_and_another_taken(talk: Talk, answer: Any) -> None:
-    raw = await talk.able_line("tasks")
+async def test_malformed_input_response_is_refused_and_a_valid_one_accepted(
+    rig: Rig, answer: Any
+) -> None:
+    raw = await rig.able_line("tasks")
     task = await begin(raw, "confirm_delete", filename="b.txt")
     await until(raw, task, "input_required")
     params = {"taskId": task["taskId"], "inputResponses": {"confirm": answer}}
@@ -312,9 +312,9 @@ async def test_an_answer_that_is_none_is_refused_and_another_taken(talk: Talk, a
 
 
 @rule("BP-168", "BP-130", since=NEW)
-async def test_a_call_may_ask_before_it_is_a_task_and_inside_it(talk: Talk) -> None:
-    raw = await talk.able_line("tasks")
-    call = Interview.of_tool(raw, "greet_later")
+async def test_a_call_may_ask_before_it_is_a_task_and_inside_it(rig: Rig) -> None:
+    raw = await rig.able_line("tasks")
+    call = InteractiveCall.of_tool(raw, "greet_later")
     asked = await call.round()
     assert list(asked["inputRequests"]) == ["user_name"]
     assert "taskId" not in asked
@@ -330,8 +330,8 @@ async def test_a_call_may_ask_before_it_is_a_task_and_inside_it(talk: Talk) -> N
 
 
 @rule("BP-168", since=NEW)
-async def test_a_task_that_waits_for_an_answer_can_be_cancelled(talk: Talk) -> None:
-    raw = await talk.able_line("tasks")
+async def test_a_task_that_waits_for_an_answer_can_be_cancelled(rig: Rig) -> None:
+    raw = await rig.able_line("tasks")
     task = await begin(raw, "confirm_delete", filename="c.txt")
     await until(raw, task, "input_required")
     await raw.result("tasks/cancel", {"taskId": task["taskId"]})
@@ -343,43 +343,43 @@ async def test_a_task_that_waits_for_an_answer_can_be_cancelled(talk: Talk) -> N
 
 
 @rule("BP-168", "BP-140", "BP-142", since=NEW)
-async def test_a_stream_tells_how_the_tasks_stand_that_it_asked_about(talk: Talk) -> None:
-    raw = await talk.able_line("tasks")
+async def test_listen_stream_sends_the_status_of_the_tasks_it_asked_for(rig: Rig) -> None:
+    raw = await rig.able_line("tasks")
     mine, other = fresh_key(raw), fresh_key(raw)
     task = await begin(raw, "held", key=mine)
     stranger = await begin(raw, "held", key=other)
     wanted = {"taskIds": [task["taskId"], "unknown"]}
     stream = raw.start("subscriptions/listen", {"notifications": wanted})
-    (acknowledged,) = await raw.told("notifications/subscriptions/acknowledged")
+    (acknowledged,) = await raw.wait_for_notifications("notifications/subscriptions/acknowledged")
     assert acknowledged["notifications"] == {"taskIds": [task["taskId"]]}
     await raw.call("release", key=other)
     await until(raw, stranger)
     await raw.call("release", key=mine)
     done = await until(raw, task)
-    (told,) = await raw.told("notifications/tasks")
-    assert told["_meta"] == {f"{PREFIX}subscriptionId": stream}
-    assert told["result"]["content"] == done["result"]["content"]
-    assert {name: told[name] for name in FACTS} == {name: done[name] for name in FACTS}
+    (notified,) = await raw.wait_for_notifications("notifications/tasks")
+    assert notified["_meta"] == {f"{PREFIX}subscriptionId": stream}
+    assert notified["result"]["content"] == done["result"]["content"]
+    assert {name: notified[name] for name in FACTS} == {name: done[name] for name in FACTS}
     raw.notify("notifications/cancelled", {"requestId": stream})
     await raw.settle()
 
 
 @rule("BP-168", "BP-141", since=NEW)
-async def test_a_stream_shows_what_a_task_asks_and_one_without_tasks_nothing(talk: Talk) -> None:
-    raw = await talk.able_line("tasks")
+async def test_a_stream_shows_what_a_task_asks_and_one_without_tasks_nothing(rig: Rig) -> None:
+    raw = await rig.able_line("tasks")
     task = await begin(raw, "confirm_delete", filename="d.txt")
     plain = raw.start("subscriptions/listen", {"notifications": {"toolsListChanged": True}})
     about = {"taskIds": [task["taskId"]]}
     stream = raw.start("subscriptions/listen", {"notifications": about})
-    await raw.told("notifications/subscriptions/acknowledged", 2)
+    await raw.wait_for_notifications("notifications/subscriptions/acknowledged", 2)
     await until(raw, task, "input_required")
     await update(raw, task, confirm=accept(value=True))
     await until(raw, task)
-    await raw.until(lambda _: bool(raw.heard("notifications/tasks")))
+    await raw.until(lambda _: bool(raw.notifications("notifications/tasks")))
     await raw.settle()
-    told = raw.heard("notifications/tasks")
-    assert told[-1]["status"] == "completed"
-    assert {each["_meta"][f"{PREFIX}subscriptionId"] for each in told} == {stream}
+    notified = raw.notifications("notifications/tasks")
+    assert notified[-1]["status"] == "completed"
+    assert {each["_meta"][f"{PREFIX}subscriptionId"] for each in notified} == {stream}
     for id in (plain, stream):
         raw.notify("notifications/cancelled", {"requestId": id})
 
@@ -388,8 +388,8 @@ async def test_a_stream_shows_what_a_task_asks_and_one_without_tasks_nothing(tal
 
 
 @rule("BP-168", since=NEW)
-async def test_our_client_calls_a_tool_that_becomes_a_task_as_any_other(talk: Talk) -> None:
-    client, _, record = await talk.able_client("tasks")
+async def test_our_client_calls_a_tool_that_becomes_a_task_as_any_other(rig: Rig) -> None:
+    client, _, record = await rig.able_client("tasks")
     count = len(record.lines)
     assert (await client.call_tool("slow_compute", {"seconds": 0.03, "label": "z"})).text == (
         "computed z"
@@ -403,22 +403,22 @@ async def test_our_client_calls_a_tool_that_becomes_a_task_as_any_other(talk: Ta
 
 
 @rule("BP-168", "SEC-37", since=NEW)
-async def test_our_client_answers_what_a_task_asks(talk: Talk) -> None:
-    client, told, _ = await talk.able_client("tasks")
-    told.content = {"value": True}
+async def test_our_client_answers_what_a_task_asks(rig: Rig) -> None:
+    client, callbacks, _ = await rig.able_client("tasks")
+    callbacks.content = {"value": True}
     assert (await client.call_tool("confirm_delete", {"filename": "e"})).text == "e deleted"
-    told.content = {"value": "fine"}
+    callbacks.content = {"value": "fine"}
     assert (await client.call_tool("greet_later")).text == "Hello, fine, you are fine"
     assert (await client.call_tool("multi_input")).text == "fine and fine"
     consulted = await client.call_tool("consult", result_type=list[str])
     assert consulted.value == ["model-1", "file:///home/script"]
-    assert len(told.questions) == 6
+    assert len(callbacks.questions) == 6
 
 
 @rule("BP-168", since=NEW)
-async def test_our_client_holds_a_task_watches_it_and_comes_back_to_it(talk: Talk) -> None:
-    client, _, _ = await talk.able_client("tasks")
-    key = fresh_key(talk.raw)
+async def test_client_keeps_a_task_handle_follows_it_and_resumes_it(rig: Rig) -> None:
+    client, _, _ = await rig.able_client("tasks")
+    key = fresh_key(rig.raw)
     call = await client.call_tool_as_task("held", {"key": key})
     assert call.status == "working"
     assert not call.done()
@@ -440,9 +440,9 @@ async def test_our_client_holds_a_task_watches_it_and_comes_back_to_it(talk: Tal
 
 
 @rule("BP-168", since=NEW)
-async def test_our_client_cancels_a_task(talk: Talk) -> None:
-    client, _, _ = await talk.able_client("tasks")
-    key = fresh_key(talk.raw)
+async def test_our_client_cancels_a_task(rig: Rig) -> None:
+    client, _, _ = await rig.able_client("tasks")
+    key = fresh_key(rig.raw)
     call = await client.call_tool_as_task("held", {"key": key})
     await client.call_tool("noted", {"key": key})
     await call.cancel()
@@ -453,9 +453,9 @@ async def test_our_client_cancels_a_task(talk: Talk) -> None:
 
 
 @rule("BP-168", since=NEW)
-async def test_who_waits_for_a_task_and_goes_away_ends_it(talk: Talk) -> None:
-    client, _, _ = await talk.able_client("tasks")
-    key = fresh_key(talk.raw)
+async def test_cancelling_a_waiting_task_call_cancels_the_task(rig: Rig) -> None:
+    client, _, _ = await rig.able_client("tasks")
+    key = fresh_key(rig.raw)
     waiting = asyncio.create_task(client.call_tool("held", {"key": key}))
     await client.call_tool("noted", {"key": key})
     waiting.cancel()
@@ -466,8 +466,8 @@ async def test_who_waits_for_a_task_and_goes_away_ends_it(talk: Talk) -> None:
 
 
 @rule("BP-168", "BP-051", since=NEW, fresh=True)
-async def test_a_client_without_tasks_declares_none_and_gets_none(talk: Talk) -> None:
-    client, record = await talk.connect_recorded("tasks", tasks=False)
+async def test_a_client_without_tasks_declares_none_and_gets_none(rig: Rig) -> None:
+    client, record = await rig.connect_recorded("tasks", tasks=False)
     assert (await client.call_tool("slow_compute", {"seconds": 0})).text == "computed "
     with pytest.raises(PeerError) as caught:
         await client.call_tool("failing_job")
@@ -476,12 +476,12 @@ async def test_a_client_without_tasks_declares_none_and_gets_none(talk: Talk) ->
 
 
 @rule("SEC-37", "SEC-36", over=SHARED)
-async def test_where_nobody_has_a_name_the_id_of_a_task_is_the_right_to_it(talk: Talk) -> None:
-    maker, other = await talk.neighbours("tasks", [talk.revision] * 2)
-    key = fresh_key(talk.raw)
+async def test_task_is_accessible_by_id_without_authentication_but_not_listed(rig: Rig) -> None:
+    maker, other = await rig.neighbours("tasks", [rig.revision] * 2)
+    key = fresh_key(rig.raw)
     call = await maker.call_tool_as_task("held", {"key": key})
     assert call.id is not None
-    if not talk.is_new:
+    if not rig.is_new:
         assert call.id in {each.task_id for each in await maker.list_tasks()}
         assert await other.list_tasks() == []
     await maker.close()
@@ -491,10 +491,10 @@ async def test_where_nobody_has_a_name_the_id_of_a_task_is_the_right_to_it(talk:
 
 
 @rule("K-77", since="2025-11-25", fresh=True)
-async def test_the_erlmcp_profile_has_codes_of_its_own_for_tasks(talk: Talk) -> None:
-    raw = await talk.line("tasks-erlmcp", judged=False, capabilities=everything(talk.revision))
+async def test_the_erlmcp_profile_has_codes_of_its_own_for_tasks(rig: Rig) -> None:
+    raw = await rig.line("tasks-erlmcp", judged=False, capabilities=everything(rig.revision))
     error = await raw.error("tasks/get", {"taskId": "unknown"})
-    if talk.is_new:  # which keeps that block of numbers for itself
+    if rig.is_new:  # which keeps that block of numbers for itself
         assert (error["code"], error["data"]) == (32081, {"originalCode": -32081})
     else:
         assert error["code"] == -32081

@@ -233,7 +233,7 @@ def test_a_block_that_shows_something_else_is_found(tmp_path: Path) -> None:
             follow(page.format(shown), tmp_path)
 
 
-def test_what_is_typed_is_seen_and_read(tmp_path: Path) -> None:
+def test_console_block_types_input_and_checks_the_output(tmp_path: Path) -> None:
     program = "```python\n# a.py\nprint('Hello ' + input('Who? '))\n```\n\n"
     block = "```console type=Ada\n$ python a.py\nWho? Ada\n{}\n```\n"
     follow(program + block.format("Hello Ada"), tmp_path)

@@ -357,7 +357,7 @@ def test_search_knows_every_heading_and_leads_to_it(
     ("scheme", "grounds"),
     [("light", ("#ffffff", "#f8f9fb")), ("dark", ("#131416", "#1a1c1e"))],
 )
-def test_colours_can_be_told_from_their_ground(
+def test_colours_have_a_contrast_of_at_least_4_5_with_the_background(
     site: Path, scheme: str, grounds: tuple[str, str]
 ) -> None:
     html = (site / "index.html").read_text(encoding="utf-8")
@@ -440,7 +440,7 @@ def faulty(tmp_path_factory: pytest.TempPathFactory) -> tuple[int, str, Path]:
         r"trunkline\.skills\.Skills is exported and has no entry in the reference",
     ],
 )
-def test_a_fault_fails_the_build_and_is_told_with_its_place(
+def test_fault_fails_the_build_and_is_reported_with_file_and_line(
     fault: str, faulty: tuple[int, str, Path]
 ) -> None:
     status, output, _ = faulty

@@ -20,7 +20,7 @@ def write(*messages: Any) -> None:
         data = data[os.write(1, data) :]
 
 
-def told(what: str, id: Any, **params: Any) -> dict[str, Any]:
+def notification(what: str, id: Any, **params: Any) -> dict[str, Any]:
     return {"method": f"notifications/{what}", "params": {**params, "_meta": {ID: id}}}
 
 
@@ -44,11 +44,16 @@ for line in sys.stdin.buffer:
     elif method == "tools/call":
         write(result(id, content=[{"type": "text", "text": "on"}]))
     elif method == "subscriptions/listen":
-        write(told("subscriptions/acknowledged", id, **message["params"]))
+        write(notification("subscriptions/acknowledged", id, **message["params"]))
         if mode == "floods":
             count, owner = int(args[0]), {"ours": id, "nobody's": "nobody"}[args[1]]
             for n in range(0, count, 1000):
-                write(*(told("resources/updated", owner, uri=f"x:{n + k}") for k in range(1000)))
+                write(
+                    *(
+                        notification("resources/updated", owner, uri=f"x:{n + k}")
+                        for k in range(1000)
+                    )
+                )
             print("flooded", file=sys.stderr, flush=True)
     elif method == "notifications/cancelled":
         print("cancelled", file=sys.stderr, flush=True)

@@ -112,7 +112,7 @@ def handshaken(server: Piped) -> Piped:
 
 
 @pytest.mark.parametrize("what", NAMELESS)
-def test_what_cannot_be_read_is_answered_without_an_id_and_the_server_serves_on(what: str) -> None:
+def test_unreadable_message_is_answered_without_id_and_the_server_continues(what: str) -> None:
     data, code = NAMELESS[what]
     with piped() as server:
         server.write(data + b"\n")
@@ -126,7 +126,7 @@ def test_what_cannot_be_read_is_answered_without_an_id_and_the_server_serves_on(
 
 
 @pytest.mark.parametrize("what", NAMED)
-def test_what_names_its_request_is_answered_under_that_name(what: str) -> None:
+def test_invalid_message_with_readable_id_is_answered_with_that_id(what: str) -> None:
     data, code = NAMED[what]
     line = data if isinstance(data, bytes) else json.dumps(data).encode()
     with piped() as server:
@@ -300,7 +300,7 @@ def test_all_of_it_in_one_write_is_answered_one_by_one() -> None:
 
 
 @pytest.mark.parametrize("blank", [b"\n", b"\r\n", b"   \n", b"\n\n\n\t\n"])
-def test_blank_lines_are_no_messages(blank: bytes) -> None:
+def test_blank_lines_are_ignored(blank: bytes) -> None:
     with piped() as server:
         server.write(blank * 100)
         assert server.serves()
@@ -355,7 +355,7 @@ def test_a_line_without_end_is_refused_once_and_not_kept() -> None:
         assert server.wait() == 0
 
 
-def test_half_a_frame_and_the_end_is_no_message_and_the_server_exits_in_order() -> None:
+def test_truncated_frame_at_end_of_input_is_dropped_and_the_server_exits_with_0() -> None:
     with piped() as server:
         assert server.serves()
         server.write(b'{"jsonrpc":"2.0","id":1,"method":"tools/li')
@@ -379,7 +379,7 @@ def test_half_a_frame_by_a_client_that_is_killed_ends_the_server_in_order() -> N
         assert server.wait() == 0
 
 
-def test_what_faults_are_answered_with_does_not_quote_what_was_sent() -> None:
+def test_error_replies_and_log_do_not_quote_the_input() -> None:
     with piped() as server:
         server.write(b"canary-4f1c\n")
         assert "canary" not in json.dumps(server.read())

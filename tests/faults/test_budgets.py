@@ -137,7 +137,7 @@ def test_a_request_is_refused_for_its_size_before_it_is_decoded(tmp_path: Path) 
         assert "result" in server.answer("first")
 
 
-def test_requests_that_wait_weigh_as_much_as_those_at_work(tmp_path: Path) -> None:
+def test_waiting_requests_count_as_many_bytes_as_running_ones(tmp_path: Path) -> None:
     gate = tmp_path / "gate"
     with piped("budget_server.py", limits(connection_bytes=8 * MIB, in_flight=1)) as server:
         server.write(frame("first", "hold", text="x", path=str(gate)))
@@ -151,7 +151,7 @@ def test_requests_that_wait_weigh_as_much_as_those_at_work(tmp_path: Path) -> No
         assert stats(server)["held_bytes"] < 1000
 
 
-def test_what_was_cancelled_weighs_nothing(tmp_path: Path) -> None:
+def test_cancelled_requests_hold_no_bytes(tmp_path: Path) -> None:
     gate = tmp_path / "gate"
     with piped("budget_server.py", limits(connection_bytes=8 * MIB, in_flight=4)) as server:
         for round in range(5):
@@ -317,7 +317,7 @@ def test_the_input_of_a_client_that_only_sends_is_not_read_any_more_and_goes_on_
 # All connections together
 
 
-def test_what_all_connections_hold_is_bounded_too(tmp_path: Path) -> None:
+def test_bytes_held_by_all_connections_are_bounded(tmp_path: Path) -> None:
     gate = tmp_path / "gate"
     given = {"connection_bytes": 8 * MIB, "server_bytes": 10 * MIB}
     with listening("unix", tmp_path, given) as place:
@@ -389,7 +389,7 @@ def test_a_flood_of_notifications_for_a_handler_on_a_thread_logs_a_line(tmp_path
         assert "result" in server.answer("tool")
 
 
-def test_notifications_weigh_what_they_carry(tmp_path: Path) -> None:
+def test_notifications_count_their_bytes(tmp_path: Path) -> None:
     gate = tmp_path / "gate"
     with piped("budget_server.py", limits(connection_bytes=8 * MIB)) as server:
         server.handshake()
@@ -446,7 +446,7 @@ def test_a_connection_that_is_alone_uses_every_thread_and_then_leaves_others_hal
         assert all(hog.read()["result"] for _ in range(8))
 
 
-def test_a_hog_that_has_left_delays_nobody(tmp_path: Path) -> None:
+def test_blocked_threads_of_a_closed_connection_do_not_delay_others(tmp_path: Path) -> None:
     gate = tmp_path / "gate"
     begun = Path(f"{gate}.begun")
     with listening("unix", tmp_path, {"threads": 2, "linger": 0.1}) as place:
@@ -466,7 +466,7 @@ def test_a_hog_that_has_left_delays_nobody(tmp_path: Path) -> None:
 # Subscriptions
 
 
-def test_subscriptions_weigh_their_uris_and_leave_room_for_requests() -> None:
+def test_subscriptions_count_the_bytes_of_their_uris_and_leave_room_for_requests() -> None:
     with piped("budget_server.py", limits(connection_bytes=MIB)) as server:
         server.handshake()
         accepted = 0

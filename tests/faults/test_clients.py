@@ -145,7 +145,7 @@ def test_initialize_is_not_cancelled_when_it_is_never_answered() -> None:
 @pytest.mark.parametrize("revision", [None, HANDSHAKE, "2026-07-28"])
 @pytest.mark.parametrize("how", ["exits", "exits after a line"])
 @pytest.mark.parametrize("status", [0, 3])
-def test_a_server_that_exits_while_it_is_connected_to_is_told_with_its_last_words(
+def test_server_exit_during_connect_is_raised_with_status_and_stderr(
     how: str, status: int, revision: str | None
 ) -> None:
     async def script() -> None:
@@ -222,7 +222,7 @@ def test_nothing_that_a_client_raises_is_a_group() -> None:
 # While connected
 
 
-def test_a_server_that_exits_during_a_call_is_lost_with_its_status_and_last_words() -> None:
+def test_server_exit_during_a_call_is_raised_with_status_and_stderr() -> None:
     async def script() -> None:
         async with Client(peer("normal")) as client:
             with pytest.raises(ConnectionLost) as raised:
@@ -254,7 +254,7 @@ def test_an_answer_over_the_limit_ends_its_call_and_no_other() -> None:
     run(script)
 
 
-def test_a_client_that_has_used_up_its_ids_connects_again_without_a_word() -> None:
+def test_client_with_exhausted_ids_reconnects_silently() -> None:
     async def script() -> None:
         noted = Noted()
         policy = Policy().replace(max_id=20)
@@ -387,7 +387,7 @@ def test_close_from_a_handler_of_what_the_server_asks() -> None:
     run(script)
 
 
-def test_a_callback_that_raises_or_never_returns_holds_up_nobody() -> None:
+def test_raising_or_hanging_callback_does_not_delay_calls() -> None:
     async def script() -> None:
         def raises(*_: Any) -> None:
             raise RuntimeError("in a callback")
@@ -427,7 +427,7 @@ asyncio.run(main())
     run(script)
 
 
-def test_a_refusal_of_the_server_is_no_end_of_the_connection() -> None:
+def test_error_reply_does_not_end_the_connection() -> None:
     async def script() -> None:
         async with Client(address("server.py")) as client:
             with pytest.raises(PeerError):

@@ -100,7 +100,7 @@ def test_requests_that_wait_behind_one_that_never_returns_are_answered_too(
         assert server.wait() == 0
 
 
-def test_a_call_that_is_cancelled_in_the_same_breath_leaves_its_place_to_others() -> None:
+def test_call_cancelled_in_the_same_write_frees_its_slot() -> None:
     with piped("server.py", '{"in_flight": 2, "in_flight_overall": 2}') as server:
         lines = b""
         for n in range(10):
@@ -116,7 +116,7 @@ def test_a_call_that_is_cancelled_in_the_same_breath_leaves_its_place_to_others(
         assert ends_in_order(server) == []
 
 
-def test_a_signal_in_the_same_breath_as_a_call_leaves_no_call_unanswered() -> None:
+def test_signal_together_with_a_call_leaves_no_call_unanswered() -> None:
     with piped() as server:
         assert server.serves()
         # Both are there when it goes on.
@@ -133,7 +133,7 @@ def test_a_signal_in_the_same_breath_as_a_call_leaves_no_call_unanswered() -> No
         assert server.wait() == 0
 
 
-def test_a_handler_that_asks_a_client_whose_input_has_ended_is_told_so(tmp_path: Path) -> None:
+def test_client_request_after_end_of_input_raises_connection_lost(tmp_path: Path) -> None:
     # The grace is so long that only being told can end it.
     with piped("server.py", '{"grace": 3600}') as server:
         server.handshake()
@@ -294,7 +294,7 @@ def test_whatever_a_tool_returns_is_answered_and_the_server_lives() -> None:
         assert ends_in_order(server) == []
 
 
-def test_a_result_of_50_mb_reaches_whoever_takes_it() -> None:
+def test_result_of_50_mb_is_delivered() -> None:
     with piped() as server:
         id = server.call("large", size=50 * 1000 * 1000)
         answer = server.answer(id)
@@ -369,7 +369,7 @@ def test_many_small_reports_from_a_thread_stay_bounded(tmp_path: Path) -> None:
         assert server.serves()
 
 
-def test_what_is_printed_or_written_does_not_reach_the_wire() -> None:
+def test_output_of_a_handler_does_not_reach_the_wire() -> None:
     ways = ["print", "stdout", "original stdout", "descriptor", "child", "read"]
     with piped() as server:
         for how in ways:
@@ -413,7 +413,7 @@ def test_a_task_that_refuses_to_end_does_not_hold_up_the_exit() -> None:
         assert "s after it was cancelled, exiting without it" in server.log()
 
 
-def test_what_a_handler_says_after_its_answer_is_dropped() -> None:
+def test_progress_and_log_after_the_reply_are_dropped() -> None:
     with piped() as server:
         meta = {"progressToken": 1, "io.modelcontextprotocol/logLevel": "debug"}
         server.send(

@@ -112,7 +112,7 @@ def test_when_the_client_stops_reading_and_writing_handlers_are_cancelled(tmp_pa
         assert "lifespan left" in server.log()
 
 
-def test_a_server_whose_output_nobody_reads_any_more_exits_with_0_at_its_next_answer() -> None:
+def test_server_exits_with_0_at_its_next_reply_after_stdout_was_closed() -> None:
     with piped() as server:
         assert server.serves()
         assert server.process.stdout is not None

@@ -206,9 +206,7 @@ def test_large_requests_of_a_client_that_never_reads_are_refused_in_bounded_memo
         assert server.serves()
 
 
-def test_what_waits_for_a_slow_reader_is_served_before_the_end_of_the_input_ends_the_server() -> (
-    None
-):
+def test_requests_waiting_for_a_slow_reader_are_answered_after_end_of_input() -> None:
     # Forty answers of 1 MiB: more than is written ahead, so that requests wait.
     with piped() as server:
         ids = [server.call("large", size=MIB) for _ in range(40)]

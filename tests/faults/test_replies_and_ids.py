@@ -207,7 +207,7 @@ def test_a_reply_that_comes_twice_is_taken_once() -> None:
     run(script)
 
 
-def test_an_answer_that_comes_too_late_is_ignored_and_is_nobody_elses() -> None:
+def test_late_reply_is_ignored_and_resolves_no_other_call() -> None:
     async def script() -> None:
         async with Client(address("peer.py", "late")) as client:
             with pytest.raises(RequestTimeout):

@@ -63,7 +63,7 @@ def test_a_second_signal_cancels_at_once(first: int, second: int, tmp_path: Path
         assert marker.read_text() == "cleaned up"
 
 
-def test_two_different_signals_in_one_breath_end_the_server_in_order(tmp_path: Path) -> None:
+def test_two_signals_at_once_end_the_server_in_order(tmp_path: Path) -> None:
     marker = tmp_path / "marker"
     with piped("server.py", '{"grace": 3600}') as server:
         id = server.call("announce", path=str(marker))
@@ -113,7 +113,7 @@ def test_a_signal_while_the_loop_is_blocked_is_heeded_after_it() -> None:
 # After the end of input
 
 
-def test_what_finishes_soon_after_the_end_of_input_is_answered_and_the_rest_is_not(
+def test_calls_finished_within_linger_are_answered_and_the_rest_are_not(
     tmp_path: Path,
 ) -> None:
     gate = tmp_path / "gate"

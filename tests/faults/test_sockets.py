@@ -133,7 +133,7 @@ def test_a_signal_ends_a_server_with_idle_connections(path: Path, number: int, k
 
 
 @pytest.mark.parametrize("number", SIGNALS)
-def test_a_signal_ends_a_server_that_nobody_has_connected_to(path: Path, number: int) -> None:
+def test_signal_ends_a_listening_server_without_connections(path: Path, number: int) -> None:
     with listening(f"unix:{path}") as (server, _):
         os.kill(server.pid, number)
         assert server.wait() == 0
@@ -142,7 +142,7 @@ def test_a_signal_ends_a_server_that_nobody_has_connected_to(path: Path, number:
 
 
 @pytest.mark.parametrize("number", SIGNALS)
-def test_a_signal_lets_work_finish_and_lets_nobody_in(
+def test_signal_finishes_running_calls_and_stops_accepting(
     path: Path, tmp_path: Path, number: int
 ) -> None:
     gate = tmp_path / "gate"
@@ -339,7 +339,7 @@ def test_a_page_in_a_browser_runs_nothing(tmp_path: Path) -> None:
 # Crowds
 
 
-def test_one_too_many_is_told_so_by_a_process_too(path: Path) -> None:
+def test_connection_over_the_limit_gets_an_error_and_is_closed(path: Path) -> None:
     with listening(f"unix:{path}", connections=3) as (_, address):
         crowd = [Raw(address) for _ in range(3)]
         for n, each in enumerate(crowd):

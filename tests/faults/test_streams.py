@@ -123,7 +123,7 @@ def test_a_stream_that_is_not_read_is_dropped_with_a_reason_and_its_connection_g
         assert server.read()["params"]["uri"] == uris[0]
 
 
-def test_a_server_whose_listener_does_not_read_ends_when_it_is_told_to() -> None:
+def test_server_with_an_unread_listen_stream_ends_at_sigterm() -> None:
     uris = [f"raises://{'x' * 4000}{n:04}" for n in range(200)]
     with piped("server.py", '{"grace": 0.1}') as server:
         listened(server, "slow", uris)
@@ -144,7 +144,7 @@ def subscribed(server: Piped, uris: list[str]) -> None:
         assert "result" in server.answer(n)
 
 
-def test_a_session_that_takes_nothing_of_what_it_subscribed_to_loses_its_connection() -> None:
+def test_session_that_reads_no_updates_loses_its_connection() -> None:
     uris = [f"raises://{'x' * 4000}{n:04}" for n in range(200)]
     with piped(
         "server.py", '{"grace": 0.1, "connection_bytes": 16000000, "unread_timeout": 0.5}'
@@ -156,7 +156,7 @@ def test_a_session_that_takes_nothing_of_what_it_subscribed_to_loses_its_connect
         assert server.wait() == 0
 
 
-def test_a_session_that_reads_late_is_sent_what_changed_meanwhile_and_not_each_change(
+def test_session_that_reads_late_gets_each_changed_resource_once(
     tmp_path: Path,
 ) -> None:
     uris = [f"raises://{'x' * 4000}{n:04}" for n in range(200)]
@@ -180,7 +180,7 @@ def test_a_session_that_reads_late_is_sent_what_changed_meanwhile_and_not_each_c
         assert server.serves()
 
 
-def test_what_came_with_a_listen_request_is_not_kept_as_long_as_it_is_open() -> None:
+def test_meta_of_an_open_listen_request_is_not_kept() -> None:
     async def script() -> None:
         app = make()
         async with connected(app) as wire:
@@ -282,7 +282,7 @@ def test_a_flood_of_streams_does_not_grow_a_process() -> None:
 # Coming and going
 
 
-def test_a_stream_that_is_cancelled_twice_or_by_another_name_ends_once() -> None:
+def test_stream_cancelled_twice_or_with_another_id_type_ends_once() -> None:
     async def script() -> None:
         app = make()
         async with connected(app) as wire:
@@ -326,7 +326,7 @@ def test_an_id_that_is_open_already_opens_no_second_stream() -> None:
 
 
 @pytest.mark.parametrize("revision", [HANDSHAKE, PER_REQUEST])
-def test_a_storm_of_subscribing_and_leaving_keeps_nothing(revision: str) -> None:
+def test_subscribing_and_leaving_many_times_keeps_nothing(revision: str) -> None:
     async def script() -> None:
         app = make()
         async with connected(app, revision) as wire:
@@ -360,7 +360,7 @@ def test_a_storm_of_subscribing_and_leaving_keeps_nothing(revision: str) -> None
     run(script, timers_too=True)
 
 
-def test_threads_may_tell_of_changes_while_who_listens_comes_and_goes(
+def test_threads_can_notify_changes_while_listeners_come_and_go(
     caplog: pytest.LogCaptureFixture,
 ) -> None:
     stop = threading.Event()
@@ -411,7 +411,7 @@ def test_threads_may_tell_of_changes_while_who_listens_comes_and_goes(
     assert [record for record in caplog.records if record.levelno >= logging.ERROR] == []
 
 
-def test_a_thread_may_tell_of_changes_when_the_loop_is_gone() -> None:
+def test_thread_can_notify_changes_after_the_loop_has_ended() -> None:
     app = make()
 
     async def script() -> None:
@@ -430,7 +430,7 @@ def test_a_thread_may_tell_of_changes_when_the_loop_is_gone() -> None:
 # Servers that end
 
 
-def test_a_server_that_is_killed_with_listeners_ends_every_stream_with_that() -> None:
+def test_killed_server_ends_every_client_stream_with_connection_lost() -> None:
     async def script() -> None:
         before = children()
         changed: list[str] = []
@@ -455,7 +455,7 @@ def test_a_server_that_is_killed_with_listeners_ends_every_stream_with_that() ->
 
 
 @pytest.mark.parametrize("how", ["SIGTERM", "end of input"])
-def test_a_server_that_ends_answers_its_streams(how: str) -> None:
+def test_stopping_server_answers_its_listen_streams(how: str) -> None:
     with piped("server.py", '{"grace": 0.2}') as server:
         for n in range(20):
             listened(server, n, ["raises://x"])
@@ -469,7 +469,7 @@ def test_a_server_that_ends_answers_its_streams(how: str) -> None:
         assert server.wait() == 0
 
 
-def test_our_client_hears_that_a_server_stops_in_order() -> None:
+def test_client_stream_ends_when_the_server_stops_in_order() -> None:
     async def script() -> None:
         app = make()
         async with Client(app) as client, client.listen(uris=["note://1"]) as changes:
@@ -480,7 +480,7 @@ def test_our_client_hears_that_a_server_stops_in_order() -> None:
     run(script, timers_too=True)
 
 
-def test_our_client_is_told_when_it_wants_more_than_a_server_gives() -> None:
+def test_client_gets_peer_error_for_streams_or_uris_over_the_limit() -> None:
     async def script() -> None:
         app = make(streams=2, subscriptions=10)
         async with Client(app) as client, AsyncExitStack() as stack:
@@ -599,7 +599,7 @@ FAULTY: dict[str, dict[str, Any]] = {
 
 
 @pytest.mark.parametrize("what", FAULTY)
-def test_a_stream_whose_end_makes_no_sense_ends_all_the_same(what: str) -> None:
+def test_malformed_end_of_a_stream_ends_it(what: str) -> None:
     async def script() -> None:
         hub = Hub()
         async with Client(hub) as client:
@@ -616,7 +616,7 @@ def test_a_stream_whose_end_makes_no_sense_ends_all_the_same(what: str) -> None:
     run(script, timers_too=True)
 
 
-def test_a_server_that_ends_no_stream_is_told_that_they_are_left() -> None:
+def test_client_cancels_each_listen_stream_it_leaves() -> None:
     async def script() -> None:
         hub = Hub()
         async with Client(hub) as client:
@@ -656,7 +656,7 @@ BEGINNINGS: dict[str, tuple[Callable[[Hub, Any], None], type[Exception]]] = {
 
 
 @pytest.mark.parametrize("what", BEGINNINGS)
-def test_a_stream_that_begins_wrongly_is_not_entered_and_leaves_nothing(what: str) -> None:
+def test_malformed_acknowledgement_fails_listen_and_leaves_nothing(what: str) -> None:
     begin, expected = BEGINNINGS[what]
 
     async def script() -> None:
@@ -676,7 +676,7 @@ def test_a_stream_that_begins_wrongly_is_not_entered_and_leaves_nothing(what: st
     run(script, timers_too=True)
 
 
-def test_a_caller_who_leaves_while_a_stream_is_being_opened_leaves_nothing() -> None:
+def test_cancelling_listen_during_opening_cancels_it_on_the_server() -> None:
     async def script() -> None:
         hub = Hub()
         hub.answers["subscriptions/listen"] = SILENT
@@ -695,7 +695,7 @@ def test_a_caller_who_leaves_while_a_stream_is_being_opened_leaves_nothing() -> 
     run(script, timers_too=True)
 
 
-def test_changes_for_streams_that_nobody_has_reach_nobody_and_fill_no_log(
+def test_changes_for_unknown_streams_are_dropped_without_filling_the_log(
     caplog: pytest.LogCaptureFixture,
 ) -> None:
     caplog.set_level(logging.INFO)
@@ -741,7 +741,7 @@ def test_a_buffer_that_is_full_before_the_subscription_is_entered_ends_it_on_the
 
 
 @pytest.mark.parametrize("whose", ["ours", "nobody's"])
-def test_a_hundred_thousand_changes_that_nobody_reads_do_not_grow_a_client(whose: str) -> None:
+def test_hundred_thousand_unread_changes_do_not_grow_the_client(whose: str) -> None:
     async def script() -> None:
         noted: list[str] = []
         peer = address("stream_peer.py", "floods", "100000", whose, on_stderr=noted.append)
@@ -762,7 +762,7 @@ def test_a_hundred_thousand_changes_that_nobody_reads_do_not_grow_a_client(whose
     run(script, timers_too=True)
 
 
-def test_a_callback_that_never_returns_is_told_so_much_and_no_more(
+def test_hanging_update_callback_is_called_once_and_logged_as_too_slow(
     caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("trunkline.client.session.diagnostics.CANCEL_TIMEOUT_S", 0.1)
@@ -788,7 +788,7 @@ def test_a_callback_that_never_returns_is_told_so_much_and_no_more(
 
 
 @pytest.mark.parametrize("delay", [0.0, 0.002])
-def test_a_server_that_ends_the_stream_of_the_callbacks_is_asked_again_so_often(
+def test_stream_of_the_callbacks_is_reopened_a_bounded_number_of_times(
     delay: float, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("trunkline.client.subscriptions.callback_stream.FIRST_DELAY_S", 0.001)
@@ -818,7 +818,7 @@ def test_a_server_that_ends_the_stream_of_the_callbacks_is_asked_again_so_often(
     run(script, timers_too=True)
 
 
-def test_a_session_told_a_flood_it_does_not_read_is_left_by_its_listener_alone() -> None:
+def test_flood_of_unread_updates_ends_the_listener_and_not_the_session() -> None:
     async def script() -> None:
         capabilities = {"resources": {"subscribe": True}, "tools": {}}
         hello = {

@@ -38,7 +38,7 @@ def interrupt(running: Piped) -> None:
     os.killpg(running.pid, signal.SIGINT)
 
 
-def says(running: Piped, *lines: str) -> None:
+def expect_lines(running: Piped, *lines: str) -> None:
     for line in lines:
         assert running.line().decode() == line, running.log()
 
@@ -55,7 +55,7 @@ def test_a_client_that_is_closed_leaves_no_thread_child_or_descriptor() -> None:
                 assert two.submit_tool("quick", {"number": 2}).result(WAIT).text == "2"
 
 
-def test_threads_that_wait_are_told_when_the_server_is_killed() -> None:
+def test_waiting_threads_get_connection_lost_when_the_server_is_killed() -> None:
     others = children()
     with nothing_left(), SyncClient(address("server.py")) as client, ThreadPoolExecutor(8) as pool:
         (server,) = children() - others
@@ -78,7 +78,7 @@ def test_ctrl_c_while_connecting_leaves_no_child(is_deaf: bool, tmp_path: Path) 
         if is_deaf:
             begun(marker)
         interrupt(running)
-        says(running, "interrupt 1", NOTHING_LEFT)
+        expect_lines(running, "interrupt 1", NOTHING_LEFT)
         assert running.wait() == 0
         assert running.log() == ""
 
@@ -90,9 +90,9 @@ def test_a_second_ctrl_c_while_connecting_gives_up_at_once_and_the_exit_cleans_u
     with script("connecting", "1.5", str(marker)) as running:
         begun(marker)
         interrupt(running)
-        says(running, "interrupt 1")
+        expect_lines(running, "interrupt 1")
         interrupt(running)
-        says(running, "interrupt 2", "gave up")
+        expect_lines(running, "interrupt 2", "gave up")
         assert running.wait() == 0
         assert running.log() == ""
 
@@ -104,7 +104,7 @@ def test_ctrl_c_while_calling_cancels_the_call_and_leaves_the_client_usable(
     with script("calling", str(marker)) as running:
         begun(marker)
         interrupt(running)
-        says(running, "interrupt 1", "cleaned up", "still usable", NOTHING_LEFT)
+        expect_lines(running, "interrupt 1", "cleaned up", "still usable", NOTHING_LEFT)
         assert running.wait() == 0
         assert running.log() == ""
 
@@ -114,10 +114,10 @@ def test_ctrl_c_inside_of_asyncio_run_takes_two(tmp_path: Path) -> None:
     with script("inside_of_a_loop", "asyncio.run", str(marker)) as running:
         begun(marker)
         interrupt(running)
-        says(running, "kept")
+        expect_lines(running, "kept")
         interrupt(running)
-        says(running, "interrupted", "cleaned up", "still usable", "the loop had kept one")
-        says(running, NOTHING_LEFT)
+        expect_lines(running, "interrupted", "cleaned up", "still usable", "the loop had kept one")
+        expect_lines(running, NOTHING_LEFT)
         assert running.wait() == 0
         assert running.log() == ""
 
@@ -127,14 +127,14 @@ def test_ctrl_c_inside_of_a_loop_that_leaves_it_alone_takes_one(tmp_path: Path) 
     with script("inside_of_a_loop", "run_forever", str(marker)) as running:
         begun(marker)
         interrupt(running)
-        says(running, "interrupted", "cleaned up", "still usable", NOTHING_LEFT)
+        expect_lines(running, "interrupted", "cleaned up", "still usable", NOTHING_LEFT)
         assert running.wait() == 0
         assert running.log() == ""
 
 
 def test_ctrl_c_wherever_it_comes_leaves_no_thread() -> None:
     with piped("sync_script.py", "many", "200", start_new_session=True) as running:
-        says(running, "interrupted", "still usable: 2", NOTHING_LEFT)
+        expect_lines(running, "interrupted", "still usable: 2", NOTHING_LEFT)
         assert running.wait() == 0
         # Python itself tells of one that comes while something is collected.
         assert "_bootstrap" not in running.log()
@@ -143,18 +143,18 @@ def test_ctrl_c_wherever_it_comes_leaves_no_thread() -> None:
 def test_ctrl_c_while_waiting_for_a_call_in_hand_cancels_it(tmp_path: Path) -> None:
     marker = tmp_path / "marker"
     with script("waiting", str(marker)) as running:
-        says(running, "waiting")
+        expect_lines(running, "waiting")
         begun(marker)
         interrupt(running)
-        says(running, "interrupt 1", "cleaned up", "cancelled: True", NOTHING_LEFT)
+        expect_lines(running, "interrupt 1", "cleaned up", "cancelled: True", NOTHING_LEFT)
         assert running.wait() == 0
 
 
 def test_ctrl_c_while_listening_leaves_the_stream_and_the_client_usable() -> None:
     with script("listening", "raises://nothing") as running:
-        says(running, "listening")
+        expect_lines(running, "listening")
         interrupt(running)
-        says(running, "interrupt 1", "still usable", NOTHING_LEFT)
+        expect_lines(running, "interrupt 1", "still usable", NOTHING_LEFT)
         assert running.wait() == 0
         assert running.log() == ""
 
@@ -164,7 +164,7 @@ def test_ctrl_c_while_closing_finishes_closing(tmp_path: Path) -> None:
     with script("closing", "0.5", str(marker)) as running:
         begun(marker)
         interrupt(running)
-        says(running, "interrupt 1", NOTHING_LEFT)
+        expect_lines(running, "interrupt 1", NOTHING_LEFT)
         assert running.wait() == 0
         assert running.log() == ""
 
@@ -176,19 +176,19 @@ def test_a_second_ctrl_c_while_closing_gives_up_at_once_and_the_exit_cleans_up(
     with script("closing", "1.5", str(marker)) as running:
         begun(marker)
         interrupt(running)
-        says(running, "interrupt 1")
+        expect_lines(running, "interrupt 1")
         interrupt(running)
-        says(running, "interrupt 2", "gave up")
+        expect_lines(running, "interrupt 2", "gave up")
         assert running.wait() == 0
         assert running.log() == ""
 
 
-def test_ctrl_c_that_nobody_catches_ends_the_script_with_a_short_trace(tmp_path: Path) -> None:
+def test_uncaught_ctrl_c_ends_the_script_with_a_short_traceback(tmp_path: Path) -> None:
     marker = tmp_path / "marker"
     with script("uncaught", str(marker)) as running:
         begun(marker)
         interrupt(running)
-        says(running, "interrupt 1")
+        expect_lines(running, "interrupt 1")
         assert running.wait() == -signal.SIGINT
         trace = running.log()
         assert 'client.call_tool("announce"' in trace
@@ -202,7 +202,7 @@ def test_ctrl_c_that_nobody_catches_ends_the_script_with_a_short_trace(tmp_path:
 @pytest.mark.parametrize(("how", "status"), [("end", 0), ("exit", 3), ("raise", 1)])
 def test_a_script_that_forgets_to_close_leaves_no_child(how: str, status: int) -> None:
     with script("forgetting", how) as running:
-        says(running, "connected")
+        expect_lines(running, "connected")
         running.write(b"\n")
         assert running.wait() == status
 
@@ -210,7 +210,7 @@ def test_a_script_that_forgets_to_close_leaves_no_child(how: str, status: int) -
 def test_a_forked_process_has_a_loop_of_its_own_and_leaves_its_parents_alone() -> None:
     with script("forked", "") as running:
         refused = "this client was connected by the process that this one was forked from"
-        says(
+        expect_lines(
             running,
             refused,
             refused,

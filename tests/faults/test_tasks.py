@@ -371,7 +371,7 @@ def test_a_store_that_hangs_when_a_task_ends_does_not_hold_up_the_end_of_the_ser
 
 @pytest.mark.parametrize("how", ["cancel", "leave", "stop"])
 @pytest.mark.parametrize("where", CREATION)
-def test_a_store_that_hangs_when_a_task_is_made_keeps_nobody(
+def test_store_that_hangs_at_task_creation_does_not_block_cancel_or_close(
     where: str, how: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("trunkline.server.tasks.lifecycle._CLEANUP_TIMEOUT_S", 0.05)
@@ -401,7 +401,7 @@ def test_a_store_that_hangs_when_a_task_is_made_keeps_nobody(
 
 
 @pytest.mark.parametrize("revision", FORMS)
-def test_what_a_store_says_when_it_fails_is_logged_without_its_secrets(
+def test_store_errors_are_logged_without_secrets(
     revision: str, caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     caplog.set_level(logging.DEBUG)
@@ -499,7 +499,7 @@ def test_a_task_that_expires_between_two_polls_is_gone_and_its_handler_is_stoppe
 
 
 @pytest.mark.parametrize("revision", FORMS)
-def test_our_client_is_told_when_a_task_has_expired(revision: str) -> None:
+def test_expired_task_raises_peer_error_in_the_client(revision: str) -> None:
     async def script() -> None:
         shop = Workshop(ttl=0.1)
         async with Client(shop.app, revision=revision) as client:
@@ -550,7 +550,7 @@ def test_after_a_restart_a_task_of_before_is_not_known_and_our_client_says_so(
 
 
 @pytest.mark.parametrize("revision", FORMS)
-def test_a_task_whose_server_is_dead_has_failed_for_who_asks_another(revision: str) -> None:
+def test_task_of_a_dead_server_has_failed_on_another_server(revision: str) -> None:
     async def script() -> None:
         store = FaultyStore()
         dead, other = Workshop(store), Workshop(store)
@@ -674,7 +674,7 @@ def test_a_server_that_was_stopped_takes_tasks_when_it_is_served_again(revision:
 
 
 @pytest.mark.parametrize("revision", FORMS)
-def test_a_caller_who_waits_in_a_call_and_leaves_takes_the_task_along(revision: str) -> None:
+def test_cancelling_a_plain_call_cancels_its_task_but_not_a_task_handle(revision: str) -> None:
     async def script() -> None:
         shop = Workshop()
         async with Client(shop.app, revision=revision) as client:
@@ -1134,7 +1134,7 @@ STATES: dict[str, Any] = {
 
 @pytest.mark.usefixtures("_quick")
 @pytest.mark.parametrize("what", STATES)
-def test_what_a_server_says_of_a_task_ends_the_call_with_a_result_or_a_typed_error(
+def test_malformed_task_status_ends_the_call_with_a_typed_error(
     what: str,
 ) -> None:
     async def script() -> None:

@@ -273,17 +273,17 @@ def message(choices: Choices, mode: str | None) -> dict[str, Any]:
 
 def request(choices: Choices, mode: str | None) -> dict[str, Any]:
     method, params = choices.of(REQUESTS)
-    return asked(choices.of(IDS), method, params, mode)
+    return request_of(choices.of(IDS), method, params, mode)
 
 
 def call(choices: Choices, mode: str | None) -> dict[str, Any]:
     text = choices.of((TEXT, "", "é\U0001f600", "cut \ud83d", TEXT))
     arguments = choices.of(({"text": text}, {"text": text}, {}, {"text": 7}, {"wrong": text}))
     params = {"name": choices.of(TOOLS), "arguments": arguments}
-    return asked(choices.of(IDS), "tools/call", params, mode)
+    return request_of(choices.of(IDS), "tools/call", params, mode)
 
 
-def asked(id: Any, method: str, params: dict[str, Any], mode: str | None) -> dict[str, Any]:
+def request_of(id: Any, method: str, params: dict[str, Any], mode: str | None) -> dict[str, Any]:
     if mode in (NEWEST, None) and method != "initialize":
         params = {**params, "_meta": META}
     return {"jsonrpc": "2.0", "id": id, "method": method, "params": params}

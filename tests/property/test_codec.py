@@ -129,7 +129,7 @@ def messages_under(policy: Policy) -> st.SearchStrategy[Any]:
 @each_policy
 @quickly
 @given(data=st.data())
-def test_what_is_written_is_read_as_the_same(name: str, data: st.DataObject) -> None:
+def test_encoded_message_decodes_to_an_equal_message(name: str, data: st.DataObject) -> None:
     policy = POLICIES[name]
     message = data.draw(messages_under(policy))
     written = Codec(policy).encode(message)
@@ -142,7 +142,9 @@ def test_what_is_written_is_read_as_the_same(name: str, data: st.DataObject) -> 
 @each_policy
 @quickly
 @given(data=st.data())
-def test_what_is_written_is_json_that_others_read(name: str, data: st.DataObject) -> None:
+def test_encoded_message_is_json_with_the_members_of_the_message(
+    name: str, data: st.DataObject
+) -> None:
     message = data.draw(messages_under(POLICIES[name]))
     written = json.loads(Codec(POLICIES[name]).encode(message))
     for one, element in zip(
@@ -241,7 +243,7 @@ def spoilt(draw: st.DrawFn) -> bytes:
 
 
 @pytest.mark.parametrize("path", sorted(CORPUS.iterdir()), ids=lambda path: path.name)
-def test_what_was_once_worth_keeping_gives_a_message_or_a_fault(path: Path) -> None:
+def test_corpus_file_gives_a_message_or_a_fault(path: Path) -> None:
     check(path.read_bytes())
 
 

@@ -142,7 +142,9 @@ def test_a_program_is_the_same_in_both_eras_and_does_nothing_twice(
 
 @settings(max_examples=examples(30), deadline=None, derandomize=True)
 @given(program=programs(depth=1))
-def test_what_a_program_does_outside_of_once_before_it_asks_is_found_out(program: Program) -> None:
+def test_side_effect_before_a_client_request_outside_once_raises_eras_differ(
+    program: Program,
+) -> None:
     careless: list[str] = []
     app = server(program, [], careless)
     asks = bool(run_in_both_eras_sync(app, "play", None, answer, ignore=["careless"]).questions)

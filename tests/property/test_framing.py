@@ -84,7 +84,7 @@ def test_any_split_gives_the_same_frames_and_faults(
 
 @each_kind
 @given(stream=streams, limit=limits)
-def test_what_comes_out_is_within_the_documented_bounds(
+def test_frames_and_faults_are_within_the_documented_bounds(
     kind: Kind, stream: bytes, limit: int | None
 ) -> None:
     for found in read(kind(limit), [stream]):

@@ -318,9 +318,7 @@ def test_messages_written_as_events_are_read_as_they_were(
 
 
 @given(stream=st.integers(1, 10**6), retry=st.integers(1, 10**6))
-def test_the_first_event_of_a_stream_tells_where_and_when_to_resume(
-    stream: int, retry: int
-) -> None:
+def test_priming_event_has_the_event_id_and_the_retry_delay(stream: int, retry: int) -> None:
     class Stream:
         last_event = 0
 

@@ -138,7 +138,7 @@ def test_a_member_is_removed_and_nothing_else_changes(
 
 
 @given(texts(), NAMES, VALUES)
-def test_what_is_added_and_removed_again_is_the_same_document(
+def test_member_added_and_removed_again_leaves_the_same_document(
     case: tuple[str, dict[str, Any]], name: str, new: Any
 ) -> None:
     text, value = case

@@ -189,7 +189,7 @@ CONTENT = b'"content":[{"type":"text","text":"' + PAD + b'"}]'
     ],
     ids=["utf-8", "deep", "almost deep", "surrogate", "error", "method", "id", "cut", "long"],
 )
-def test_what_the_decoder_of_a_result_skips_counts(result: bytes) -> None:
+def test_faults_in_parts_that_the_result_decoder_skips_are_found(result: bytes) -> None:
     frame = b'{"jsonrpc":"2.0","id":1,"result":' + result + b"}"
     one, usual = (outcome_of(frame, Policy(), in_one_pass=each) for each in (True, False))
     is_same = one[0] == usual[0]

@@ -118,7 +118,7 @@ def test_any_split_gives_the_same_events_and_faults(
 
 
 @given(stream=streams, limit=limits)
-def test_what_comes_out_is_within_the_documented_bounds(stream: bytes, limit: int | None) -> None:
+def test_events_are_within_the_documented_bounds(stream: bytes, limit: int | None) -> None:
     reader = EventReader(limit)
     for found in reader.feed(stream):
         if isinstance(found, Oversize):

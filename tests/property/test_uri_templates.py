@@ -46,7 +46,7 @@ def filled_in(draw: st.DrawFn) -> tuple[str, dict[str, str]]:
 
 @quickly
 @given(filled_in())
-def test_what_is_filled_in_is_read_back(case: tuple[str, dict[str, str]]) -> None:
+def test_expanded_template_matches_with_the_same_values(case: tuple[str, dict[str, str]]) -> None:
     text, values = case
     made = UriTemplate(text)
     assert made.match(made.expand(values)) == values

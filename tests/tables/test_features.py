@@ -146,7 +146,7 @@ def test_only_a_row_that_comes_later_is_adopted(table: Table, row: Any) -> None:
 
 
 @each_row
-def test_what_ends_for_good_says_what_to_do_instead(table: Table, row: Any) -> None:
+def test_row_that_ends_without_successor_says_what_to_use_instead(table: Table, row: Any) -> None:
     ends = row.when.until is not None and table.find(row, row.when.until) is None
     assert bool(row.instead) == ends
 
@@ -179,7 +179,7 @@ def test_the_capability_of_a_method_is_one_that_its_holder_can_declare(row: Meth
                 assert lookup.capability(row.capability, revision, role) is not None
 
 
-def test_a_receiver_declares_for_the_one_who_sends() -> None:
+def test_capability_of_a_method_is_declared_by_its_receiver() -> None:
     get = lookup.method("tasks/get", V2025_11_25)
     assert get is not None
     assert get.declared_by("client") == ("server",)
@@ -198,14 +198,14 @@ def test_both_sides_declare_an_extension() -> None:
     assert get.declared_by("client") == ("client", "server")
 
 
-def test_a_method_without_capability_asks_nobody_to_declare() -> None:
+def test_method_without_capability_is_declared_by_neither_side() -> None:
     ping = lookup.method("ping", V2025_11_25)
     assert ping is not None
     assert ping.declared_by("client") == ()
 
 
 @each_revision
-def test_what_a_stream_belongs_to_is_a_lasting_request(revision: str) -> None:
+def test_stream_of_a_method_is_a_lasting_request(revision: str) -> None:
     for row in lookup.methods(revision):
         if row.stream:
             opening = lookup.method(row.stream, revision)

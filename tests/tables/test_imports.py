@@ -326,7 +326,7 @@ def test_no_folder_is_crowded() -> None:
         assert len(modules) <= most, f"{folder.relative_to(SOURCE)}: {sorted(modules)}"
 
 
-def test_imports_that_run_are_told_from_imports_for_types() -> None:
+def test_run_time_imports_leave_out_imports_for_types_and_mark_deferred_ones() -> None:
     text = (
         "from .handlers import arguments\n"
         "if TYPE_CHECKING:\n    from .app import Server\n"

@@ -65,7 +65,7 @@ def test_every_verb_is_used_by_some_server() -> None:
         assert any(not verb.reason(server) for server in SERVERS), verb.name
 
 
-def test_a_call_and_its_failure_are_told_apart() -> None:
+def test_each_server_has_a_failing_call_distinct_from_its_call() -> None:
     for server in SERVERS:
         assert not isinstance(server.call, Use) or server.call != server.failing
         assert server.failing.shows, server.name

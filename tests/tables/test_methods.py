@@ -115,7 +115,7 @@ def test_a_difference_is_seen() -> None:
     assert len(list(differences(row, theirs))) == 5
 
 
-def test_the_order_of_a_union_is_no_difference() -> None:
+def test_order_of_a_union_does_not_matter() -> None:
     row = Method("x", "request", "both", None, "XResult | YResult")
     theirs = {
         "kind": "request",
@@ -171,7 +171,7 @@ def test_types_exist_in_every_revision_of_the_row(row: Method) -> None:
 
 
 @pytest.mark.parametrize("row", METHODS, ids=lambda row: f"{row.name} {row.when.since}")
-def test_a_name_tells_a_notification(row: Method) -> None:
+def test_method_is_a_notification_iff_its_name_has_the_prefix(row: Method) -> None:
     assert (row.kind == "notification") == row.name.startswith("notifications/")
     assert (row.kind == "notification") == (row.result is None)
 
@@ -226,7 +226,7 @@ def test_completion_has_a_capability_since_the_second_revision() -> None:
     assert gates == ["", *["completions"] * 4]
 
 
-def test_what_is_deprecated_is_what_the_registry_lists() -> None:
+def test_deprecated_methods_are_those_of_the_registry() -> None:
     deprecated = {row.name for row in methods(V2026_07_28) if row.status == "deprecated"}
     assert deprecated == {"sampling/createMessage", "roots/list", "notifications/message"}
     assert {row.status for row in methods(V2024_11_05)} == {"stable"}

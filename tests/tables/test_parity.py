@@ -213,7 +213,7 @@ def test_a_row_has_the_standing_that_its_members_say(
         ("", False),
     ],
 )
-def test_one_sentence_is_told_from_two(text: str, one: bool) -> None:
+def test_is_one_short_sentence_accepts_one_short_sentence_only(text: str, one: bool) -> None:
     assert is_one_short_sentence(text) is one
 
 

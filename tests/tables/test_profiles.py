@@ -415,7 +415,7 @@ def test_whatever_is_sent_is_accepted_and_read_back(name: str, revision: str) ->
 
 
 @pytest.mark.parametrize("name", [name for name in PROFILE_NAMES if name != "mcp"])
-def test_in_the_newest_revision_nobody_uses_the_reserved_block_for_meanings_of_their_own(
+def test_profiles_send_no_own_meanings_in_the_reserved_block_in_the_newest_revision(
     name: str,
 ) -> None:
     # the row: K-24

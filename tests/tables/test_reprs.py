@@ -327,7 +327,7 @@ def test_a_new_record_that_shows_a_canary_is_found() -> None:
     assert is_record(Data)
 
 
-def test_what_a_user_entered_is_hidden_in_the_repr_of_an_elicitation() -> None:
+def test_content_is_hidden_in_the_repr_of_an_accepted_elicitation() -> None:
     from trunkline.server.client_requests.client_request import AcceptedElicitation
 
     class Login(Struct):

@@ -113,7 +113,7 @@ def test_level_actor_and_judge_are_known_words() -> None:
     assert failing(lambda row: row.judge in JUDGES) == []
 
 
-def test_what_a_row_says_is_one_short_sentence() -> None:
+def test_row_text_is_one_short_sentence() -> None:
     assert failing(lambda row: SENTENCE.fullmatch(row.says)) == []
     assert failing(lambda row: len(row.says) < 160) == []
 
@@ -123,7 +123,7 @@ def test_a_reason_is_one_short_sentence() -> None:
     assert failing(lambda row: len(row.why) < 160) == []
 
 
-def test_what_nobody_outside_can_judge_says_why() -> None:
+def test_unjudged_row_has_a_reason() -> None:
     assert failing(lambda row: row.why or row.judge not in UNJUDGED) == []
 
 
@@ -153,7 +153,7 @@ def test_only_what_a_probe_judges_is_marked_as_visible_in_recordings_too() -> No
     assert failing(lambda row: not row.also_trace or row.judge in PROBES) == []
 
 
-def test_what_a_host_has_to_do_is_not_judged_by_its_messages() -> None:
+def test_host_requirement_is_unjudged() -> None:
     assert failing(lambda row: row.actor != "host" or row.judge in UNJUDGED) == []
 
 
@@ -225,7 +225,7 @@ def test_the_full_list_shows_the_sentence_the_judge_and_the_reason() -> None:
         assert part in text
 
 
-def test_the_full_list_tells_a_probe_that_recordings_can_replace() -> None:
+def test_full_list_marks_a_probe_that_recordings_can_replace() -> None:
     row = next(row for row in REQUIREMENTS if row.also_trace)
     assert f"{row.judge} + trace" in "\n".join(full([row]))
 

@@ -160,7 +160,7 @@ def test_no_struct_is_an_envelope() -> None:
 
 
 @pytest.mark.parametrize("name", [*PLAIN, *META, *ELSEWHERE])
-def test_what_the_generator_treats_specially_is_there(name: str) -> None:
+def test_special_names_of_the_generator_are_referred_to_by_types(name: str) -> None:
     assert name in referred_to()
 
 
@@ -306,7 +306,7 @@ def constant(value: str) -> Shape:
     return Shape(constants=frozenset({f'"{value}"'}))
 
 
-def test_a_union_of_structs_that_nothing_tells_apart_is_refused() -> None:
+def test_untagged_union_of_structs_is_refused() -> None:
     models = {m.name: m for m in (model("A"), model("B"), model("C", column("x", EITHER)))}
     with pytest.raises(CannotExpress, match=r"C\.x: nothing tells A, B apart"):
         generator.set_tags(models)
@@ -347,7 +347,7 @@ def test_two_constants_in_one_type_are_refused() -> None:
         generator.set_tags({"A": twice})
 
 
-def test_a_limit_that_nobody_named_is_refused() -> None:
+def test_unnamed_length_limit_is_refused() -> None:
     writer = generator.Writer(generator.Reader())
     with pytest.raises(CannotExpress, match="LIMITED"):
         writer.annotation(TEXT, (("maxLength", 3),))
@@ -376,5 +376,5 @@ def test_a_line_that_cannot_be_folded_is_refused() -> None:
         ((0, 4), "up to 2024-11-05 and since 2026-07-28"),
     ],
 )
-def test_revisions_are_told_in_words(found: tuple[int, ...], text: str) -> None:
+def test_revisions_text_spells_ranges_of_revisions(found: tuple[int, ...], text: str) -> None:
     assert generator.revisions_text([REVISIONS[i] for i in found], REVISIONS) == text

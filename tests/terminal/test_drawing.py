@@ -69,7 +69,7 @@ def test_a_terminal_gets_colour(terminal: Start, server: list[str]) -> None:
 
 
 @pytest.mark.parametrize("words", [["list"], ["call", "count", "steps=2"], ["call", "warn"]])
-def test_without_colour_there_is_no_escape_at_all(
+def test_no_color_output_has_no_escape_sequences(
     terminal: Start, server: list[str], words: list[str]
 ) -> None:
     run = terminal(*words, *server, NO_COLOR="1")
@@ -80,13 +80,13 @@ def test_without_colour_there_is_no_escape_at_all(
 @pytest.mark.parametrize(
     "words", [["list"], ["list", "tools", "--long"], ["call", "shout"], ["call", "warn"]]
 )
-def test_there_is_no_escape_in_a_pipe(server: list[str], words: list[str]) -> None:
+def test_piped_output_has_no_escape_sequences(server: list[str], words: list[str]) -> None:
     run = piped(*words, *server)
     assert run.returncode == 0
     assert b"\x1b" not in run.stdout + run.stderr
 
 
-def test_what_a_tool_says_does_not_act_on_the_terminal(terminal: Start, server: list[str]) -> None:
+def test_control_characters_in_tool_output_are_escaped(terminal: Start, server: list[str]) -> None:
     run = terminal("call", "shout", *server)
     assert run.wait() == 0
     assert b"\x1b[31m" not in run.raw
@@ -112,7 +112,7 @@ def test_progress_without_a_total_is_a_count(terminal: Start, server: list[str])
     assert run.text == "counted"
 
 
-def test_a_bar_is_no_wider_than_the_terminal(terminal: Start, server: list[str]) -> None:
+def test_progress_bar_fits_the_terminal_width(terminal: Start, server: list[str]) -> None:
     run = terminal("call", "count", "steps=2", "wait=0.3", *server, columns=20)
     run.until("█")
     assert len(run.text.split("\n")) == 1
@@ -120,7 +120,7 @@ def test_a_bar_is_no_wider_than_the_terminal(terminal: Start, server: list[str])
     assert run.text == "counted"
 
 
-def test_wide_letters_leave_nothing_behind(terminal: Start, server: list[str]) -> None:
+def test_wide_characters_are_erased_completely(terminal: Start, server: list[str]) -> None:
     run = terminal("call", "count", "steps=2", "wait=0.3", "word=漢字漢字漢字", *server)
     run.until("漢字漢字漢字 1")
     assert run.wait() == 0

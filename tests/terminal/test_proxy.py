@@ -120,14 +120,14 @@ def until(is_so: Callable[[], Any]) -> None:
 # In the place of a server
 
 
-def test_whoever_ends_the_input_gets_all_answers(proxy: Callable[..., Proxy]) -> None:
+def test_proxy_forwards_all_output_after_end_of_input(proxy: Callable[..., Proxy]) -> None:
     slow = "for line in sys.stdin:\n pass\ntime.sleep(0.5)\nprint(line.upper(), end='')"
     run = proxy(*python(slow))
     run.say(b"one\ntwo\n")
     assert run.finish() == (0, b"TWO\n", b"")
 
 
-def test_bytes_that_are_no_message_pass_as_they_are(proxy: Callable[..., Proxy]) -> None:
+def test_proxy_forwards_bytes_that_are_not_a_message_unchanged(proxy: Callable[..., Proxy]) -> None:
     odd = b'\x00\xff\xfe\n{"a":1,"a":2}\n  [\n\xed\xa0\x80 \x1b[2J\n'
     run = proxy(*python(ECHO))
     run.say(odd)
@@ -153,7 +153,7 @@ def test_the_log_of_a_server_passes_live_and_unchanged(proxy: Callable[..., Prox
     assert run.finish() == (0, b"", b"no end")
 
 
-def test_a_log_that_nobody_reads_stops_neither_messages_nor_signals(
+def test_unread_stderr_blocks_neither_messages_nor_signals(
     proxy: Callable[..., Proxy],
 ) -> None:
     chatty = "while True:\n line = sys.stdin.readline()\n os.write(2, b'x' * 65536 * 160)\n"
@@ -211,7 +211,7 @@ def test_a_server_ends_whose_client_is_gone_in_the_middle_of_a_call(
     assert_gone(pid)
 
 
-def test_a_server_hears_the_end_of_a_proxy_that_is_killed(proxy: Callable[..., Proxy]) -> None:
+def test_killing_the_proxy_ends_its_server(proxy: Callable[..., Proxy]) -> None:
     run = proxy(*python(PID + "sys.stdin.read()"))
     pid = run.pid()
     run.run.kill()
@@ -229,7 +229,7 @@ def test_a_signal_ends_both_in_order(proxy: Callable[..., Proxy], number: int) -
     assert_gone(pid)
 
 
-def test_a_server_that_will_not_leave_is_made_to(proxy: Callable[..., Proxy]) -> None:
+def test_server_that_does_not_exit_is_killed(proxy: Callable[..., Proxy]) -> None:
     run = proxy(*python(STUBBORN + PID + "time.sleep(60)"))
     pid = run.pid()
     run.run.terminate()
@@ -354,7 +354,7 @@ def test_a_client_whose_server_cannot_be_started_is_let_go_and_the_next_is_serve
     assert run.run.wait(WAIT) == 0
 
 
-def test_a_remote_server_has_a_face_of_standard_streams(
+def test_remote_server_is_served_on_standard_streams(
     proxy: Callable[..., Proxy],
 ) -> None:
     with socket.create_server(("127.0.0.1", 0)) as listener:
@@ -601,7 +601,7 @@ def test_the_ends_of_many_clients_leave_nothing(
     assert run.run.wait(WAIT) == 0
 
 
-def test_at_a_terminal_it_says_what_it_waits_for(
+def test_proxy_at_a_terminal_prints_what_it_waits_for(
     terminal: Callable[..., Any], server: list[str]
 ) -> None:
     run = terminal("proxy", *server)

@@ -121,7 +121,7 @@ def gone(pids: set[int]) -> None:
     until(lambda: not any(map(is_there, pids)), f"processes are left: {pids}")
 
 
-def told(server: Piped, what: str, times: int = 1) -> None:
+def wait_for_log(server: Piped, what: str, times: int = 1) -> None:
     """Wait until the log says something so many times."""
     until(
         lambda: server.log().count(what) >= times,
@@ -192,10 +192,10 @@ def address_in(log: str) -> str:
 
 def test_a_port_is_listened_on_and_said(file: Path) -> None:
     with serving(file, "--tcp", "0") as server:
-        told(server, "listening on ")
+        wait_for_log(server, "listening on ")
         address = address_in(server.log())
         assert address.startswith("tcp://127.0.0.1:")
-        assert asyncio.run(asked(address, "version")) == "one"
+        assert asyncio.run(text_of_call(address, "version")) == "one"
         os.kill(server.pid, signal.SIGTERM)
         assert server.wait() == 0
 
@@ -203,8 +203,8 @@ def test_a_port_is_listened_on_and_said(file: Path) -> None:
 def test_a_socket_file_is_listened_on_and_removed(file: Path, short: Path) -> None:
     path = short / "s"
     with serving(file, "--unix", path) as server:
-        told(server, "listening on ")
-        assert asyncio.run(asked(f"unix:{path}", "version")) == "one"
+        wait_for_log(server, "listening on ")
+        assert asyncio.run(text_of_call(f"unix:{path}", "version")) == "one"
         os.kill(server.pid, signal.SIGTERM)
         assert server.wait() == 0
         assert not path.exists()
@@ -220,13 +220,13 @@ def test_an_address_in_use_is_a_sentence(file: Path) -> None:
                 assert "Traceback" not in server.log()
 
 
-async def asked(address: str | Tcp, tool: str) -> str:
+async def text_of_call(address: str | Tcp, tool: str) -> str:
     async with asyncio.timeout(WAIT), Client(address) as client:
         return (await client.call_tool(tool)).text
 
 
 @pytest.mark.parametrize("words", [[], ["--reload"]], ids=["plain", "reload"])
-def test_a_connection_is_encrypted_and_clients_show_who_they_are(
+def test_tls_with_client_ca_refuses_clients_without_certificate(
     file: Path, tmp_path: Path, words: list[str]
 ) -> None:
     authority = Authority(tmp_path)
@@ -234,16 +234,16 @@ def test_a_connection_is_encrypted_and_clients_show_who_they_are(
     theirs, their_key = authority.certificate("client", "client")
     given = ["--tls-cert", cert, "--tls-key", key, "--tls-client-ca", authority.ca]
     with serving(file, "--tcp", "0", *given, *words) as server:
-        told(server, "listening on tls://127.0.0.1:")
+        wait_for_log(server, "listening on tls://127.0.0.1:")
         where = parse_address(address_in(server.log()))
         assert isinstance(where, Tcp)
 
         def as_client(**shown: Path) -> Tcp:
             return Tcp(where.host, where.port, tls=Tls(ca=authority.ca, **shown))
 
-        assert asyncio.run(asked(as_client(cert=theirs, key=their_key), "version")) == "one"
+        assert asyncio.run(text_of_call(as_client(cert=theirs, key=their_key), "version")) == "one"
         with pytest.raises(TrunklineError):
-            asyncio.run(asked(as_client(), "version"))
+            asyncio.run(text_of_call(as_client(), "version"))
 
 
 # Reloading on standard streams
@@ -291,7 +291,7 @@ def test_no_call_fails_however_often_the_file_changes(file: Path, revision: str)
         bounded(script())
 
 
-def test_a_client_is_told_that_lists_have_changed(file: Path) -> None:
+def test_reload_sends_list_changed(file: Path) -> None:
     with serving(file, "--reload") as server:
         server.handshake()
         file.write_text(source("two"))
@@ -306,10 +306,10 @@ def test_a_broken_edit_leaves_the_server_before(file: Path, broken: str) -> None
     with serving(file, "--reload") as server:
         assert text_of(server.answer(server.call("version"))) == "one"
         file.write_text(broken)
-        told(server, "still serving the previous version")
+        wait_for_log(server, "still serving the previous version")
         assert text_of(server.answer(server.call("version"))) == "one"
         file.write_text(source("two"))
-        told(server, "trunkline serve: reloaded")
+        wait_for_log(server, "trunkline serve: reloaded")
         assert text_of(server.answer(server.call("version"))) == "two"
 
 
@@ -317,7 +317,7 @@ def test_the_error_of_a_broken_edit_is_shown(file: Path) -> None:
     with serving(file, "--reload") as server:
         assert text_of(server.answer(server.call("version"))) == "one"
         file.write_text("raise RuntimeError('out of order')")
-        told(server, "still serving the previous version")
+        wait_for_log(server, "still serving the previous version")
         assert "RuntimeError: out of order\n" in server.log()
         assert "importlib" not in server.log()
 
@@ -336,33 +336,33 @@ def test_a_lifespan_that_fails_leaves_the_server_before(file: Path, session: boo
             server.handshake()
         assert text_of(server.answer(server.call("version"))) == "one"
         file.write_text(source("two", more))
-        told(server, "still serving the previous version")
+        wait_for_log(server, "still serving the previous version")
         assert "no database" in server.log()
         assert text_of(server.answer(server.call("version"))) == "one"
 
 
-def test_a_server_that_speaks_another_revision_is_not_put_in_its_place(file: Path) -> None:
+def test_worker_without_the_negotiated_revision_does_not_replace_the_old_one(file: Path) -> None:
     with serving(file, "--reload") as server:
         server.handshake()
         file.write_text(source("two", revisions="['2025-06-18']"))
-        told(server, "still serving the previous version")
+        wait_for_log(server, "still serving the previous version")
         assert "negotiates '2025-06-18', and the client speaks '2025-11-25'" in server.log()
         assert text_of(server.answer(server.call("version"))) == "one"
 
 
-def test_what_was_begun_is_finished_by_who_began_it(file: Path, tmp_path: Path) -> None:
+def test_call_during_reload_is_finished_by_the_old_worker(file: Path, tmp_path: Path) -> None:
     gate = tmp_path / "gate"
     with serving(file, "--reload") as server:
         first = server.call("until_file", path=str(gate))
         until(Path(f"{gate}.begun").exists)
         file.write_text(source("two"))
-        told(server, "trunkline serve: reloaded")
+        wait_for_log(server, "trunkline serve: reloaded")
         assert text_of(server.answer(server.call("version"))) == "two"
         gate.touch()
         assert text_of(server.answer(first)) == "one"
 
 
-def test_what_was_sent_and_not_read_yet_is_finished_too(file: Path, tmp_path: Path) -> None:
+def test_calls_sent_before_reload_but_unread_are_answered(file: Path, tmp_path: Path) -> None:
     gate = tmp_path / "gate"
     more = f"""
     @app.tool(inline=True)
@@ -378,7 +378,7 @@ def test_what_was_sent_and_not_read_yet_is_finished_too(file: Path, tmp_path: Pa
         until(Path(f"{gate}.begun").exists)
         rest = [server.call("version") for _ in range(2000)]
         file.write_text(source("two"))
-        told(server, "trunkline serve: reloaded")
+        wait_for_log(server, "trunkline serve: reloaded")
         gate.touch()
         answers = {}
         while len(answers) < 1 + len(rest):
@@ -388,13 +388,13 @@ def test_what_was_sent_and_not_read_yet_is_finished_too(file: Path, tmp_path: Pa
         assert {text_of(answers[id]) for id in rest} == {"one"}
 
 
-def test_what_cannot_be_finished_is_answered(file: Path, tmp_path: Path) -> None:
+def test_call_lost_in_a_reload_is_answered_with_an_error(file: Path, tmp_path: Path) -> None:
     gate = tmp_path / "gate"
     with serving(file, "--reload") as server:
         first = server.call("vanish", path=str(gate))
         until(Path(f"{gate}.begun").exists)
         file.write_text(source("two"))
-        told(server, "trunkline serve: reloaded")
+        wait_for_log(server, "trunkline serve: reloaded")
         gate.touch()
         error = server.answer(first)["error"]
         assert error == {
@@ -404,7 +404,9 @@ def test_what_cannot_be_finished_is_answered(file: Path, tmp_path: Path) -> None
         assert text_of(server.answer(server.call("version"))) == "two"
 
 
-def test_what_outlasts_the_grace_is_answered_with_an_error(file: Path, tmp_path: Path) -> None:
+def test_call_longer_than_the_grace_of_a_reload_is_answered_with_an_error(
+    file: Path, tmp_path: Path
+) -> None:
     file.write_text(source("one", limits="ServerLimits(grace=0.1)"))
     with serving(file, "--reload") as server:
         first = server.call("until_file", path=str(tmp_path / "never"))
@@ -425,7 +427,7 @@ def test_a_batch_that_cannot_be_finished_is_answered_as_one(file: Path, tmp_path
         server.write(json.dumps([{**one, "id": 1}, {**one, "id": 2}]).encode() + b"\n")
         until(Path(f"{gate}.begun").exists)
         file.write_text(source("two"))
-        told(server, "trunkline serve: reloaded")
+        wait_for_log(server, "trunkline serve: reloaded")
         gate.touch()
         answers: Any = {}
         while not isinstance(answers, list):
@@ -441,7 +443,7 @@ CLIENT = {"name": "tests", "version": "1"}
 LISTS = {f"notifications/{kind}/list_changed" for kind in ("tools", "prompts", "resources")}
 
 
-def test_a_question_is_answered_to_who_asked_it(file: Path) -> None:
+def test_elicitation_reply_after_a_reload_reaches_the_worker_that_sent_it(file: Path) -> None:
     more = """
     @app.tool
     async def ask(context: Context) -> str:
@@ -513,11 +515,11 @@ def test_a_server_that_ends_is_reported_and_started_again(file: Path, tmp_path: 
         server.handshake()
         server_call(server, "vanish", 1, path=str(gate))
         assert server.answer(1)["error"]["code"] == INTERNAL_ERROR
-        told(server, "the server exited with status 7; waiting for a change")
+        wait_for_log(server, "the server exited with status 7; waiting for a change")
         server_call(server, "version", 2)
         assert "it is restarted when" in server.answer(2)["error"]["message"]
         file.write_text(source("two"))
-        told(server, "trunkline serve: reloaded")
+        wait_for_log(server, "trunkline serve: reloaded")
         server_call(server, "version", 3)
         assert text_of(server.answer(3)) == "two"
 
@@ -533,7 +535,7 @@ def test_its_status_is_that_of_a_server_that_ended_before_the_client(
         assert server.wait() == 7
 
 
-def test_what_was_asked_before_the_client_left_is_answered(file: Path) -> None:
+def test_calls_before_end_of_input_are_answered(file: Path) -> None:
     with serving(file, "--reload") as server:
         id = server.call("version")
         server.end_input()
@@ -543,15 +545,15 @@ def test_what_was_asked_before_the_client_left_is_answered(file: Path) -> None:
         assert server.log() == ""
 
 
-def test_a_file_that_is_broken_from_the_start_can_be_mended(file: Path) -> None:
+def test_file_broken_at_the_start_can_be_fixed(file: Path) -> None:
     file.write_text("import missing_part")
     with serving(file, "--reload") as server:
-        told(server, "the server could not be loaded; waiting for a change")
+        wait_for_log(server, "the server could not be loaded; waiting for a change")
         assert "it is restarted when" in server.answer(server.call("version"))["error"]["message"]
         file.with_name("missing_part.py").write_text(source("two"))
-        told(server, "has no global Server")
+        wait_for_log(server, "has no global Server")
         file.write_text("from missing_part import app")
-        told(server, "trunkline serve: reloaded")
+        wait_for_log(server, "trunkline serve: reloaded")
         assert text_of(server.answer(server.call("version"))) == "two"
 
 
@@ -565,7 +567,7 @@ def test_only_files_that_were_imported_are_watched(file: Path) -> None:
         assert text_of(server.answer(server.call("version"))) == "one"
         other.write_text("NAME = 'changed'")
         part.write_text("NAME = 'changed'")
-        told(server, "trunkline serve: reloaded")
+        wait_for_log(server, "trunkline serve: reloaded")
         assert "part.py changed\n" in server.log()
         assert "other.py" not in server.log()
 
@@ -584,7 +586,7 @@ def test_an_edit_of_the_same_second_and_size_is_not_taken_for_what_was_compiled(
         # Within the same second, and not the same moment.
         other = before + 1000 if (before + 1000) // 10**9 == before // 10**9 else before - 1000
         os.utime(part, ns=(other, other))
-        told(server, "trunkline serve: reloaded")
+        wait_for_log(server, "trunkline serve: reloaded")
         assert text_of(server.answer(server.call("name"))) == "two"
 
 
@@ -611,7 +613,7 @@ def test_the_server_before_serves_while_the_next_one_begins(file: Path, tmp_path
             until(Path(f"{gate}.begun").exists)
             assert text_of(server.answer(server.call("version"))) == "one"
             gate.touch()
-            told(server, "trunkline serve: reloaded")
+            wait_for_log(server, "trunkline serve: reloaded")
             assert text_of(server.answer(server.call("version"))) == "two"
 
 
@@ -621,8 +623,8 @@ def test_more_folders_can_be_watched(file: Path, tmp_path: Path) -> None:
     with serving(file, "--reload", "--reload-dir", more) as server:
         assert text_of(server.answer(server.call("version"))) == "one"
         (more / "new.py").write_text("")
-        told(server, "new.py changed\n")
-        told(server, "trunkline serve: reloaded")
+        wait_for_log(server, "new.py changed\n")
+        wait_for_log(server, "trunkline serve: reloaded")
 
 
 def test_a_message_that_is_too_large_is_answered_as_without_reloading(file: Path) -> None:
@@ -691,7 +693,7 @@ def blocking(gate: Path) -> str:
     """
 
 
-def test_a_client_is_heard_again_when_a_worker_dies_that_did_not_read(
+def test_killed_worker_that_did_not_read_is_replaced_and_its_calls_answered(
     file: Path, tmp_path: Path
 ) -> None:
     gate = tmp_path / "gate"
@@ -706,15 +708,13 @@ def test_a_client_is_heard_again_when_a_worker_dies_that_did_not_read(
         assert {answers[id]["error"]["code"] for id in (first, second)} == {INTERNAL_ERROR}
         assert "it is restarted when" in server.answer(server.call("version"))["error"]["message"]
         file.write_text(source("two"))
-        told(server, "trunkline serve: reloaded")
+        wait_for_log(server, "trunkline serve: reloaded")
         assert text_of(server.answer(server.call("version"))) == "two"
         server.end_input()
         assert server.wait() == 0
 
 
-def test_a_client_is_heard_by_the_next_server_while_the_one_before_does_not_read(
-    file: Path, tmp_path: Path
-) -> None:
+def test_new_worker_serves_while_the_old_one_does_not_read(file: Path, tmp_path: Path) -> None:
     gate = tmp_path / "gate"
     file.write_text(source("one", blocking(gate)))
     with serving(file, "--reload") as server:
@@ -722,7 +722,7 @@ def test_a_client_is_heard_by_the_next_server_while_the_one_before_does_not_read
         until(Path(f"{gate}.begun").exists)
         second = server.call("size", text=TOO_MUCH)
         file.write_text(source("two"))
-        told(server, "trunkline serve: reloaded")
+        wait_for_log(server, "trunkline serve: reloaded")
         assert text_of(server.answer(server.call("version"))) == "two"
         gate.touch()
         answers = {each["id"]: each for each in (server.read(), server.read())}
@@ -750,7 +750,7 @@ def test_answers_of_a_worker_that_died_reach_a_client_that_reads_later(file: Pat
         # It begins to be handed on, and there is no room for more.
         assert select.select([server.process.stdout], [], [], WAIT)[0]
         last = server.call("last_words")
-        told(server, "the server exited with status 7")
+        wait_for_log(server, "the server exited with status 7")
         # Longer than is waited for a worker that has nothing to say.
         time.sleep(1.5)
         assert len(text_of(server.answer(first))) == 6_000_000
@@ -777,7 +777,7 @@ def where(request: pytest.FixtureRequest, short: Path) -> list[str]:
 
 def test_the_next_connection_sees_the_new_tool(file: Path, where: list[str]) -> None:
     with serving(file, *where, "--reload") as server:
-        told(server, "listening on ")
+        wait_for_log(server, "listening on ")
         address = address_in(server.log())
 
         async def script() -> None:
@@ -785,10 +785,10 @@ def test_the_next_connection_sees_the_new_tool(file: Path, where: list[str]) -> 
                 assert (await client.call_tool("version")).text == "one"
                 file.write_text(source("two"))
                 until(lambda: "trunkline serve: reloaded" in server.log())
-            assert await asked(address, "only_two") == "here"
+            assert await text_of_call(address, "only_two") == "here"
             file.write_text("app = (")
             until(lambda: "still serving the previous version" in server.log())
-            assert await asked(address, "version") == "two"
+            assert await text_of_call(address, "version") == "two"
 
         bounded(script())
         os.kill(server.pid, signal.SIGTERM)
@@ -798,12 +798,12 @@ def test_the_next_connection_sees_the_new_tool(file: Path, where: list[str]) -> 
         assert not address.startswith("unix:") or not Path(address.removeprefix("unix:")).exists()
 
 
-def test_what_was_begun_on_a_connection_is_finished(
+def test_call_on_a_socket_during_reload_is_finished_by_the_old_worker(
     file: Path, where: list[str], tmp_path: Path
 ) -> None:
     gate = tmp_path / "gate"
     with serving(file, *where, "--reload") as server:
-        told(server, "listening on ")
+        wait_for_log(server, "listening on ")
         address = address_in(server.log())
 
         async def script() -> None:
@@ -812,7 +812,7 @@ def test_what_was_begun_on_a_connection_is_finished(
                 while not Path(f"{gate}.begun").exists():
                     await asyncio.sleep(0.01)
                 file.write_text(source("two"))
-                while await asked(address, "version") != "two":
+                while await text_of_call(address, "version") != "two":
                     await asyncio.sleep(0.02)
                 gate.touch()
                 assert (await call).text == "one"
@@ -820,21 +820,21 @@ def test_what_was_begun_on_a_connection_is_finished(
         bounded(script())
 
 
-def test_nobody_who_connects_is_refused(file: Path, where: list[str]) -> None:
+def test_no_connection_is_refused_during_reload(file: Path, where: list[str]) -> None:
     with serving(file, *where, "--reload") as server:
-        told(server, "listening on ")
+        wait_for_log(server, "listening on ")
         address = address_in(server.log())
 
         async def script() -> None:
             for version in ("two", "three"):
                 file.write_text(source(version))
-                while f"{version}" not in [await asked_or_ended(address)]:
+                while f"{version}" not in [await text_of_call_or_end(address)]:
                     pass
 
         bounded(script())
 
 
-async def asked_or_ended(address: str) -> str:
+async def text_of_call_or_end(address: str) -> str:
     """Ask over a new connection; to be refused is a failure, to be told to go is none."""
     where: Any = address.removeprefix("unix:")
     family = socket.AF_UNIX
@@ -857,13 +857,13 @@ async def asked_or_ended(address: str) -> str:
         return text_of(answer) if "result" in answer else ""
 
 
-def test_who_connects_to_a_server_that_ended_waits_for_the_next(
+def test_connection_to_an_ended_worker_waits_for_the_next_one(
     file: Path, where: list[str], tmp_path: Path
 ) -> None:
     gate = tmp_path / "gate"
     gate.touch()
     with serving(file, *where, "--reload") as server:
-        told(server, "listening on ")
+        wait_for_log(server, "listening on ")
         address = address_in(server.log())
 
         async def script() -> None:
@@ -871,7 +871,7 @@ def test_who_connects_to_a_server_that_ended_waits_for_the_next(
                 async with Client(address) as client:
                     await client.call_tool("vanish", {"path": str(gate)})
             until(lambda: "exited with status 7; waiting for a change" in server.log())
-            waiting = asyncio.create_task(asked(address, "version"))
+            waiting = asyncio.create_task(text_of_call(address, "version"))
             await asyncio.sleep(0.1)
             file.write_text(source("two"))
             assert await waiting == "two"
@@ -910,12 +910,12 @@ def test_without_standard_streams_it_says_so(file: Path, words: list[str], close
 
 
 @pytest.mark.parametrize("words", [[], ["--tcp", "0"]], ids=["stdio", "tcp"])
-def test_workers_end_when_whoever_started_them_is_killed(file: Path, words: list[str]) -> None:
+def test_workers_end_when_the_parent_is_killed(file: Path, words: list[str]) -> None:
     with serving(file, *words, "--reload") as server:
         until(lambda: children(server.pid))
         if words:
-            told(server, "listening on ")
-            assert asyncio.run(asked(address_in(server.log()), "version")) == "one"
+            wait_for_log(server, "listening on ")
+            assert asyncio.run(text_of_call(address_in(server.log()), "version")) == "one"
         else:
             assert text_of(server.answer(server.call("version"))) == "one"
         workers = children(server.pid)
@@ -953,7 +953,7 @@ def test_an_edit_ends_a_server_that_does_not_finish_loading(file: Path, tmp_path
         file.write_text(STUCK)
         until(lambda: mark.exists() and mark.read_text(), server.log)
         file.write_text(source("two"))
-        told(server, "trunkline serve: reloaded")
+        wait_for_log(server, "trunkline serve: reloaded")
         assert text_of(server.answer(server.call("version"))) == "two"
         gone({int(mark.read_text())})
 
@@ -982,7 +982,7 @@ def test_a_client_that_leaves_does_not_wait_for_the_server_before(
         server.call("until_file", path=str(tmp_path / "never"))
         until((tmp_path / "never.begun").exists)
         file.write_text(source("two"))
-        told(server, "trunkline serve: reloaded")
+        wait_for_log(server, "trunkline serve: reloaded")
         assert text_of(server.answer(server.call("version"))) == "two"
         workers = children(server.pid)
         server.end_input()
@@ -993,9 +993,7 @@ def test_a_client_that_leaves_does_not_wait_for_the_server_before(
 Start = Callable[..., Any]
 
 
-def test_whoever_starts_it_in_a_terminal_is_told_what_it_waits_for(
-    terminal: Start, file: Path
-) -> None:
+def test_serve_at_a_terminal_prints_what_it_waits_for(terminal: Start, file: Path) -> None:
     run = terminal("serve", str(file))
     run.until("waiting for a client on standard input")
     assert "--http 8000" in " ".join(run.text.split())

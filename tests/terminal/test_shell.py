@@ -300,7 +300,7 @@ def test_a_signal_ends_the_shell_and_restores_the_terminal(
 # Notifications and questions while typing
 
 
-def test_what_the_server_reports_is_shown_above_the_line_that_is_typed(
+def test_notifications_are_shown_above_the_line_being_typed(
     terminal: Start, scripted: Scripted, state: dict[str, str]
 ) -> None:
     run = terminal("shell", *scripted.words, **state)
@@ -382,7 +382,7 @@ def test_ctrl_c_cancels_a_question_that_came_while_typing(
 # The connection
 
 
-def test_a_lost_connection_is_told_at_once_and_the_next_command_connects_again(
+def test_lost_connection_is_shown_at_once_and_the_next_command_reconnects(
     terminal: Start, scripted: Scripted, state: dict[str, str]
 ) -> None:
     run = terminal("shell", *scripted.words, **state)

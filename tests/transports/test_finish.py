@@ -115,7 +115,7 @@ def test_over_a_socket_it_can_be_closed_while_it_finishes(way: str, tmp_path: Pa
     play(script)
 
 
-def test_who_has_ended_its_input_is_told_from_who_has_left(tmp_path: Path) -> None:
+def test_is_abandoned_is_true_only_after_the_peer_has_closed(tmp_path: Path) -> None:
     async def script() -> None:
         client, server = await connected("unix", tmp_path)
         assert not framed(server).is_abandoned()
@@ -151,7 +151,7 @@ def test_a_child_answers_after_the_end_of_its_input_and_its_exit_is_in_order() -
     play(script)
 
 
-def test_a_child_that_fails_after_the_end_of_its_input_is_told_of() -> None:
+def test_child_failure_after_end_of_input_ends_the_transport_with_its_status() -> None:
     async def script() -> None:
         end = child("import sys\nsys.stdin.read()\nsys.exit(3)")
         await end.transport.connect()
@@ -179,7 +179,7 @@ def test_a_child_that_does_not_end_after_its_input_has_is_not_hurried() -> None:
     play(script)
 
 
-def test_what_a_child_wrote_before_it_exited_waits_for_who_paused_it() -> None:
+def test_output_of_an_exited_child_is_kept_while_reading_is_paused() -> None:
     async def script() -> None:
         end = child("import os\ninput()\nos.write(1, b'x\\n' * 10_000)")
         await end.transport.connect()
@@ -199,7 +199,7 @@ def test_what_a_child_wrote_before_it_exited_waits_for_who_paused_it() -> None:
     play(script)
 
 
-def test_who_closes_a_paused_child_is_not_kept_waiting() -> None:
+def test_close_of_a_paused_child_does_not_wait() -> None:
     async def script() -> None:
         end = child("import os\nos.write(1, b'x\\n' * 1000)")
         await end.transport.connect()

@@ -98,7 +98,7 @@ def test_a_response_without_a_length_ends_with_its_connection() -> None:
         b"HTTP/1.1 200 OK\r\nX: " + b"x" * 70_000,
     ],
 )
-def test_what_is_not_a_response_ends_the_connection(response: bytes) -> None:
+def test_malformed_response_ends_the_connection_with_http_fault(response: bytes) -> None:
     _, connection, ended = read(response)
     assert [type(each).__name__ for each in ended] == ["HttpFault"]
     assert not connection.is_open
@@ -153,7 +153,7 @@ def test_headers_repeat_what_a_tool_declares() -> None:
 # -- conversations ---------------------------------------------------------------------------
 
 
-class Asked:
+class ReceivedRequest:
     """A request as the server reads it."""
 
     def __init__(self, head: str, body: bytes) -> None:
@@ -166,14 +166,14 @@ class Asked:
         self.message = json.loads(body) if body else None
 
 
-Answering = Callable[[Asked, asyncio.StreamWriter], None]
+Answering = Callable[[ReceivedRequest, asyncio.StreamWriter], None]
 
 
 class Scripted:
     """A server that answers each request as a function says."""
 
     def __init__(self, answer: Answering) -> None:
-        self.asked: list[Asked] = []
+        self.asked: list[ReceivedRequest] = []
         self.closed = 0
         self._answer = answer
         self._writers: list[asyncio.StreamWriter] = []
@@ -185,7 +185,7 @@ class Scripted:
             while True:
                 head = (await reader.readuntil(b"\r\n\r\n"))[:-4].decode()
                 length = head.lower().partition("content-length: ")[2].partition("\r\n")[0]
-                asked = Asked(head, await reader.readexactly(int(length or 0)))
+                asked = ReceivedRequest(head, await reader.readexactly(int(length or 0)))
                 if asked.target == "/healthz":
                     writer.write(response(204))
                     continue
@@ -231,7 +231,7 @@ def as_json(value: Any) -> bytes:
     return response(200, json.dumps(value).encode(), "application/json")
 
 
-def result(asked: Asked, value: Any = None) -> dict[str, Any]:
+def result(asked: ReceivedRequest, value: Any = None) -> dict[str, Any]:
     return {"jsonrpc": "2.0", "id": asked.message["id"], "result": value or {}}
 
 
@@ -247,7 +247,7 @@ def notification(method: str, **params: Any) -> bytes:
 
 
 @asynccontextmanager
-async def talking(
+async def scripted_connection(
     answer: Answering, dial: Any = StreamableHttpTransport
 ) -> AsyncIterator[tuple[Observed, Scripted]]:
     """A connected client, and its server; nothing is left of either."""
@@ -273,7 +273,7 @@ async def talking(
     }
 
 
-def open_session(asked: Asked, writer: asyncio.StreamWriter) -> bool:
+def open_session(asked: ReceivedRequest, writer: asyncio.StreamWriter) -> bool:
     """Answer what opens and ends a session; return False for anything else."""
     method = asked.message and asked.message.get("method")
     if method == "initialize":
@@ -291,12 +291,12 @@ def open_session(asked: Asked, writer: asyncio.StreamWriter) -> bool:
 
 
 def test_a_session_is_opened_kept_and_ended() -> None:
-    def answer(asked: Asked, writer: asyncio.StreamWriter) -> None:
+    def answer(asked: ReceivedRequest, writer: asyncio.StreamWriter) -> None:
         if not open_session(asked, writer):
             writer.write(as_json(result(asked)))
 
     async def script() -> None:
-        async with talking(answer) as (client, server):
+        async with scripted_connection(answer) as (client, server):
             # All at once: what needs the session waits for it.
             client.transport.send(request(1, "initialize"))
             client.transport.send(notification("notifications/initialized"))
@@ -324,7 +324,7 @@ def test_a_session_is_opened_kept_and_ended() -> None:
 
 
 def test_a_stream_that_ends_early_is_resumed_from_its_last_event() -> None:
-    def answer(asked: Asked, writer: asyncio.StreamWriter) -> None:
+    def answer(asked: ReceivedRequest, writer: asyncio.StreamWriter) -> None:
         if open_session(asked, writer):
             return
         if asked.method == "POST":
@@ -336,7 +336,7 @@ def test_a_stream_that_ends_early_is_resumed_from_its_last_event() -> None:
             writer.write(events('data: {"jsonrpc":"2.0","id":2,"result":{}}\n\n'))
 
     async def script() -> None:
-        async with talking(answer) as (client, server):
+        async with scripted_connection(answer) as (client, server):
             client.transport.send(request(1, "initialize"))
             client.transport.send(request(2, "tools/call"))
             frames = await client.received(4)
@@ -348,12 +348,12 @@ def test_a_stream_that_ends_early_is_resumed_from_its_last_event() -> None:
 
 
 def test_a_cancelled_request_of_the_per_request_era_closes_its_connection() -> None:
-    def answer(asked: Asked, writer: asyncio.StreamWriter) -> None:
+    def answer(asked: ReceivedRequest, writer: asyncio.StreamWriter) -> None:
         if asked.message["id"] == 2:
             writer.write(as_json(result(asked)))
 
     async def script() -> None:
-        async with talking(answer) as (client, server):
+        async with scripted_connection(answer) as (client, server):
             client.transport.send(request(1, "tools/call", V2026_07_28, name="a"))
             await server.until(lambda: len(server.asked) == 1)
             client.transport.send(notification("notifications/cancelled", requestId=1))
@@ -371,12 +371,12 @@ def test_an_error_with_a_message_is_delivered_and_one_without_ends_the_connectio
 ) -> None:
     refusal = b'{"jsonrpc":"2.0","id":1,"error":{"code":-32601,"message":"no"}}'
 
-    def answer(asked: Asked, writer: asyncio.StreamWriter) -> None:
+    def answer(asked: ReceivedRequest, writer: asyncio.StreamWriter) -> None:
         body = refusal if asked.message["id"] == 1 else b"<html>"
         writer.write(response(status, body, "application/json"))
 
     async def script() -> None:
-        async with talking(answer) as (client, _):
+        async with scripted_connection(answer) as (client, _):
             client.transport.send(request(1, "no/such", V2026_07_28))
             assert await client.received(1) == [refusal]
             client.transport.send(request(2, "no/such", V2026_07_28))
@@ -389,7 +389,10 @@ def test_an_error_with_a_message_is_delivered_and_one_without_ends_the_connectio
 
 def test_a_response_without_its_answer_ends_the_connection() -> None:
     async def script() -> None:
-        async with talking(lambda asked, writer: writer.write(events(""))) as (client, _):
+        async with scripted_connection(lambda asked, writer: writer.write(events(""))) as (
+            client,
+            _,
+        ):
             client.transport.send(request(1, "tools/list", V2026_07_28))
             assert "without an answer" in str(await client.ended())
 
@@ -399,7 +402,7 @@ def test_a_response_without_its_answer_ends_the_connection() -> None:
 def test_the_older_transport_posts_to_the_place_that_its_stream_names() -> None:
     streams: list[asyncio.StreamWriter] = []
 
-    def answer(asked: Asked, writer: asyncio.StreamWriter) -> None:
+    def answer(asked: ReceivedRequest, writer: asyncio.StreamWriter) -> None:
         if asked.method == "GET":
             streams.append(writer)
             writer.write(events("event: endpoint\ndata: /messages?id=7\n\n", ends=False))
@@ -409,7 +412,7 @@ def test_the_older_transport_posts_to_the_place_that_its_stream_names() -> None:
             writer.write(response(202, b"Accepted"))
 
     async def script() -> None:
-        async with talking(answer, OldSseTransport) as (client, server):
+        async with scripted_connection(answer, OldSseTransport) as (client, server):
             client.transport.send(request(1, "initialize"))
             (frame,) = await client.received(1)
             assert json.loads(frame)["id"] == 1

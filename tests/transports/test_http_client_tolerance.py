@@ -137,7 +137,7 @@ def test_every_request_has_the_query_of_the_url_and_no_error_shows_it() -> None:
 
 
 @pytest.mark.parametrize("error", ["invalid_token", None, 5, ["a"]])
-def test_an_error_that_is_not_of_json_rpc_is_told_by_its_status(error: Any) -> None:
+def test_error_body_that_is_not_json_rpc_is_raised_with_its_status(error: Any) -> None:
     def answer(method: str, message: dict[str, Any]) -> Response:
         return json_of({"error": error, "error_description": "no token"}, 401)
 

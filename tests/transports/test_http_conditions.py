@@ -86,7 +86,7 @@ def raw(*parts: bytes, **options: Any) -> Provoke:
     return lambda: status_of(*parts, **options)
 
 
-def asked(
+def one_request(
     method: str = "POST", body: bytes | None = None, *, path: str = "/mcp", **given: Any
 ) -> Provoke:
     """Return what sends one request; `options` of the listener are given by name too."""
@@ -123,14 +123,14 @@ def with_token(token: str | None, **given: Any) -> Provoke:
     """Return what sends a request to a server with authentication."""
     options = {"auth": AuthSettings(verifiers=[Tokens()])}
     credential = {} if token is None else {"authorization": f"Bearer {token}"}
-    return asked("POST", options=options, **{**call("write"), **credential, **given})
+    return one_request("POST", options=options, **{**call("write"), **credential, **given})
 
 
 def single(method: str, params: dict[str, Any] | None = None, **headers: str) -> Provoke:
     """Return what sends a single request of 2026-07-28."""
     given = {**SINGLE, "mcp_method": method, **headers}
     body = message(method, {"_meta": META} if params is None else params)
-    return asked("POST", body, **given)
+    return one_request("POST", body, **given)
 
 
 async def overload() -> int:
@@ -176,12 +176,12 @@ PROVOKED: Final[dict[str, Provoke]] = {
     "transfer-coding-unknown": raw(
         b"POST /mcp HTTP/1.1\r\nHost: localhost\r\nTransfer-Encoding: gzip, chunked\r\n\r\n"
     ),
-    "expectation-unknown": asked("POST", b"{}", expect="wonders"),
+    "expectation-unknown": one_request("POST", b"{}", expect="wonders"),
     "host-missing": raw(b"GET /mcp HTTP/1.1\r\n\r\n"),
-    "host-not-allowed": asked("GET", host="evil.example"),
-    "origin-not-allowed": asked("GET", origin="https://evil.example"),
-    "path-unknown": asked("GET", path="/nothing"),
-    "method-not-allowed": asked("PUT"),
+    "host-not-allowed": one_request("GET", host="evil.example"),
+    "origin-not-allowed": one_request("GET", origin="https://evil.example"),
+    "path-unknown": one_request("GET", path="/nothing"),
+    "method-not-allowed": one_request("PUT"),
     "rate-limited": raw(PAGE + b"\r\n", PAGE + b"\r\n", http=HttpSettings(rate=0.001, burst=1)),
     "overloaded": overload,
     "credential-malformed": with_token("a b"),
@@ -196,19 +196,19 @@ PROVOKED: Final[dict[str, Provoke]] = {
         b"POST /mcp HTTP/1.1\r\nHost: localhost\r\nContent-Type: text/plain\r\n"
         b"Content-Length: 2\r\n\r\n{}"
     ),
-    "wrong-accept": asked("POST", b"{}", accept="text/html"),
-    "body-too-large": asked("POST", message("ping", {"x": "x" * MAX_BYTES}), **SINGLE),
+    "wrong-accept": one_request("POST", b"{}", accept="text/html"),
+    "body-too-large": one_request("POST", message("ping", {"x": "x" * MAX_BYTES}), **SINGLE),
     "internal-error": with_token("broken"),
     "server-behind-unavailable": end_behind_proxy,
     # MCP
-    "get-not-offered": asked("GET", **SINGLE),
-    "delete-not-offered": asked("DELETE", **SINGLE),
+    "get-not-offered": one_request("GET", **SINGLE),
+    "delete-not-offered": one_request("DELETE", **SINGLE),
     "event-id-unknown": in_session("GET", accept="text/event-stream", last_event_id="9-9"),
-    "parse-error": asked("POST", b"{", **SINGLE),
-    "invalid-message": asked("POST", b'{"jsonrpc":"2.0","id":1}', **SINGLE),
-    "session-required": asked("POST", message("tools/list")),
-    "session-unknown": asked("POST", message("ping"), mcp_session_id="none"),
-    "version-header-unsupported": asked("GET", mcp_protocol_version="1999-01-01"),
+    "parse-error": one_request("POST", b"{", **SINGLE),
+    "invalid-message": one_request("POST", b'{"jsonrpc":"2.0","id":1}', **SINGLE),
+    "session-required": one_request("POST", message("tools/list")),
+    "session-unknown": one_request("POST", message("ping"), mcp_session_id="none"),
+    "version-header-unsupported": one_request("GET", mcp_protocol_version="1999-01-01"),
     "wrong-lifecycle-phase": in_session("POST", initialize()),
     "header-mismatch": single("tools/list", mcp_method="tools/call"),
     "version-unsupported": single(
@@ -218,7 +218,7 @@ PROVOKED: Final[dict[str, Provoke]] = {
     ),
     "incomplete-meta": single("tools/list", {}),
     "method-unknown": single("no/such"),
-    "capability-missing": asked("POST", **call("ask")),
+    "capability-missing": one_request("POST", **call("ask")),
     "accepted": in_session("POST", message("notifications/initialized", id=None)),
     "not-accepted": in_session("POST", REPLY),
     "answered": single("tools/list"),

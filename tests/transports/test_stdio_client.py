@@ -105,7 +105,7 @@ def test_an_echo_comes_back_and_a_close_ends_in_order() -> None:
     with_child(child(ECHO), script)
 
 
-def test_what_the_server_says_while_it_is_closed_is_still_received() -> None:
+def test_output_during_close_is_still_received() -> None:
     says_goodbye = "import sys\nsys.stdin.read()\nprint('goodbye')"
 
     async def script(end: Observed) -> None:
@@ -120,7 +120,7 @@ def test_what_the_server_says_while_it_is_closed_is_still_received() -> None:
 # An end that nobody asked for
 
 
-def test_a_killed_server_is_told_with_its_status_and_last_words() -> None:
+def test_killed_server_is_reported_with_status_and_stderr() -> None:
     dies = """
 import os, sys
 for n in range(30): print("log", n, file=sys.stderr)
@@ -140,7 +140,7 @@ os.kill(os.getpid(), 9)
     with_child(child(dies), script)
 
 
-def test_a_server_that_leaves_by_itself_is_an_error_after_all_it_wrote() -> None:
+def test_exit_of_the_server_is_an_error_after_all_its_output() -> None:
     leaves = """
 import sys
 for n in range(20000): sys.stdout.write('{"n":%d,"pad":"%s"}\\n' % (n, "x" * 100))
@@ -166,7 +166,7 @@ def test_a_server_that_fails_at_once_says_why() -> None:
 
 
 @pytest.mark.usefixtures("impatient")
-def test_a_server_that_closes_its_output_and_stays_is_told_and_ended() -> None:
+def test_server_that_closes_its_output_is_reported_and_ended() -> None:
     stays = "import os, time\nos.close(1)\ntime.sleep(1000)"
 
     async def script(end: Observed) -> None:
@@ -178,7 +178,7 @@ def test_a_server_that_closes_its_output_and_stays_is_told_and_ended() -> None:
 
 
 @pytest.mark.usefixtures("impatient")
-def test_a_server_that_closes_its_input_and_stays_is_told_and_ended() -> None:
+def test_server_that_closes_its_input_is_reported_and_ended() -> None:
     stays = "import os, time\nos.close(0)\nprint('ready')\ntime.sleep(1000)"
 
     async def script(end: Observed) -> None:
@@ -228,7 +228,7 @@ if sys.argv[1:] == ["wait"]: sys.stdin.read()
 
 @watched_alone
 @pytest.mark.parametrize("how", ["wait", "leave"])
-def test_what_a_server_has_started_is_ended_with_it(how: str) -> None:
+def test_child_processes_of_the_server_are_ended_with_it(how: str) -> None:
     pids: list[int] = []
 
     async def script(end: Observed) -> None:
@@ -303,7 +303,7 @@ def test_a_server_that_reads_nothing_does_not_hold_up_the_closing() -> None:
 
 
 @pytest.mark.parametrize(
-    ("address", "told"),
+    ("address", "expected"),
     [
         (Stdio("no-such-command"), "cannot start 'no-such-command' (No such file or directory)"),
         (Stdio("/etc/passwd"), "cannot start '/etc/passwd' (Permission denied)"),
@@ -312,13 +312,15 @@ def test_a_server_that_reads_nothing_does_not_hold_up_the_closing() -> None:
         (Stdio("true", ["nul\0"]), "cannot start 'true' (embedded null byte)"),
     ],
 )
-def test_what_cannot_be_started_is_named_with_the_reason(address: Stdio, told: str) -> None:
+def test_command_that_cannot_be_started_is_named_with_the_reason(
+    address: Stdio, expected: str
+) -> None:
     async def script() -> None:
         before = leftovers()
         wire = address.transport(Policy())
         with pytest.raises(TransportError) as caught:
             await wire.connect()
-        assert str(caught.value).startswith(told)
+        assert str(caught.value).startswith(expected)
         await wire.close()
         assert leftovers() == before
 
@@ -355,8 +357,8 @@ input()
 """
 
     async def script(end: Observed) -> None:
-        told = await end.received(2)
-        assert told == [b"/home/of/somebody new True False", b"False three"]
+        received = await end.received(2)
+        assert received == [b"/home/of/somebody new True False", b"False three"]
 
     with_child(child(tells, env={"TZ": "new", "ADDED": "three"}, inherit_env=False), script)
 
@@ -415,7 +417,7 @@ os.write(2, b"one\r\n\ntw\xff\n" + b"x" * 20000 + b"\nlast")
     with_child(child(logs, on_stderr=lines.append), script)
 
 
-def test_what_is_kept_of_the_log_holds_nothing_a_terminal_would_act_on() -> None:
+def test_control_characters_in_kept_stderr_are_escaped() -> None:
     logs = r"""
 import os
 os.write(2, b"\x1b[2Jgone\x07\tkept \xe2\x80\xae\xc3\xa9\n")
@@ -430,7 +432,9 @@ os.write(2, b"\x1b[2Jgone\x07\tkept \xe2\x80\xae\xc3\xa9\n")
     with_child(child(logs, on_stderr=lines.append), script)
 
 
-def test_who_shows_the_log_cannot_break_the_connection(caplog: pytest.LogCaptureFixture) -> None:
+def test_raising_stderr_callback_does_not_break_the_connection(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
     def fail(line: str) -> None:
         raise ValueError(line)
 

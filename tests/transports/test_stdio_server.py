@@ -99,7 +99,7 @@ subprocess.run(["echo", "by a child"])
 
 
 @pytest.mark.parametrize("how", ["sys.stdout.close()", "os.close(1)", "sys.__stdout__.close()"])
-def test_whoever_closes_stdout_closes_neither_the_wire_nor_stderr(how: str) -> None:
+def test_closing_stdout_in_a_handler_closes_neither_the_wire_nor_stderr(how: str) -> None:
     during = f"""
 print("begun", end="")
 {how}
@@ -118,7 +118,7 @@ os.write(1, b"put back\\n")
     assert done.returncode == 0
 
 
-def test_what_is_printed_can_be_any_text() -> None:
+def test_print_of_any_text_goes_to_stderr() -> None:
     during = "print('\\ud800', 'é', sys.stdout.encoding, sys.stdout is sys.stderr)"
     done = run(echo(during), input=FRAMES, stdout=subprocess.PIPE)
     assert done.stdout == FRAMES
@@ -290,7 +290,7 @@ def test_answers_are_written_after_the_end_of_the_input() -> None:
     asyncio.run(script())
 
 
-def test_a_client_that_reads_no_more_is_an_error_told_once() -> None:
+def test_broken_pipe_ends_the_transport_with_one_error() -> None:
     async def script() -> None:
         server, read, write = piped()
         await server.transport.connect()
@@ -328,7 +328,7 @@ def test_a_client_that_takes_nothing_does_not_hold_up_the_closing(
     asyncio.run(script())
 
 
-def test_a_frame_over_the_limit_is_told_in_its_place() -> None:
+def test_frame_over_the_limit_is_delivered_in_order_as_oversize() -> None:
     async def script() -> None:
         server, read, write = piped(Policy(limits=Limits(stdio=10)))
         await server.transport.connect()

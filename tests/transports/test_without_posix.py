@@ -101,7 +101,7 @@ print(failed)
     assert done.stdout == "['trunkline.transports.sockets.unix_path']\n"
 
 
-def test_a_client_and_a_server_converse(server: Path) -> None:
+def test_client_and_server_exchange_messages(server: Path) -> None:
     text = f"""
 import asyncio
 from trunkline import Client, SyncClient
@@ -133,7 +133,7 @@ def test_a_client_connects_over_http(server: Path) -> None:
             serving.terminate()
 
 
-def test_what_a_handler_prints_does_not_reach_the_wire(server: Path) -> None:
+def test_print_in_a_handler_does_not_reach_the_wire(server: Path) -> None:
     lines = [
         {"jsonrpc": "2.0", "id": 1, "method": "initialize", "params": {
             "protocolVersion": "2025-11-25", "capabilities": {},
@@ -212,7 +212,7 @@ def test_a_recording_is_written(server: Path, tmp_path: Path) -> None:
         (["list", "tcp://127.0.0.1:1"], "a socket needs os.readv"),
     ],
 )  # fmt: skip
-def test_what_needs_posix_is_refused_with_the_reason(
+def test_feature_that_needs_posix_is_refused_with_the_reason(
     server: Path, words: list[str], needs: str
 ) -> None:
     found = run(server, "trunkline", *words, cwd=server)

@@ -113,7 +113,7 @@ def test_facts_are_fields() -> None:
     assert error.args == ("a.rule",)
 
 
-def test_a_fact_that_was_not_given_is_told_from_null() -> None:
+def test_missing_fact_is_distinct_from_none() -> None:
     assert LocalProtocolError("a.rule").got is NOTHING
     assert LocalProtocolError("a.rule", got=None).got is None
     assert repr(NOTHING) == "nothing"
@@ -146,7 +146,7 @@ def test_text_is_short_whatever_was_there() -> None:
 @pytest.mark.parametrize(
     "where", ["/params/token", "/headers/Authorization", "/params/api-key/0", "/auth"]
 )
-def test_what_stands_at_a_secret_place_is_not_shown(where: str) -> None:
+def test_value_at_a_secret_pointer_is_redacted(where: str) -> None:
     error = LocalProtocolError("a.rule", where=where, got="hunter2")
     assert str(error) == f"a.rule at {where} got [redacted]"
 
@@ -294,7 +294,7 @@ def test_every_error_survives_pickling_with_its_facts(error: TrunklineError) -> 
     assert again.__dict__ == error.__dict__
 
 
-def test_a_lost_connection_tells_how_the_process_ended_and_its_last_words() -> None:
+def test_connection_lost_text_has_exit_status_and_last_stderr_lines() -> None:
     error = ConnectionLost(
         "the server exited", method="ping", exit_status=-9, stderr=("one", "two")
     )
@@ -373,7 +373,7 @@ SHOWN = "\\x1b[2Jboo\\x07\\x9b\\u202e"
     ],
     ids=lambda error: type(error).__name__,
 )
-def test_what_others_wrote_moves_no_terminal(error: TrunklineError) -> None:
+def test_control_characters_in_error_texts_are_escaped(error: TrunklineError) -> None:
     assert SHOWN in str(error)
     assert str(error).replace("\n", "").isprintable()
 

@@ -95,7 +95,7 @@ def test_three_notes_are_shown() -> None:
     ]
 
 
-def test_notes_that_are_no_list_are_ignored() -> None:
+def test_notes_that_are_not_a_list_are_ignored() -> None:
     error = ValueError("noted")
     error.__notes__ = 7  # type: ignore[assignment]  # an author may set anything
     assert as_redacted(error) == "ValueError: noted"

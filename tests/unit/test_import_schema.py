@@ -278,7 +278,7 @@ def test_openness_is_said_only_where_the_file_says_it() -> None:
     assert [types[name].get("open") for name in ("Closed", "Open", "Plain")] == [False, True, None]
 
 
-def test_an_object_that_must_be_empty_is_no_map() -> None:
+def test_object_without_additional_properties_is_not_a_map() -> None:
     types = types_of({"A": obj({"x": {"type": "object", "additionalProperties": False}})})
     assert types["A.x"] == {"kind": "object", "fields": {}, "open": False}
 
@@ -324,7 +324,9 @@ def test_an_object_that_must_be_empty_is_no_map() -> None:
         ),
     ],
 )
-def test_what_is_not_understood_is_refused(definitions: dict[str, Any], why: str) -> None:
+def test_unsupported_schema_is_refused_with_its_location(
+    definitions: dict[str, Any], why: str
+) -> None:
     with pytest.raises(SchemaError, match=why):
         digest_of("made-up", {"$defs": definitions})
 
@@ -345,7 +347,7 @@ def run(digests: Path, schemas: Path, *options: str) -> int:
     return main([str(digests), "--schemas", str(schemas), *options])
 
 
-def test_what_was_written_passes_the_check(
+def test_written_digests_pass_the_check(
     tmp_path: Path, schemas: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     digests = tmp_path / "digests"

@@ -289,7 +289,7 @@ def test_progress_tokens_and_counts_of_tokens_stay_visible() -> None:
     assert "'maxTokens': 100" in repr(Request("m", params, id=1))
 
 
-def test_a_list_of_tokens_is_no_count() -> None:
+def test_list_under_tokens_is_hidden_like_a_secret() -> None:
     assert redact({"tokens": ["a", "b"], "inputTokens": "a"}) == {
         "tokens": HIDDEN,
         "inputTokens": HIDDEN,
@@ -348,7 +348,7 @@ POLICIES = [
 
 @pytest.mark.parametrize("policy", POLICIES, ids=range(len(POLICIES)))
 @for_each("text", TEXTS_WITH_A_CANARY)
-def test_a_fault_tells_nobody_what_was_in_the_message(text: str, policy: Policy) -> None:
+def test_decode_fault_and_its_answer_do_not_quote_the_message(text: str, policy: Policy) -> None:
     codec = Codec(policy)
     data = text.replace("CANARY", CANARY).encode()
     for fault in [*faults_of(codec.decode, data), *faults_of(codec.envelope, data)]:
@@ -392,7 +392,7 @@ def test_a_version_that_is_a_credential_is_not_shown_either() -> None:
     ],
     ids=range(13),
 )
-def test_a_refusal_tells_nobody_what_was_to_be_written(message: Any) -> None:
+def test_encode_error_does_not_quote_the_message(message: Any) -> None:
     codec = Codec(Policy(strictness="strict"))
     error, text = raised(lambda: codec.encode(message))
     assert isinstance(error, LocalProtocolError)
@@ -409,7 +409,7 @@ def test_a_policy_does_not_repeat_a_credential_that_got_into_it(field: str) -> N
         assert CANARY not in printed(policy)
 
 
-def test_what_waits_for_an_answer_shows_neither_params_nor_waiter() -> None:
+def test_repr_of_pending_requests_hides_params_and_waiter() -> None:
     pending = Pending(1, "m", waiter={"token": CANARY, "plain": CANARY})
     asked = IncomingRequest(1, "m", {"token": CANARY, "plain": CANARY}, route={"plain": CANARY})
     for thing in (pending, asked):
@@ -457,7 +457,7 @@ def test_a_part_is_shown_only_of_a_long_token(secret: str, text: str) -> None:
 
 
 @pytest.mark.parametrize("secret", [b"x" * 40, 10**40, ["x" * 40], None, object()])
-def test_what_is_no_text_is_hidden_whole(secret: Any) -> None:
+def test_first_and_last_hides_values_that_are_not_strings(secret: Any) -> None:
     assert first_and_last(secret) == "[REDACTED]"
 
 
@@ -536,7 +536,7 @@ def test_a_credential_past_what_is_shown_does_not_lengthen_it(credential: str) -
 
 
 @for_each("credential", CREDENTIALS)
-def test_what_was_hidden_makes_no_room_for_what_comes_after(credential: str) -> None:
+def test_hidden_credential_does_not_extend_the_shown_text(credential: str) -> None:
     # The first takes most of what is looked at and shrinks to a word; the second is cut in two.
     text = f"Bearer {'x' * 360} {credential}" + " tail" * 100
     shown = str(redact(text))
@@ -647,13 +647,13 @@ def test_an_integer_that_python_does_not_print_is_described() -> None:
 
 
 @pytest.mark.parametrize("value", [None, True, False, 0, -1, 1.5, "", "text", [], {}])
-def test_what_is_plain_and_small_is_shown_as_it_is(value: Any) -> None:
+def test_plain_small_value_is_shown_unchanged(value: Any) -> None:
     assert redact(value) == value
     assert type(redact(value)) is type(value)
     assert show(value) == repr(value)
 
 
-def test_what_is_shown_is_a_copy() -> None:
+def test_redacted_value_is_a_copy() -> None:
     inner = [1]
     value = {"a": inner}
     shown = redact(value)
@@ -739,7 +739,7 @@ def test_a_key_that_is_not_text_is_shown_to_a_depth_of_one() -> None:
     assert redact({(1, "a", (2, (3,))): "item"}) == {"[1, 'a', '…']": "item"}
 
 
-def test_what_has_no_shape_is_shown_by_its_type() -> None:
+def test_opaque_object_is_shown_by_its_type() -> None:
     assert redact([Stranger(), 2j, Record(1), Stranger]) == [
         "<Stranger>",
         "<complex>",
@@ -798,7 +798,7 @@ def test_a_credential_longer_than_a_piece_is_concealed_to_its_end() -> None:
         assert concealed.endswith(" tail")
 
 
-def test_what_is_no_secret_is_kept_whole() -> None:
+def test_conceal_keeps_plain_values_whole() -> None:
     value: Any = {
         "text": "plain words " * 5000,
         "list": list(range(1000)),
@@ -829,7 +829,7 @@ def test_a_value_of_any_depth_is_concealed() -> None:
     assert concealed == {"token": HIDDEN}
 
 
-def test_what_json_has_not_is_concealed_as_it_is_shown() -> None:
+def test_conceal_describes_values_without_json_form() -> None:
     assert conceal([b"abc", Stranger(), Account("tom", CANARY)]) == [
         "<3 bytes>",
         "<Stranger>",
@@ -841,7 +841,7 @@ def test_what_json_has_not_is_concealed_as_it_is_shown() -> None:
 @pytest.mark.parametrize(
     "text", ["token=abc123", '"password": "hunter2"]', "api_key=x, secret: y", "token=[redacted]x"]
 )
-def test_what_was_hidden_is_not_hidden_once_more(text: str) -> None:
+def test_redacting_twice_changes_nothing(text: str) -> None:
     once = redact(text)
     assert redact(once) == once
 
@@ -963,7 +963,7 @@ def test_the_list_of_places_has_a_bound() -> None:
     assert hidden == [""]
 
 
-def test_what_hides_nothing_is_recognised_by_its_text() -> None:
+def test_may_hide_is_false_for_text_without_secret_names() -> None:
     assert not may_hide(b'{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"a":[1,"b"]}}')
     for text in (
         b'{"Pass_Word":1}',

@@ -81,10 +81,10 @@ def test_a_text_is_read_as_its_vector_says(case: Json) -> None:
         reads.append(lambda data: decode(data, policy))
     for read in reads:
         for form in forms_of(data):
-            assert_same(told(read, form), outcome)
+            assert_same(outcome_of(read, form), outcome)
     for codec in codecs:
         for form in forms_of(data):
-            assert_agrees(told(codec.envelope, form), outcome)
+            assert_agrees(outcome_of(codec.envelope, form), outcome)
     if "shows" in case or "hides" in case:
         text = codecs[0].describe(codecs[0].decode(data))
         assert [part for part in case.get("shows", []) if part not in text] == []
@@ -102,7 +102,9 @@ def test_a_message_is_written_as_its_vector_says(case: Json) -> None:
     written = codec.encode(made(case["message"]))
     assert written.decode() == case["bytes"]
     assert "policy" in case or encode(made(case["message"])) == written
-    assert_same(told(codec.decode, written), case["decodes" if "decodes" in case else "message"])
+    assert_same(
+        outcome_of(codec.decode, written), case["decodes" if "decodes" in case else "message"]
+    )
 
 
 @pytest.mark.parametrize("text", [REQUEST, BATCH, ERROR], ids=["request", "batch", "error"])
@@ -192,7 +194,7 @@ def made(fields: Json) -> Any:
 # -- what the codec says ---------------------------------------------------------------------
 
 
-def told(read: Read, data: object) -> Json:
+def outcome_of(read: Read, data: object) -> Json:
     """Return what came of reading `data`, in the words of a case."""
     try:
         return described(read(data))

@@ -66,7 +66,7 @@ ROUTES = [
 
 @pytest.mark.parametrize(("method", "target"), ROUTES)
 @pytest.mark.parametrize("token", ["", EXPIRED, "unknown", "a.b.c", TOKEN[:-4] + "AAAA"])
-def test_a_stranger_gets_the_same_answer_on_every_route(
+def test_unauthenticated_requests_get_the_same_answer_on_every_route(
     served: Served, method: str, target: str, token: str
 ) -> None:
     """Neither methods, nor media types, nor sessions are told before the caller is known."""
@@ -96,7 +96,7 @@ def test_a_stranger_gets_the_same_answer_on_every_route(
         [("Last-Event-ID", "1-1")],
     ],
 )
-def test_what_is_wrong_with_a_request_is_not_told_to_a_stranger(
+def test_unauthenticated_bad_request_gets_401_without_details(
     served: Served, headers: list[tuple[str, str]]
 ) -> None:
     with served.connect() as wire:
@@ -214,7 +214,7 @@ def test_other_paths_and_health_checks_are_as_without_authentication(served: Ser
         assert wire.ask(wire.head("GET", "/mcp", evil)).status == 421
 
 
-def test_a_page_may_ask_before_it_has_a_token_and_read_the_challenge(served: Served) -> None:
+def test_preflight_needs_no_token_and_the_challenge_is_readable_by_scripts(served: Served) -> None:
     page = [("Origin", "https://app.example.org")]
     with served.connect() as wire:
         asked = [*page, ("Access-Control-Request-Method", "POST")]
@@ -259,7 +259,7 @@ def test_nothing_was_served_to_strangers_and_the_token_is_in_no_log(
         assert token.rpartition(".")[2] not in caplog.text
 
 
-def test_a_client_that_tries_tokens_in_turn_is_slowed_down_by_its_address() -> None:
+def test_repeated_bad_tokens_are_rate_limited_by_address() -> None:
     with serving(http=HttpSettings(rate=0.001, burst=3), auth=auth()) as served:
         statuses = []
         with served.connect() as wire:
@@ -270,7 +270,7 @@ def test_a_client_that_tries_tokens_in_turn_is_slowed_down_by_its_address() -> N
             assert wire.ask(single(wire, "whoami", headers=ANN.headers())).status == 200
 
 
-def test_a_status_of_the_request_is_told_to_a_known_caller(served: Served) -> None:
+def test_authenticated_bad_request_gets_its_own_status(served: Served) -> None:
     with served.connect() as wire:
         assert wire.ask(wire.head("PUT", "/mcp", ANN.headers())).status == 405
         assert wire.ask(wire.head("GET", "/messages", ANN.headers())).status == 405

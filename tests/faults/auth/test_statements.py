@@ -23,14 +23,14 @@ JWT, JWKS = (
 )
 
 STATEMENTS: dict[str, list[tuple[str, str]]] = {
-    "SEC-04": [(GATE, "test_a_stranger_gets_the_same_answer_on_every_route")],
+    "SEC-04": [(GATE, "test_unauthenticated_requests_get_the_same_answer_on_every_route")],
     "SEC-06": [
-        (TWO, "test_a_session_does_not_exist_for_another"),
+        (TWO, "test_session_of_another_principal_is_not_found"),
         (f"{HERE}/test_envelope_sessions.py", "test_a_session_belongs_to_the_first_principal"),
     ],
     "SEC-10": [
         (GATE, "test_the_same_head_is_decided_each_time"),
-        (TWO, "test_a_session_does_not_exist_for_another"),
+        (TWO, "test_session_of_another_principal_is_not_found"),
     ],
     "SEC-11": [
         (GATE, "test_a_token_for_another_server_is_refused"),
@@ -44,11 +44,11 @@ STATEMENTS: dict[str, list[tuple[str, str]]] = {
         (f"{HERE}/test_passthrough.py", "test_a_client_inside_a_handler_does_not_send_the_token")
     ],
     "SEC-13": [
-        (GATE, "test_a_stranger_gets_the_same_answer_on_every_route"),
+        (GATE, "test_unauthenticated_requests_get_the_same_answer_on_every_route"),
         (f"{HERE}/test_expiry.py", "test_a_stream_opened_by_get_ends"),
     ],
     "SEC-14": [(GATE, "test_a_token_elsewhere_than_in_the_header_is_not_read")],
-    "SEC-15": [(GATE, "test_a_stranger_gets_the_same_answer_on_every_route")],
+    "SEC-15": [(GATE, "test_unauthenticated_requests_get_the_same_answer_on_every_route")],
     "SEC-16": [(LOGIN, "test_a_server_that_does_not_announce_pkce_is_not_used")],
     "SEC-17": [(LOGIN, "test_metadata_of_another_resource_ends_the_login")],
     "SEC-18": [
@@ -76,14 +76,14 @@ STATEMENTS: dict[str, list[tuple[str, str]]] = {
         (SCOPES, "test_scopes_that_suffice_and_that_imply_others_are_served"),
         (GUARDS, "test_a_scope_that_implies_others_suffices"),
     ],
-    "SEC-31": [(TWO, "test_the_state_of_a_request_is_as_a_forged_one_to_another")],
-    "SEC-32": [(TWO, "test_the_state_of_a_request_is_as_a_forged_one_to_another")],
+    "SEC-31": [(TWO, "test_request_state_of_another_principal_is_refused_like_a_forged_one")],
+    "SEC-32": [(TWO, "test_request_state_of_another_principal_is_refused_like_a_forged_one")],
     "SEC-34": [
         (TWO, "test_a_task_does_not_exist_for_another"),
         (SCOPES, "test_a_retry_with_its_state_is_checked_again"),
     ],
     "SEC-35": [
-        (TWO, "test_what_is_cached_for_one_is_not_returned_to_another"),
+        (TWO, "test_result_cache_is_separate_for_each_principal"),
         (BYPASSES, "test_a_cached_result_is_not_for_a_token_without_the_scopes"),
         (GUARDS, "test_a_guarded_resource_is_never_cached_by_shared_caches"),
     ],
@@ -107,7 +107,7 @@ STATEMENTS: dict[str, list[tuple[str, str]]] = {
     ],
     "SEC-57": [(TWO, "test_a_question_in_a_session_is_not_answered_by_another")],
     "SEC-58": [(TWO, "test_a_question_in_a_session_is_not_answered_by_another")],
-    "SEC-60": [(TWO, "test_a_session_goes_on_with_another_token_of_its_principal")],
+    "SEC-60": [(TWO, "test_session_accepts_another_token_of_its_principal")],
 }
 # What does not belong to a server or a client of this library, and why.
 ELSEWHERE = {
@@ -116,14 +116,14 @@ ELSEWHERE = {
 }
 # Of other implementations, by the identifier they were published under.
 ADVISORIES: dict[str, list[tuple[str, str]]] = {
-    "CVE-2026-52869": [(TWO, "test_a_session_does_not_exist_for_another")],
+    "CVE-2026-52869": [(TWO, "test_session_of_another_principal_is_not_found")],
     "CVE-2026-52870": [
         (TWO, "test_a_task_does_not_exist_for_another"),
         (TWO, "test_a_task_of_a_session_does_not_exist_for_another"),
     ],
     "CVE-2026-59950": [(GATE, "test_a_websocket_passes_the_same_gate")],
     "CVE-2026-25536": [
-        (TWO, "test_what_is_sent_in_a_session_of_ones_own_does_not_reach_another"),
+        (TWO, "test_cancels_responses_and_event_ids_reach_only_their_own_session"),
         (TWO, "test_a_websocket_has_the_principal_of_its_handshake"),
     ],
     "CVE-2025-53366": [(CHALLENGES, "test_a_verifier_cannot_break_the_header_with_its_words")],

@@ -140,7 +140,7 @@ WITH_SESSION: dict[str, Callable[[Session, Wire], bytes]] = {
 
 
 @pytest.mark.parametrize("what", WITH_SESSION.values(), ids=WITH_SESSION)
-def test_a_session_does_not_exist_for_another(
+def test_session_of_another_principal_is_not_found(
     served: Served, other: Who, what: Callable[[Session, Wire], bytes]
 ) -> None:
     ann, thief = session_of(served, ANN), session_of(served, other)
@@ -154,7 +154,7 @@ def test_a_session_does_not_exist_for_another(
     assert ann.call("echo", text="still there").status == 200
 
 
-def test_a_session_goes_on_with_another_token_of_its_principal(served: Served) -> None:
+def test_session_accepts_another_token_of_its_principal(served: Served) -> None:
     ann = session_of(served, ANN)
     for scopes in ("files:read", "files:read files:write", ""):
         ann.extra = ANN.headers(scope=scopes)
@@ -162,7 +162,7 @@ def test_a_session_goes_on_with_another_token_of_its_principal(served: Served) -
         assert text_of(ann.call("scopes").json) == scopes
 
 
-def test_what_is_sent_in_a_session_of_ones_own_does_not_reach_another(
+def test_cancels_responses_and_event_ids_reach_only_their_own_session(
     served: Served, other: Who
 ) -> None:
     """A cancellation, a response, progress and event ids name what is in the own session."""
@@ -373,7 +373,9 @@ def test_a_cursor_of_a_task_list_is_of_no_use_to_another(other: Who) -> None:
 # -- single requests -------------------------------------------------------------------------
 
 
-def test_the_state_of_a_request_is_as_a_forged_one_to_another(served: Served, other: Who) -> None:
+def test_request_state_of_another_principal_is_refused_like_a_forged_one(
+    served: Served, other: Who
+) -> None:
     state = ask(served, ANN, "tools/call", "greet", name="greet", arguments={}).json["result"][
         "requestState"
     ]
@@ -406,7 +408,7 @@ def test_a_request_is_not_cancelled_by_another(served: Served, other: Who) -> No
         assert text_of(wire.response().json) == f"held {key}"
 
 
-def test_what_is_cached_for_one_is_not_returned_to_another(other: Who) -> None:
+def test_result_cache_is_separate_for_each_principal(other: Who) -> None:
     app = Server("cached")
     app.middleware(ResultCache(60, tools=["mine"]))
 

@@ -67,7 +67,7 @@ def test_a_request_in_the_middle_can_be_cancelled(served: Served) -> None:
     served.until(lambda: keys[1] in served.journal.cancelled)
 
 
-def test_a_client_that_goes_takes_its_waiting_requests_with_it(served: Served) -> None:
+def test_disconnect_drops_the_waiting_pipelined_requests(served: Served) -> None:
     key = "first, then gone"
     with served.connect() as wire:
         wire.send(single(wire, "held", key=key) + single(wire, "echo", text=f"{key}, next"))
@@ -150,7 +150,7 @@ def test_http_1_0_is_served_and_closed(served: Served) -> None:
         assert wire.is_closed
 
 
-def test_http_1_0_is_kept_alive_only_if_the_client_hears_of_it(served: Served) -> None:
+def test_http_1_0_connection_stays_open_only_with_a_keep_alive_header(served: Served) -> None:
     """A client of HTTP/1.0 takes a response without `keep-alive` as the last one."""
     with served.connect() as wire:
         data = old(wire, single(wire, "echo", text="1.0"), "Connection: keep-alive")
@@ -277,7 +277,7 @@ def test_a_slow_reader_gets_all_of_a_large_answer(extra: Any) -> None:
         assert len(text_of(answer.json)) == 4 * MIB
 
 
-def test_a_client_of_one_does_not_hold_up_another(served: Served) -> None:
+def test_slow_client_does_not_delay_another(served: Served) -> None:
     with served.connect(buffer=4096) as slow:
         slow.send(single(slow, "big", size=12 * MIB))
         for n in range(50):
@@ -288,7 +288,7 @@ def test_a_client_of_one_does_not_hold_up_another(served: Served) -> None:
 # -- how many --------------------------------------------------------------------------------
 
 
-def test_the_longest_idle_connection_gives_way_to_a_new_one() -> None:
+def test_longest_idle_connection_is_closed_for_a_new_one() -> None:
     with serving(limits=HttpLimits(connections=3)) as served:
         wires = [served.connect() for _ in range(3)]
         for wire in wires:

@@ -82,7 +82,7 @@ def test_messages_of_another_principal_are_404(old: Served) -> None:
     assert old.on_loop(lambda: "stolen" not in old.journal.begun)
 
 
-def test_what_is_not_accepted_does_not_end_the_stream(old: Served) -> None:
+def test_bad_message_does_not_end_the_sse_stream(old: Served) -> None:
     alice = Stream(old, "alice")
     for message in (
         b"{",
@@ -101,7 +101,7 @@ def test_what_is_not_accepted_does_not_end_the_stream(old: Served) -> None:
     alice.wire.close()
 
 
-def test_the_end_of_the_stream_is_the_end_of_the_session(old: Served) -> None:
+def test_closing_the_stream_ends_the_session(old: Served) -> None:
     alice = Stream(old, "alice")
     message = call("tools/call", 1, name="held", arguments={"key": "old stream"})
     assert alice.post(message) == 202

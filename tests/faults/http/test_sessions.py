@@ -54,7 +54,7 @@ def events_of(wire: Wire, count: int) -> list[dict[str, str]]:
 
 
 @good("BP-082")
-def test_what_carries_no_request_is_202_without_a_body(served: Served) -> None:
+def test_post_of_notifications_is_202_without_a_body(served: Served) -> None:
     session = Session(served)
     for message in (
         notification("notifications/roots/list_changed"),
@@ -77,7 +77,7 @@ def test_what_carries_no_request_is_202_without_a_body(served: Served) -> None:
     ],
     ids=range(5),
 )
-def test_what_is_not_accepted_has_an_error_status(served: Served, message: Any) -> None:
+def test_post_of_an_unmatched_reply_or_bad_message_is_400(served: Served, message: Any) -> None:
     answer = Session(served).ask(message)
     assert answer.status == 400
     if answer.body:
@@ -119,7 +119,7 @@ def test_older_revisions_get_no_event_without_data(served: Served, revision: str
 
 
 @bad("BP-084")
-def test_a_client_that_leaves_gets_the_answer_when_it_returns(served: Served) -> None:
+def test_client_gets_the_reply_by_resuming_after_a_disconnect(served: Served) -> None:
     session, key = Session(served), "left and returned"
     with served.connect() as wire:
         held(session, wire, key)
@@ -414,7 +414,7 @@ def test_a_session_lasts_until_it_is_deleted_and_is_then_404(served: Served) -> 
 
 @good("BP-093")
 @bad("BP-091", "BP-093")
-def test_what_needs_a_session_and_names_none_is_400(served: Served) -> None:
+def test_request_without_session_id_is_400(served: Served) -> None:
     with served.connect() as wire:
         for data in (
             wire.post(MISSING),
@@ -474,7 +474,7 @@ def owned() -> Iterator[Served]:
 
 
 @bad("SEC-06", "SEC-10")
-def test_a_session_of_another_principal_is_exactly_as_an_unknown_one(owned: Served) -> None:
+def test_session_of_another_principal_is_answered_like_an_unknown_one(owned: Served) -> None:
     alice = Session(owned, user("alice"))
     unknown = "A" * len(alice.id)
 
@@ -528,7 +528,7 @@ def test_a_request_without_credentials_is_401_on_every_method(owned: Served) -> 
     assert owned.on_loop(lambda: "not to be served" not in owned.journal.begun)
 
 
-def test_a_task_of_another_principal_is_exactly_as_an_unknown_one(owned: Served) -> None:
+def test_task_of_another_principal_is_answered_like_an_unknown_one(owned: Served) -> None:
     alice, bob = Session(owned, user("alice")), Session(owned, user("bob"))
     message = call("tools/call", name="job", arguments={"key": "a job"}, task={"ttl": 60_000})
     made = alice.ask(message).json
@@ -672,7 +672,7 @@ def test_a_session_ends_after_its_lifetime_though_it_is_used() -> None:
         assert session.ask(MISSING).status == 404
 
 
-def test_the_idlest_session_gives_way_to_a_new_one() -> None:
+def test_longest_idle_session_is_dropped_for_a_new_one() -> None:
     with serving(limits=HttpLimits(sessions=3)) as served:
         first, second, third = (Session(served) for _ in range(3))
         assert first.call("echo", text="used").status == 200
@@ -681,7 +681,7 @@ def test_the_idlest_session_gives_way_to_a_new_one() -> None:
         assert all(e.call("echo", text="x").status == 200 for e in (first, third, fourth))
 
 
-def test_a_session_whose_stream_was_left_gives_way_too() -> None:
+def test_session_with_an_abandoned_stream_is_dropped_too() -> None:
     with serving(limits=HttpLimits(sessions=3)) as served:
         for _ in range(6):
             session = Session(served)
@@ -706,7 +706,7 @@ def test_many_sessions_that_are_in_use_do_not_keep_others_out() -> None:
             wire.close()
 
 
-def test_streams_that_were_replaced_and_left_are_forgotten() -> None:
+def test_replaced_streams_are_forgotten() -> None:
     with serving() as served:
         session = Session(served)
         former = served.connect()

@@ -74,7 +74,7 @@ def test_running_calls_are_answered() -> None:
             wire.close()
 
 
-def test_a_call_that_does_not_end_is_cancelled_and_its_client_is_told() -> None:
+def test_call_still_running_after_the_grace_is_cancelled_and_answered() -> None:
     app, journal = make_app(limits=ServerLimits(grace=0.2))
     with serving(app, journal) as served, served.connect() as wire:
         wire.send(single(wire, "held", key="endless"))

@@ -38,6 +38,6 @@ def test_each_statement_about_http_servers_has_a_good_and_a_bad_case() -> None:
     assert not missing, sorted(missing)
 
 
-def test_what_is_tested_elsewhere_is_about_servers_and_has_no_test_here() -> None:
+def test_statements_tested_elsewhere_are_of_servers_and_not_tested_here() -> None:
     tested = {id for id, _ in marks()}
     assert all(of_servers(id) and id not in tested for id in ELSEWHERE)

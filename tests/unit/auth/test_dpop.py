@@ -109,7 +109,7 @@ def test_a_proof_of_an_algorithm_that_is_not_accepted_is_refused() -> None:
 
 
 @for_each("text", ["", "x", "a.b.c", "\ud800", "x" * 9000])
-def test_what_is_not_a_proof_is_refused(text: str) -> None:
+def test_malformed_proof_is_refused(text: str) -> None:
     with pytest.raises(InvalidProof):
         parse_proof(text)
 
@@ -147,7 +147,7 @@ def test_a_url_has_one_form(url: str, target: str) -> None:
     "url",
     ["", "/mcp", "//a.example/mcp", "ftp://a.example/", "https://", "https://u@a.example/", "a:b"],
 )
-def test_what_is_not_a_url_of_http_has_no_form(url: str) -> None:
+def test_proof_target_refuses_urls_that_are_not_absolute_http(url: str) -> None:
     with pytest.raises(ValueError, match="absolute URL"):
         proof_target(url)
 

@@ -110,7 +110,7 @@ def test_a_changed_signature_is_not_valid() -> None:
         "e30." + "A" * (32 * 1024) + ".AAAA",
     ],
 )
-def test_what_is_not_a_signed_token_is_refused(text: str) -> None:
+def test_malformed_signed_token_is_refused(text: str) -> None:
     with pytest.raises(InvalidSignature) as raised:
         parse_token(text)
     assert str(raised.value) == "not a signed token"

@@ -11,7 +11,7 @@ from trunkline.auth import Principal
 CANARY = "CANARY-7e1"
 
 
-def test_a_principal_is_told_apart_by_issuer_subject_client_and_tenant() -> None:
+def test_principals_differ_by_issuer_subject_client_and_tenant() -> None:
     same: dict[str, Any] = {"issuer": "https://a", "subject": "ann", "client_id": "app"}
     others = [
         Principal(**same),

@@ -38,7 +38,7 @@ def test_names_are_compared_as_they_are_written() -> None:
 
 
 @pytest.mark.parametrize("scope", ["", "a b", 'a"', "a\\b", "ä", "a\n", "x" * 257])
-def test_what_is_not_a_scope_is_refused(scope: str) -> None:
+def test_malformed_scope_is_refused(scope: str) -> None:
     with pytest.raises(ValueError, match="is not a scope"):
         check_scopes([scope])
     with pytest.raises(ValueError, match="is not a scope"):

@@ -296,7 +296,7 @@ def test_an_empty_batch_is_not_written() -> None:
         erlmcp.encode_batch([])
 
 
-def test_what_cannot_be_written_is_refused_with_its_place() -> None:
+def test_unserialisable_params_are_refused_with_their_pointer() -> None:
     with pytest.raises(LocalProtocolError, match="/params/x"):
         erlmcp.encode_request(1, "echo", {"x": object()})
 
@@ -360,7 +360,7 @@ def test_a_fault_has_the_reason_of_the_original(text: bytes, expected: tuple[str
     assert reason(erlmcp.decode_message, text) == expected
 
 
-def test_what_is_not_json_is_answered_with_a_parse_error_and_null() -> None:
+def test_invalid_json_is_answered_with_a_parse_error_and_a_null_id() -> None:
     fault = fault_of(erlmcp.decode_message, b"{")
     assert fault.answer() == (
         b'{"jsonrpc":"2.0","id":null,"error":{"code":-32700,"message":"Parse error"}}'
@@ -401,7 +401,7 @@ def test_a_single_message_is_a_batch_of_one() -> None:
         (b'{"jsonrpc":"2.0"}', ("invalid_request", "unknown_message_type")),
     ],
 )
-def test_what_is_no_batch_has_a_reason(text: bytes, expected: tuple[str, Any]) -> None:
+def test_malformed_batch_has_a_reason(text: bytes, expected: tuple[str, Any]) -> None:
     assert reason(erlmcp.decode_batch, text) == expected
 
 
@@ -449,7 +449,7 @@ def test_a_value_that_contains_itself_is_the_callers_mistake() -> None:
         erlmcp.parse_json_rpc({"jsonrpc": "2.0", "id": 1, "method": "a", "params": params})
 
 
-def test_the_type_is_told_without_the_version() -> None:
+def test_parse_by_type_does_not_need_the_version() -> None:
     assert erlmcp.parse_by_type({"id": 1, "method": "a"}) == Request("a", id=1)
     assert erlmcp.parse_by_type({"method": "a"}) == Notification("a")
     assert reason(erlmcp.parse_by_type, {"id": 1}) == ("invalid_request", "unknown_message_type")
@@ -707,13 +707,15 @@ def test_a_number_has_a_category_and_a_severity(code: int, category: str, severi
         ("completion", -32113, -32110, []),
     ],
 )
-def test_a_range_is_told_by_its_predicate(group: str, low: int, high: int, more: list[int]) -> None:
+def test_error_group_predicate_accepts_its_range(
+    group: str, low: int, high: int, more: list[int]
+) -> None:
     predicate = getattr(erlmcp, f"is_mcp_{group}_error")
     numbers = [*range(-32800, -31900), *range(1000, 1100)]
     assert [code for code in numbers if predicate(code)] == sorted([*range(low, high + 1), *more])
 
 
-def test_the_numbers_of_json_rpc_are_told_by_their_predicate() -> None:
+def test_standard_error_predicate_accepts_the_range_of_json_rpc() -> None:
     assert [c for c in range(-32800, 1100) if erlmcp.is_jsonrpc_standard_error(c)] == list(
         range(-32700, -32599)
     )
@@ -792,7 +794,7 @@ def test_a_member_is_found_or_none_is() -> None:
         (7, False),
     ],
 )
-def test_utf8_is_told_from_other_bytes(data: Any, expected: bool) -> None:
+def test_validate_utf8_accepts_utf8_only(data: Any, expected: bool) -> None:
     assert erlmcp.validate_utf8(data) is expected
 
 
@@ -805,7 +807,7 @@ def test_bytes_become_text_wherever_they_stand() -> None:
     }
 
 
-def test_what_is_not_utf8_is_refused_with_its_place() -> None:
+def test_ensure_utf8_encoding_refuses_other_text_with_its_pointer() -> None:
     for bad in (b"\xff", "\ud800"):
         with pytest.raises(LocalProtocolError, match=r"jsonrpc\.text\.surrogate at /a/1/b"):
             erlmcp.ensure_utf8_encoding({"a": [0, {"b": bad}]})

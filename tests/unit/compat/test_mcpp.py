@@ -187,7 +187,7 @@ def test_a_failed_tool_is_a_result() -> None:
     }
 
 
-def test_what_cannot_be_written_is_refused_with_its_place() -> None:
+def test_nan_in_params_is_refused_with_its_pointer() -> None:
     with pytest.raises(LocalProtocolError, match="/params/x"):
         JsonRpcRequest(1, "a", {"x": float("nan")}).dump()
 
@@ -297,7 +297,7 @@ def test_a_timeout_that_is_set_again_is_replaced() -> None:
     assert fired == ["second"]
 
 
-def test_a_callback_finds_its_own_timeout_gone_and_may_set_it_anew() -> None:
+def test_timeout_callback_can_set_its_timeout_again() -> None:
     fired, timeouts = Fired(), TimeoutManager(1.0)
 
     def again() -> None:

@@ -148,7 +148,7 @@ def test_the_token_goes_as_auth_and_the_context_beside_it() -> None:
     assert JsonRpcRequest.from_json(text) == request
 
 
-def test_what_is_missing_on_input_has_its_default() -> None:
+def test_members_missing_on_input_have_their_defaults() -> None:
     request = JsonRpcRequest.from_json(b'{"jsonrpc":"2.0","method":"ping","id":1,"auth":null}')
     assert request == JsonRpcRequest.new("ping")
 
@@ -181,14 +181,14 @@ def test_a_request_does_not_change() -> None:
         (b'[{"jsonrpc":"2.0","method":"a","id":1}]', "jsonrpc.batch.not-allowed"),
     ],
 )
-def test_what_is_no_request_is_refused_with_the_rule_it_breaks(text: bytes, rule: str) -> None:
+def test_malformed_request_is_refused_with_the_rule_it_breaks(text: bytes, rule: str) -> None:
     with pytest.raises(InvalidMessage) as caught:
         JsonRpcRequest.from_json(text)
     assert caught.value.rule == rule
     assert caught.value.answer() is not None
 
 
-def test_a_response_is_no_request_and_is_not_answered() -> None:
+def test_request_from_json_refuses_a_response_without_an_answer() -> None:
     with pytest.raises(InvalidMessage, match="a request or a notification") as caught:
         JsonRpcRequest.from_json(b'{"jsonrpc":"2.0","id":1,"result":{}}')
     assert caught.value.answer() is None
@@ -277,7 +277,7 @@ def test_an_error_without_an_id_is_read_as_one_with_none() -> None:
     assert read == JsonRpcResponse.error(None, 1, "No")
 
 
-def test_a_request_is_no_response() -> None:
+def test_response_from_json_refuses_a_request() -> None:
     with pytest.raises(InvalidMessage, match="expected a response"):
         JsonRpcResponse.from_json(b'{"jsonrpc":"2.0","method":"ping","id":1}')
 
@@ -388,7 +388,7 @@ ASKED = {
 
 
 @pytest.mark.parametrize("params", ["x", 5, True])
-def test_params_that_nobody_could_read_are_not_written(params: Any) -> None:
+def test_scalar_params_are_not_written(params: Any) -> None:
     with pytest.raises(LocalProtocolError, match=r"jsonrpc\.params\.type at /params"):
         JsonRpcRequest.new("a", params).to_json()
 

@@ -158,7 +158,7 @@ def test_leaving_the_block_stops_the_parser() -> None:  # S-09
         parser.get_spec_version()
 
 
-def test_what_a_parser_cannot_be_made_for_is_refused() -> None:
+def test_unknown_revision_profile_or_negative_ttl_is_refused() -> None:
     with pytest.raises(UnknownRevision, match="2025-11-25"):
         SpecParser("2025-01-23")
     with pytest.raises(UnknownProfile, match="erlmcp-guide"):
@@ -400,7 +400,7 @@ def test_the_newest_revision_asks_for_meta_too() -> None:  # S-29
     assert {name for name, field in params.items() if field.required} == {"_meta", "uri"}
 
 
-def test_params_of_several_forms_are_told_together(parser: SpecParser) -> None:
+def test_get_method_params_joins_the_params_of_several_forms(parser: SpecParser) -> None:
     params = parser.get_method_params("elicitation/create")
     assert [name for name, field in params.items() if field.required] == ["message"]
     assert {"requestedSchema", "url"} <= set(params)
@@ -509,7 +509,7 @@ def test_the_five_of_json_rpc_are_in_every_profile(each: SpecParser) -> None:  #
         assert each.get_error_requirements(code).category == "json_rpc"
 
 
-def test_a_number_tells_what_it_is_sent_for() -> None:  # S-25
+def test_error_requirements_name_all_symbols_of_a_code() -> None:  # S-25
     found = SpecParser(V2026_07_28).get_error_requirements(-32602)
     assert (found.name, found.symbols[0]) == ("Invalid params", "INVALID_PARAMS")
     assert "RESOURCE_NOT_FOUND" in found.symbols
@@ -550,7 +550,7 @@ HUGE = pytest.param(10**5000, id="huge")
 
 
 @pytest.mark.parametrize("code", [0, -32099, True, -32700.0, "NO_SUCH", None, HUGE])
-def test_what_is_no_error_of_the_profile_is_refused(parser: SpecParser, code: Any) -> None:
+def test_unknown_error_code_is_refused(parser: SpecParser, code: Any) -> None:
     assert not parser.is_valid_error_code(code)  # S-17
     if code is not None:
         with pytest.raises(UnknownErrorCode, match="profile 'mcp' in 2025-11-25 has no error"):
@@ -764,7 +764,7 @@ def test_a_broken_rule_is_named(parser: SpecParser, message: Any, rule: str) -> 
         pytest.param({"jsonrpc": "2.0", "method": "notifications/initialized"}, id="S-34-none"),
     ],
 )
-def test_what_keeps_the_rules_passes(parser: SpecParser, message: Any) -> None:
+def test_valid_message_has_no_findings(parser: SpecParser, message: Any) -> None:
     assert parser.validate_message(message) == []
 
 
@@ -796,7 +796,9 @@ def test_a_result_is_judged_by_the_method_it_answers(parser: SpecParser) -> None
         parser.validate_message(reply, request="tools/list")
 
 
-def test_a_message_is_judged_by_who_sends_it(parser: SpecParser) -> None:  # S-43 S-44
+def test_message_is_checked_for_the_direction_of_its_sender(
+    parser: SpecParser,
+) -> None:  # S-43 S-44
     assert parser.validate_message(CALL, "client") == []
     with pytest.raises(SpecViolation, match=r"mcp\.method\.direction"):
         parser.validate_message(CALL, "server")
@@ -941,7 +943,7 @@ def validate_tools_call(request: Any, parser: SpecParser | None = None) -> tuple
         ),
     ],
 )
-def test_a_message_and_its_call_are_judged_and_the_one_to_blame_is_told(
+def test_validate_tools_call_names_the_first_broken_rule(
     request_: Any, outcome: tuple[str, ...]
 ) -> None:  # S-58
     assert validate_tools_call(request_) == outcome

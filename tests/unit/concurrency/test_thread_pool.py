@@ -82,7 +82,7 @@ def test_an_idle_pool_has_no_threads_and_a_closed_one_leaves_none() -> None:
 
 
 @pytest.mark.parametrize("error", [SystemExit(3), KeyboardInterrupt(), ValueError("no")])
-def test_whatever_a_handler_raises_reaches_who_waits_and_the_thread_lives(
+def test_exception_on_a_pool_thread_reaches_the_future_and_the_thread_survives(
     error: BaseException,
 ) -> None:
     def fail() -> None:
@@ -101,7 +101,7 @@ def test_whatever_a_handler_raises_reaches_who_waits_and_the_thread_lives(
     asyncio.run(main())
 
 
-def test_a_handler_that_raises_stop_iteration_does_not_end_who_awaits_it() -> None:
+def test_stop_iteration_on_a_pool_thread_becomes_runtime_error() -> None:
     def fail() -> Any:
         return next(iter(()))
 
@@ -116,7 +116,7 @@ def test_a_handler_that_raises_stop_iteration_does_not_end_who_awaits_it() -> No
     asyncio.run(main())
 
 
-def test_a_result_that_nobody_waits_for_is_dropped() -> None:
+def test_result_of_a_cancelled_future_is_dropped() -> None:
     async def main() -> None:
         workers = ThreadPool(1, 1, name="trunkline-handler")
         go = threading.Event()

@@ -34,7 +34,9 @@ def test_a_call_has_its_thread_and_the_context_of_its_caller() -> None:
     ("raised", "seen"),
     [(ValueError("x"), ValueError), (StopIteration(), RuntimeError), (SystemExit(), SystemExit)],
 )
-def test_what_a_call_raises_comes_to_who_waits(raised: BaseException, seen: type) -> None:
+def test_exception_of_a_call_reaches_the_future_and_frees_the_thread(
+    raised: BaseException, seen: type
+) -> None:
     def fail() -> None:
         raise raised
 
@@ -47,7 +49,7 @@ def test_what_a_call_raises_comes_to_who_waits(raised: BaseException, seen: type
     run(main())
 
 
-def test_there_is_a_bound_which_calls_that_nobody_waits_for_count_toward() -> None:
+def test_cancelled_calls_still_running_count_toward_the_bound() -> None:
     let_go = threading.Event()
 
     async def main() -> None:
@@ -67,7 +69,7 @@ def test_there_is_a_bound_which_calls_that_nobody_waits_for_count_toward() -> No
     run(main())
 
 
-def test_a_loop_that_is_gone_is_not_told() -> None:
+def test_call_that_ends_after_its_loop_raises_nothing() -> None:
     let_go, left = threading.Event(), threading.Event()
     problems: list[Any] = []
 

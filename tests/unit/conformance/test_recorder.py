@@ -59,7 +59,7 @@ def test_the_log_names_the_scenario_that_began_last(tmp_path: Path) -> None:
     assert ScenarioLog(tmp_path / "absent", "caching")() == "caching"
 
 
-def test_sessions_and_scenarios_are_told_apart(tmp_path: Path, port: int) -> None:
+def test_recorder_separates_connections_by_session_and_scenario(tmp_path: Path, port: int) -> None:
     path = tmp_path / "trace.jsonl"
     names = ["first"]
     with recording(port, path, lambda: names[-1]) as url:

@@ -189,7 +189,9 @@ def test_a_scenario_that_is_skipped_has_to_be_an_expected_one(outcome_of: Any) -
     assert not outcome_of({"ping": "SUCCESS"}, {}, 1, skipped=1).is_good
 
 
-def test_what_a_revision_requires_is_chosen_by_the_suite(outcome_of: Any, tmp_path: Path) -> None:
+def test_required_run_passes_requirements_option_to_the_suite(
+    outcome_of: Any, tmp_path: Path
+) -> None:
     assert outcome_of({"ping": "SUCCESS"}, {}, 1, is_required=True).is_good
     (log,) = tmp_path.glob("*/suite.log")
     assert "--requirements 2026-07-28" in log.read_text()

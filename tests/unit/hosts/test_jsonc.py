@@ -77,7 +77,7 @@ def test_a_text_that_is_not_json_is_an_error_with_its_place(text: str, problem: 
         ('\ufeff{"x": 1}', '\ufeff{"x": 1, "s": {"new": 1}}'),
     ],
 )
-def test_a_new_member_looks_like_its_neighbours(before: str, after: str) -> None:
+def test_new_member_has_the_layout_of_its_neighbours(before: str, after: str) -> None:
     assert set_member(before, ("s",), "new", 1) == after
     assert loads(after)["s"]["new"] == 1
 
@@ -119,7 +119,7 @@ def test_a_member_is_removed_with_its_comma(before: str, after: str) -> None:
     loads(after)
 
 
-def test_what_is_added_and_removed_again_leaves_no_trace() -> None:
+def test_member_added_and_removed_again_leaves_the_text_unchanged() -> None:
     for text in (
         '{\n  "s": {\n    "a": 1 // c\n    // d\n  }\n}\n',
         '{\n\t"s": {\n\t\t"a": 1,\n\t},\n}',

@@ -126,7 +126,7 @@ def test_a_table_is_removed_with_the_tables_below_it() -> None:
     assert remove_table(TEXT, ("mcp_servers", "none")) == TEXT
 
 
-def test_what_is_added_and_removed_again_leaves_no_trace() -> None:
+def test_table_added_and_removed_again_leaves_the_text_unchanged() -> None:
     for text in (TEXT, "", "a = 1\n", "a = 1\r\n", "\ufeffa = 1\n"):
         values = {"command": "c", "env": {"A": "1"}}
         new = set_values(text, ("mcp_servers", "new"), values)

@@ -115,7 +115,7 @@ def test_the_newest_backups_stay(tmp_path: Path) -> None:
     ]
 
 
-def test_a_backup_is_a_copy_where_there_are_no_hard_links(
+def test_backup_is_a_copy_on_a_file_system_without_hard_links(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     def link(*_: object) -> None:
@@ -177,7 +177,7 @@ def test_a_folder_that_is_missing_is_an_error(tmp_path: Path) -> None:
         change_file(str(tmp_path / "none" / "f.json"), add("a"))
 
 
-def test_what_an_edit_raises_passes_and_nothing_is_written(tmp_path: Path) -> None:
+def test_exception_in_an_edit_is_raised_and_the_file_is_unchanged(tmp_path: Path) -> None:
     path = tmp_path / "f.json"
     path.write_text("not json")
     with pytest.raises(ValueError):
@@ -195,7 +195,7 @@ def test_a_file_that_is_not_text_is_not_touched(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("is_atomic", [True, False])
-def test_what_another_program_writes_meanwhile_is_kept(tmp_path: Path, is_atomic: bool) -> None:
+def test_concurrent_write_by_another_program_is_kept(tmp_path: Path, is_atomic: bool) -> None:
     path = tmp_path / "f.json"
     path.write_text('["a"]')
     seen: list[str] = []
@@ -230,7 +230,7 @@ def test_a_file_that_another_program_makes_meanwhile_is_kept(tmp_path: Path) -> 
     assert json.loads(path.read_text()) == ["host", "a"]
 
 
-def test_a_file_that_never_rests_is_given_up(tmp_path: Path) -> None:
+def test_file_that_changes_during_every_attempt_is_an_error(tmp_path: Path) -> None:
     path = tmp_path / "f.json"
     path.write_text("[]")
     count = 0

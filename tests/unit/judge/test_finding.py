@@ -63,7 +63,7 @@ def test_a_value_is_shown_in_the_words_of_json() -> None:
     assert shown == ["", "null", "true", "false", "1", "'x'"]
 
 
-def test_what_stands_under_a_secret_name_is_not_shown() -> None:
+def test_value_under_a_secret_name_is_hidden() -> None:
     assert "hunter2" not in as_shown("hunter2", "/params/password")
     assert "sk-live" not in as_shown({"apiKey": "sk-live-abc"}, "/params")
     assert "ghp_" not in repr(finding(where=f"/ghp_{'a' * 30}"))
@@ -73,7 +73,7 @@ def test_a_long_value_is_cut() -> None:
     assert len(as_shown("x" * 10_000, "/a")) < 300
 
 
-def test_the_first_findings_are_kept_and_the_rest_told() -> None:
+def test_first_findings_are_kept_and_the_rest_counted() -> None:
     many = [finding("info", f"/{number}") for number in range(MAX_FINDINGS)] + [finding()]
     kept = ordered(many, unseen=5)
     assert len(kept) == MAX_FINDINGS + 1

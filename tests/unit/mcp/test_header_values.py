@@ -180,7 +180,7 @@ def test_integers_are_compared_by_value(text: str, value: object) -> None:
     "text",
     ["42.1", "42.", "042", "+42", "4.2e1", "٤٢", "", "42 ", "0x2a", "4_2", "-42", "1" * 5000],
 )
-def test_what_is_not_the_same_integer_differs(text: str) -> None:
+def test_other_spellings_of_an_integer_differ(text: str) -> None:
     assert not same_value(text, 42)
 
 

@@ -96,12 +96,12 @@ def test_other_numbers_stay_what_they_are() -> None:
         '{"n": 1.0, "maybe": "x"}',
     ],
 )
-def test_any_other_fault_is_told(text: str) -> None:
+def test_other_faults_raise_validation_error(text: str) -> None:
     with pytest.raises(msgspec.ValidationError):
         read(text)
 
 
-def test_the_fault_that_is_left_is_told_not_the_one_that_was_mended() -> None:
+def test_error_names_the_remaining_fault_after_integers_are_converted() -> None:
     with pytest.raises(msgspec.ValidationError, match=r"Expected `int \| null`, got `str`.*maybe"):
         read('{"n": 1.0, "maybe": "x"}')
 

@@ -91,11 +91,11 @@ def test_everything_a_request_says_is_read() -> None:
     assert found.meta == json.loads(told)
 
 
-def test_what_a_request_does_not_say_is_none() -> None:
+def test_empty_meta_gives_a_caller_of_none() -> None:
     assert read_caller(b"{}") == Caller()
 
 
-def test_what_nobody_knows_is_let_through_and_kept() -> None:
+def test_unknown_capabilities_and_keys_are_kept() -> None:
     capabilities = {"telepathy": {"range": 3}, "sampling": {"faster": {}}}
     found = read_caller(raw(client_capabilities=capabilities)[:-1] + b', "com.example/x": [1]}')
     assert found.capabilities is not None
@@ -157,7 +157,7 @@ def test_a_level_that_does_not_exist_has_its_own_error(level: Any) -> None:
     assert caught.value.symbol is ErrorKind.INVALID_LOG_LEVEL
 
 
-def test_a_fault_is_told_in_a_sentence_however_long_the_word() -> None:
+def test_error_text_is_bounded_for_long_values() -> None:
     icon = {"src": "a:b", "theme": "x" * 100_000}
     with pytest.raises(BadMeta) as caught:
         read_caller(raw(client_info={"name": "a", "version": "1", "icons": [icon]}))
@@ -266,7 +266,7 @@ def test_up_to_2025_11_25_a_request_says_nothing(revision: str) -> None:
     assert bytes(encoded_request_meta(revision, ME, ClientCapabilities())) == b"{}"
 
 
-def test_since_2026_07_28_a_request_says_who_sends_it() -> None:
+def test_since_2026_07_28_request_meta_has_version_client_info_and_capabilities() -> None:
     capabilities = ClientCapabilities(roots=ClientCapabilitiesRoots(list_changed=True))
     assert request_meta(V2026_07_28, ME, capabilities) == {
         meta.PROTOCOL_VERSION: V2026_07_28,
@@ -277,7 +277,7 @@ def test_since_2026_07_28_a_request_says_who_sends_it() -> None:
     assert request_meta(V2026_07_28, ME, capabilities, "info")[meta.LOG_LEVEL] == "info"
 
 
-def test_what_is_sent_is_what_is_read() -> None:
+def test_encoded_request_meta_is_read_back() -> None:
     told = bytes(encoded_request_meta(V2026_07_28, ME, ClientCapabilities(), "error"))
     found = read_caller(told)
     assert (found.protocol_version, found.client_info) == (V2026_07_28, ME)

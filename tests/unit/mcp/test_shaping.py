@@ -95,7 +95,7 @@ def test_values_of_a_map_are_narrowed() -> None:
     }
 
 
-def test_what_is_null_or_false_is_a_value_and_is_dropped() -> None:
+def test_null_and_false_count_as_values_and_are_dropped() -> None:
     assert narrow(CallToolResult([], structured_content=None), V2025_03_26) == CallToolResult([])
     assert narrow(CallToolResult([], structured_content=False), V2025_03_26) == CallToolResult([])
 
@@ -210,7 +210,7 @@ def test_sound_travels_in_a_resource_before_there_is_a_block_for_it() -> None:
     assert narrow(sound, V2025_03_26) is sound
 
 
-def test_a_link_is_told_before_there_is_a_block_for_it() -> None:
+def test_resource_link_becomes_text_before_2025_06_18() -> None:
     link = ResourceLink(
         "r.pdf", "file:///r.pdf", title="Report", mime_type="application/pdf", size=9,
         description="All of it.",
@@ -240,7 +240,7 @@ def test_a_sampled_message_gets_no_resource_for_its_sound() -> None:
 
 
 @pytest.mark.parametrize("revision", OLDER)
-def test_uses_of_tools_are_told_before_there_are_blocks_for_them(revision: str) -> None:
+def test_tool_use_and_tool_result_become_text_before_2025_11_25(revision: str) -> None:
     use, got = ToolUseContent("1", {"x": 1}, "add"), ToolResultContent([TextContent("2")], "1")
     for block in (use, got):
         found = narrow(CreateMessageResult(block, "m", "assistant"), revision)

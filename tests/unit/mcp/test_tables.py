@@ -112,7 +112,7 @@ def test_a_revision_may_not_know_a_type() -> None:
     "name",
     ["Nonsense", "PaginatedResult", "Tool.inputSchema", "ContentBlock", "Wire", "ErrorObject"],
 )
-def test_what_has_no_struct_has_no_table(name: str) -> None:
+def test_type_without_struct_raises_unknown_type(name: str) -> None:
     with pytest.raises(UnknownType, match=name):
         requires(name, LATEST)
 
@@ -128,7 +128,7 @@ def test_a_type_without_members_of_its_own_is_known(name: str) -> None:
     assert knows(name, LATEST)
 
 
-def test_what_was_found_is_kept() -> None:
+def test_drops_returns_the_same_object_each_time() -> None:
     assert drops("Tool", LATEST) is drops("Tool", LATEST)
 
 

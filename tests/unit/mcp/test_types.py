@@ -118,7 +118,7 @@ def same(one: object, other: object) -> bool:
 
 
 @each_struct
-def test_what_is_read_is_written_again(name: str) -> None:
+def test_decoded_value_is_encoded_unchanged(name: str) -> None:
     decoder = msgspec.json.Decoder(STRUCTS[name])
     for revision in known_in(name):
         for value in values_of(name, revision):
@@ -127,7 +127,7 @@ def test_what_is_read_is_written_again(name: str) -> None:
 
 
 @each_struct
-def test_members_that_nobody_listed_are_ignored(name: str) -> None:
+def test_unlisted_members_are_ignored(name: str) -> None:
     decoder = msgspec.json.Decoder(STRUCTS[name])
     value = values_of(name, known_in(name)[-1])[1]
     more = {"x-stranger": {"deep": [1, 2]}, **value, "another": None}
@@ -237,7 +237,7 @@ def test_a_reference_to_a_resource_is_one_type_under_both_of_its_names() -> None
         assert params.ref == expected
 
 
-def test_what_a_server_asks_for_inside_a_result_is_told_apart_by_its_method() -> None:
+def test_input_requests_are_decoded_by_their_method() -> None:
     message = {"role": "user", "content": {"type": "text", "text": "hi"}}
     asked = {
         "a": {
@@ -283,7 +283,7 @@ def test_a_fraction_is_read_as_written(priority: float) -> None:
 
 
 @pytest.mark.parametrize("priority", [-1, 2, -0.1, 1.01])
-def test_what_is_no_fraction_is_refused(priority: float) -> None:
+def test_priority_outside_0_to_1_is_refused(priority: float) -> None:
     with pytest.raises(ValidationError, match=r"\$\.priority"):
         msgspec.convert({"priority": priority}, Annotations)
 

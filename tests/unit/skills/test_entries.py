@@ -68,7 +68,7 @@ def files(count: int, size: int = 1) -> list[SkillResource]:
         ({"resources": [SkillResource(URI, "sha256:" + "F" * 64, 3)]}, "a digest must be"),
     ],
 )
-def test_what_is_wrong_with_an_entry_is_said(changes: dict[str, Any], why: str) -> None:
+def test_fault_of_an_entry_is_named(changes: dict[str, Any], why: str) -> None:
     assert why in faults_of(entry(**changes))
 
 

@@ -58,7 +58,7 @@ def test_a_skill_in_a_skill_is_one_and_its_files_are_of_both(tmp_path: Path) -> 
     assert inner in [each.uri for each in outer]
 
 
-def test_what_begins_with_a_dot_is_not_published(tmp_path: Path) -> None:
+def test_dot_files_are_not_published(tmp_path: Path) -> None:
     home = skill(tmp_path)
     write(home, {".env": "KEY=secret", ".git/config": "x", "a/.hidden": "x"})
     skill(tmp_path / ".drafts", "later")
@@ -166,7 +166,7 @@ def test_a_link_to_what_begins_with_a_dot_is_refused(tmp_path: Path, target: str
     assert "leads to a name that begins with a dot" in fault
 
 
-def test_a_dot_above_the_folder_is_no_matter_of_ours(tmp_path: Path) -> None:
+def test_dot_folder_above_the_root_does_not_matter(tmp_path: Path) -> None:
     home = skill(tmp_path / ".config")
     write(home, {"a.md": "abc"})
     (home / "b.md").symlink_to("a.md")
@@ -181,7 +181,7 @@ def test_a_link_to_itself_is_refused(tmp_path: Path) -> None:
 
 
 @pytest.mark.skipif(not hasattr(os, "mkfifo"), reason="there are no pipes on this system")
-def test_what_is_no_file_is_refused_and_not_waited_for(tmp_path: Path) -> None:
+def test_fifo_in_a_skill_is_refused_without_blocking(tmp_path: Path) -> None:
     os.mkfifo(skill(tmp_path) / "pipe")
     assert "not a regular file" in only_fault(tmp_path)
 
@@ -228,7 +228,7 @@ def test_a_folder_that_is_gone_is_a_fault(tmp_path: Path) -> None:
 # -- looking again ---------------------------------------------------------------------------
 
 
-def test_what_has_not_changed_is_not_read_again(tmp_path: Path) -> None:
+def test_unchanged_file_is_not_read_again(tmp_path: Path) -> None:
     skill(tmp_path)
     before = scan([tmp_path])
     again = scan([tmp_path], before)
@@ -238,7 +238,7 @@ def test_what_has_not_changed_is_not_read_again(tmp_path: Path) -> None:
     assert again.fingerprint == before.fingerprint
 
 
-def test_what_has_changed_is(tmp_path: Path) -> None:
+def test_changed_file_is_read_again(tmp_path: Path) -> None:
     home = skill(tmp_path)
     write(home, {"a.md": "abc"})
     before = scan([tmp_path])

@@ -78,14 +78,14 @@ READ: list[tuple[str, Any]] = [
 
 
 @for_each(("yaml", "value"), READ, ids=range(len(READ)))
-def test_what_people_write_is_read(yaml: str, value: Any) -> None:
+def test_common_yaml_is_read(yaml: str, value: Any) -> None:
     # As JSON, because true is 1 to Python.
     numbers = {"parse_int": float}
     assert json.loads(json.dumps(of(yaml)), **numbers) == json.loads(json.dumps(value), **numbers)
     assert list(of(yaml)) == list(value)
 
 
-def test_true_is_no_number() -> None:
+def test_true_is_distinct_from_1() -> None:
     assert of("a: true")["a"] is True
     assert of("a: 1")["a"] is not True
 
@@ -159,12 +159,12 @@ def test_anything_else_is_refused_by_file_and_line(yaml: str, line: int, why: st
 
 
 @pytest.mark.parametrize("text", ["# no frontmatter", "", "\n---\na: b\n---\n", "----\na: b\n---"])
-def test_a_file_begins_with_it(text: str) -> None:
+def test_file_without_frontmatter_is_refused(text: str) -> None:
     with pytest.raises(FrontmatterError, match="must begin with frontmatter"):
         read(text)
 
 
-def test_it_has_an_end() -> None:
+def test_missing_closing_marker_is_refused() -> None:
     with pytest.raises(FrontmatterError, match="no closing ---"):
         read("---\na: b\n# body\n")
 
@@ -184,7 +184,7 @@ def test_lines_may_end_as_they_do_elsewhere() -> None:
     ],
     ids=["lists", "mappings", "dashes", "lines"],
 )
-def test_what_is_nested_too_deep_is_refused(yaml: str) -> None:
+def test_frontmatter_nested_too_deep_is_refused(yaml: str) -> None:
     with pytest.raises(FrontmatterError, match="deep"):
         of(yaml)
 
@@ -204,6 +204,6 @@ def test_any_text_is_read_or_refused(pieces: list[str]) -> None:
     json.dumps(found, allow_nan=False).encode()
 
 
-def test_what_is_too_long_is_refused() -> None:
+def test_frontmatter_that_is_too_long_is_refused() -> None:
     with pytest.raises(FrontmatterError, match="no closing --- within 65536 characters"):
         of("a: " + "x" * 70_000)

@@ -20,7 +20,7 @@ SKILLS = "io.modelcontextprotocol/skills"
 URI = "skill://pdf/SKILL.md"
 
 
-def asked(app: Server, method: str, **params: Any) -> Any:
+def reply_to(app: Server, method: str, **params: Any) -> Any:
     async def main() -> Any:
         async with connected(app, PER_REQUEST) as wire:
             wire.ask(1, method, {"_meta": META, **params})
@@ -33,19 +33,19 @@ def served(*folders: Path, **options: Any) -> Server:
     return Server("a", extensions=[Skills(folders, **options)])
 
 
-def test_it_is_advertised_with_resources(tmp_path: Path) -> None:
+def test_skills_extension_is_advertised_with_resources(tmp_path: Path) -> None:
     skill(tmp_path)
-    told = asked(served(tmp_path), "server/discover")["result"]["capabilities"]
-    assert told["extensions"] == {SKILLS: {}}
-    assert "resources" in told
-    told = asked(served(tmp_path, directory_read=True), "server/discover")["result"]
-    assert told["capabilities"]["extensions"] == {SKILLS: {"directoryRead": True}}
+    found = reply_to(served(tmp_path), "server/discover")["result"]["capabilities"]
+    assert found["extensions"] == {SKILLS: {}}
+    assert "resources" in found
+    found = reply_to(served(tmp_path, directory_read=True), "server/discover")["result"]
+    assert found["capabilities"]["extensions"] == {SKILLS: {"directoryRead": True}}
 
 
 def test_a_server_without_skills_yet_has_resources_all_the_same(tmp_path: Path) -> None:
     app = served(tmp_path)
-    assert "resources" in asked(app, "server/discover")["result"]["capabilities"]
-    assert asked(app, "skills/list")["result"]["skills"] == []
+    assert "resources" in reply_to(app, "server/discover")["result"]["capabilities"]
+    assert reply_to(app, "skills/list")["result"]["skills"] == []
 
 
 # -- skills/list -----------------------------------------------------------------------------
@@ -54,7 +54,7 @@ def test_a_server_without_skills_yet_has_resources_all_the_same(tmp_path: Path) 
 def test_skills_are_listed_without_a_declaration(tmp_path: Path) -> None:
     skill(tmp_path, **{"references/FORMS.md": "abc"})
     app = served(tmp_path, cache=CacheHint(60, "public"))
-    result = asked(app, "skills/list")["result"]
+    result = reply_to(app, "skills/list")["result"]
     [entry] = result["skills"]
     assert entry["uri"] == URI
     assert entry["frontmatter"] == {"name": "pdf", "description": "Reads PDFs."}
@@ -70,7 +70,7 @@ def test_skills_are_listed_without_a_declaration(tmp_path: Path) -> None:
 
 def test_without_a_cache_of_its_own_the_servers_holds(tmp_path: Path) -> None:
     app = Server("a", cache=CacheHint(5), extensions=[Skills(tmp_path)])
-    assert asked(app, "skills/list")["result"]["ttlMs"] == 5000
+    assert reply_to(app, "skills/list")["result"]["ttlMs"] == 5000
 
 
 def test_pages_end_and_have_each_skill_once(tmp_path: Path) -> None:
@@ -79,7 +79,7 @@ def test_pages_end_and_have_each_skill_once(tmp_path: Path) -> None:
         skill(tmp_path, name)
     app, found, cursor = served(tmp_path, page_size=2), [], {}
     for _ in range(3):
-        result = asked(app, "skills/list", **cursor)["result"]
+        result = reply_to(app, "skills/list", **cursor)["result"]
         found += [each["frontmatter"]["name"] for each in result["skills"]]
         cursor = {"cursor": result.get("nextCursor")}
     assert cursor == {"cursor": None}
@@ -91,20 +91,20 @@ def test_a_cursor_that_was_not_given_out_is_refused(tmp_path: Path, cursor: str)
     for number in range(3):
         skill(tmp_path, f"skill-{number}")
     app = served(tmp_path, page_size=1)
-    given = asked(app, "skills/list")["result"]["nextCursor"]
+    given = reply_to(app, "skills/list")["result"]["nextCursor"]
     mark = given.partition(".")[2]
-    error = asked(app, "skills/list", cursor=cursor.replace("{}", mark))["error"]
+    error = reply_to(app, "skills/list", cursor=cursor.replace("{}", mark))["error"]
     assert error["code"] == -32602
-    assert asked(app, "skills/list", cursor=given)["result"]["skills"]
+    assert reply_to(app, "skills/list", cursor=given)["result"]["skills"]
 
 
 def test_a_cursor_is_good_for_the_list_as_it_was(tmp_path: Path) -> None:
     for number in range(3):
         skill(tmp_path, f"skill-{number}")
     app = served(tmp_path, page_size=1)
-    cursor = asked(app, "skills/list")["result"]["nextCursor"]
+    cursor = reply_to(app, "skills/list")["result"]["nextCursor"]
     skill(tmp_path, "another")
-    assert asked(app, "skills/list", cursor=cursor)["error"]["code"] == -32602
+    assert reply_to(app, "skills/list", cursor=cursor)["error"]["code"] == -32602
 
 
 # -- skills/get, and folders -----------------------------------------------------------------
@@ -113,27 +113,27 @@ def test_a_cursor_is_good_for_the_list_as_it_was(tmp_path: Path) -> None:
 def test_a_skill_is_got_by_its_uri(tmp_path: Path) -> None:
     skill(tmp_path)
     app = served(tmp_path)
-    result = asked(app, "skills/get", uri=URI)["result"]
-    assert [result["skill"]] == asked(app, "skills/list")["result"]["skills"]
+    result = reply_to(app, "skills/get", uri=URI)["result"]
+    assert [result["skill"]] == reply_to(app, "skills/list")["result"]["skills"]
     assert {"ttlMs", "cacheScope"} <= set(result)
     assert "nextCursor" not in result
 
 
 @pytest.mark.parametrize("uri", ["skill://other/SKILL.md", "skill://pdf", "", "skill://pdf/a.md"])
-def test_what_is_no_skill_is_not_got(tmp_path: Path, uri: str) -> None:
+def test_get_of_a_uri_that_is_not_a_skill_is_invalid_params(tmp_path: Path, uri: str) -> None:
     skill(tmp_path, **{"a.md": "x"})
-    assert asked(served(tmp_path), "skills/get", uri=uri)["error"]["code"] == -32602
+    assert reply_to(served(tmp_path), "skills/get", uri=uri)["error"]["code"] == -32602
 
 
 def test_a_folder_is_read_where_the_server_said_so(tmp_path: Path) -> None:
     write(skill(tmp_path), {"templates/a.md": "x"})
     app = served(tmp_path, directory_read=True)
-    resources = asked(app, "resources/directory/read", uri="skill://pdf")["result"]["resources"]
+    resources = reply_to(app, "resources/directory/read", uri="skill://pdf")["result"]["resources"]
     assert [(each["name"], each["mimeType"]) for each in resources] == [
         ("pdf", "text/markdown"),
         ("templates", "inode/directory"),
     ]
-    below = asked(app, "resources/directory/read", uri="skill://pdf/templates")["result"]
+    below = reply_to(app, "resources/directory/read", uri="skill://pdf/templates")["result"]
     assert below["resources"] == [
         {
             "name": "a.md",
@@ -143,15 +143,15 @@ def test_a_folder_is_read_where_the_server_said_so(tmp_path: Path) -> None:
         }
     ]
     for unfit in (URI, "skill://other", "skill://pdf/", "skill://"):
-        error = asked(app, "resources/directory/read", uri=unfit)["error"]
+        error = reply_to(app, "resources/directory/read", uri=unfit)["error"]
         assert error["code"] == -32602
-    error = asked(app, "resources/directory/read", uri="skill://pdf", cursor="x")["error"]
+    error = reply_to(app, "resources/directory/read", uri="skill://pdf", cursor="x")["error"]
     assert error["code"] == -32602
 
 
-def test_without_it_there_is_no_such_method(tmp_path: Path) -> None:
+def test_directory_read_is_method_not_found_unless_enabled(tmp_path: Path) -> None:
     skill(tmp_path)
-    error = asked(served(tmp_path), "resources/directory/read", uri="skill://pdf")["error"]
+    error = reply_to(served(tmp_path), "resources/directory/read", uri="skill://pdf")["error"]
     assert error["code"] == -32601
 
 
@@ -160,7 +160,7 @@ def test_without_it_there_is_no_such_method(tmp_path: Path) -> None:
 
 def test_skill_files_are_listed_with_what_their_frontmatter_says(tmp_path: Path) -> None:
     skill(tmp_path, **{"a.md": "x"})
-    [resource] = asked(served(tmp_path), "resources/list")["result"]["resources"]
+    [resource] = reply_to(served(tmp_path), "resources/list")["result"]["resources"]
     assert resource["uri"] == URI
     assert (resource["name"], resource["description"]) == ("pdf", "Reads PDFs.")
     assert resource["mimeType"] == "text/markdown"
@@ -209,7 +209,9 @@ def test_a_client_of_a_handshake_reads_them_as_resources(tmp_path: Path, revisio
 def test_nothing_else_is_read(tmp_path: Path, uri: str) -> None:
     write(tmp_path, {"secret.txt": "secret"})
     skill(tmp_path / "skills", **{"a.md": "x", ".hidden": "x"})
-    assert asked(served(tmp_path / "skills"), "resources/read", uri=uri)["error"]["code"] == -32602
+    assert (
+        reply_to(served(tmp_path / "skills"), "resources/read", uri=uri)["error"]["code"] == -32602
+    )
 
 
 # -- changes ---------------------------------------------------------------------------------
@@ -226,14 +228,14 @@ def test_a_changed_file_has_a_fresh_digest_and_subscribers_hear_of_it(tmp_path: 
             wire.ask(2, "resources/read", {"uri": "skill://pdf/a.md"})
             assert (await wire.answer(2))["result"]["contents"][0]["text"] == "abcd"
             await wire.until(3)
-            told = [each["params"] for each in wire.got if "method" in each]
-            assert told == [{"uri": "skill://pdf/a.md"}]
+            found = [each["params"] for each in wire.got if "method" in each]
+            assert found == [{"uri": "skill://pdf/a.md"}]
 
     asyncio.run(main())
     app = served(tmp_path)
-    before = asked(app, "skills/get", uri=URI)["result"]["skill"]["resources"]
+    before = reply_to(app, "skills/get", uri=URI)["result"]["skill"]["resources"]
     write(home, {"a.md": "other"})
-    after = asked(app, "skills/get", uri=URI)["result"]["skill"]["resources"]
+    after = reply_to(app, "skills/get", uri=URI)["result"]["skill"]["resources"]
     assert before[0] == after[0]
     assert before[1]["digest"] != after[1]["digest"]
 
@@ -259,16 +261,16 @@ def test_skills_that_come_and_go_change_the_list_of_resources(tmp_path: Path) ->
 
     asyncio.run(main())
     (home / "SKILL.md").unlink()
-    assert len(asked(app, "skills/list")["result"]["skills"]) == 1
-    assert len(asked(app, "resources/list")["result"]["resources"]) == 1
-    assert asked(app, "resources/read", uri=URI)["error"]["code"] == -32602
+    assert len(reply_to(app, "skills/list")["result"]["skills"]) == 1
+    assert len(reply_to(app, "resources/list")["result"]["resources"]) == 1
+    assert reply_to(app, "resources/read", uri=URI)["error"]["code"] == -32602
 
 
 def test_a_file_that_is_new_is_found_when_it_is_asked_for(tmp_path: Path) -> None:
     home = skill(tmp_path)
     app = served(tmp_path)
     write(home, {"late.md": "late"})
-    contents = asked(app, "resources/read", uri="skill://pdf/late.md")["result"]["contents"]
+    contents = reply_to(app, "resources/read", uri="skill://pdf/late.md")["result"]["contents"]
     assert contents[0]["text"] == "late"
 
 
@@ -276,35 +278,35 @@ def test_a_file_that_is_gone_is_not_found(tmp_path: Path, caplog: pytest.LogCapt
     home = skill(tmp_path, **{"a.md": "x"})
     app = served(tmp_path)
     (home / "a.md").unlink()
-    assert asked(app, "resources/read", uri="skill://pdf/a.md")["error"]["code"] == -32602
+    assert reply_to(app, "resources/read", uri="skill://pdf/a.md")["error"]["code"] == -32602
     assert "cannot be read" in caplog.text
 
 
-def test_a_skill_that_becomes_unfit_is_left_out_and_told_of_once(
+def test_invalid_skill_is_left_out_and_logged_once(
     tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
     home = skill(tmp_path)
     app = served(tmp_path)
     write(home, {"SKILL.md": "---\nname: *x\n---\n"})
     with caplog.at_level(logging.ERROR, "trunkline.skills"):
-        assert asked(app, "skills/list")["result"]["skills"] == []
-        assert asked(app, "skills/list")["result"]["skills"] == []
+        assert reply_to(app, "skills/list")["result"]["skills"] == []
+        assert reply_to(app, "skills/list")["result"]["skills"] == []
     assert caplog.text.count("skill left out") == 1
     skill(tmp_path)
-    assert len(asked(app, "skills/list")["result"]["skills"]) == 1
+    assert len(reply_to(app, "skills/list")["result"]["skills"]) == 1
 
 
-def test_a_second_skill_of_a_name_is_left_out_and_told_of_once(
+def test_second_skill_with_the_same_name_is_left_out_and_logged_once(
     tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
     skill(tmp_path / "two")
     app = served(tmp_path)
     skill(tmp_path / "one", description="Another.")
     for _ in range(2):
-        [entry] = asked(app, "skills/list")["result"]["skills"]
+        [entry] = reply_to(app, "skills/list")["result"]["skills"]
         assert entry["uri"] == "skill://two/pdf/SKILL.md"
     assert caplog.text.count("already has the name 'pdf'") == 1
-    error = asked(app, "resources/read", uri="skill://one/pdf/SKILL.md")["error"]
+    error = reply_to(app, "resources/read", uri="skill://one/pdf/SKILL.md")["error"]
     assert error["code"] == -32602
 
 
@@ -315,8 +317,8 @@ def test_a_file_that_became_a_link_to_what_begins_with_a_dot_is_not_served(
     app = served(tmp_path)
     (home / "a.md").unlink()
     (home / "a.md").symlink_to(".env")
-    assert asked(app, "resources/read", uri="skill://pdf/a.md")["error"]["code"] == -32602
-    assert asked(app, "skills/list")["result"]["skills"] == []
+    assert reply_to(app, "resources/read", uri="skill://pdf/a.md")["error"]["code"] == -32602
+    assert reply_to(app, "skills/list")["result"]["skills"] == []
     assert "begins with a dot" in caplog.text
     assert "secret" not in caplog.text
 
@@ -327,11 +329,11 @@ def test_a_list_of_resources_is_what_was_last_looked_at(tmp_path: Path) -> None:
     skill(tmp_path, "new")
 
     def names() -> list[str]:
-        rows = asked(app, "resources/list")["result"]["resources"]
+        rows = reply_to(app, "resources/list")["result"]["resources"]
         return [each["name"] for each in rows]
 
     assert names() == ["pdf"]
-    assert asked(app, "resources/read", uri="skill://new/SKILL.md")["result"]
+    assert reply_to(app, "resources/read", uri="skill://new/SKILL.md")["result"]
     assert names() == ["pdf", "new"]
 
 
@@ -358,7 +360,7 @@ def test_a_folder_is_where_it_was_when_it_was_named(
     monkeypatch.chdir(tmp_path)
     app = served(Path("skills"))
     monkeypatch.chdir("/")
-    assert len(asked(app, "skills/list")["result"]["skills"]) == 1
+    assert len(reply_to(app, "skills/list")["result"]["skills"]) == 1
 
 
 def test_one_name_for_two_skills_is_said_when_it_is_made(tmp_path: Path) -> None:
@@ -386,7 +388,7 @@ def test_a_resource_that_is_taken_leaves_the_server_as_it_was(tmp_path: Path) ->
     assert len(app._core.resources) == 1
 
 
-def test_it_is_made_with_the_public_interface_of_servers_alone() -> None:
+def test_skills_import_only_the_public_interface_of_servers() -> None:
     package = Path(trunkline.skills.__file__).parent
     for path in package.glob("*.py"):
         for node in ast.walk(ast.parse(path.read_text())):

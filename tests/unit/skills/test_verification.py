@@ -39,7 +39,7 @@ def blob(content: bytes, uri: str = FORMS) -> ResourceContents:
     return ResourceContents(uri, blob=b64encode(content).decode())
 
 
-def test_what_was_listed_is_given_back() -> None:
+def test_verify_returns_the_bytes_that_were_listed() -> None:
     assert verify(entry(), text()) == TEXT.encode()
     assert verify(entry(), blob(b"\xffforms")) == b"\xffforms"
 
@@ -158,5 +158,5 @@ def test_an_entry_that_is_none_is_a_failure(given: dict[str, Any], why: str) -> 
         (ResourceContents(URI, text="\ud83d"), "cannot be decoded"),
     ],
 )
-def test_contents_that_are_no_file_are_a_failure(contents: Any, why: str) -> None:
+def test_malformed_contents_fail_verification(contents: Any, why: str) -> None:
     assert why in fails(entry(), contents).why

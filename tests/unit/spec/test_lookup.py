@@ -127,26 +127,26 @@ def test_either_side_sends_what_both_may() -> None:
     assert "a request that either side sends" in explain_method("ping", V2025_06_18)
 
 
-def test_a_method_of_the_future_is_told_with_its_day() -> None:
+def test_explain_method_names_the_revision_that_adds_a_method() -> None:
     assert explain_method("elicitation/create", V2025_03_26) == (
         "MCP 2025-03-26 does not have elicitation/create yet: it was added in 2025-06-18."
     )
 
 
-def test_a_method_of_the_past_is_told_with_what_to_do_instead() -> None:
+def test_explain_method_says_what_replaces_a_removed_method() -> None:
     assert explain_method("resources/subscribe") == (
         "MCP 2026-07-28 no longer has resources/subscribe: it was last in 2025-11-25."
         " Open a stream with subscriptions/listen and name the URI under resourceSubscriptions."
     )
 
 
-def test_a_misspelt_method_is_told_with_the_nearest() -> None:
+def test_explain_method_suggests_the_nearest_name() -> None:
     assert explain_method("tool/call") == (
         "No revision of MCP has a method 'tool/call'. Did you mean 'tools/call'?"
     )
 
 
-def test_a_method_like_no_other_is_told_without_a_guess() -> None:
+def test_explain_method_makes_no_suggestion_without_a_near_name() -> None:
     assert explain_method("qqqq") == "No revision of MCP has a method 'qqqq'."
 
 
@@ -231,7 +231,7 @@ def test_a_header_is_found_by_its_family(name: str) -> None:
 
 
 @pytest.mark.parametrize("name", ["Mcp-Param-", "Mcp-Para", "X-Mcp-Param-Region", ""])
-def test_what_only_resembles_a_family_is_none(name: str) -> None:
+def test_header_outside_a_family_is_none(name: str) -> None:
     assert header(name) is None
 
 
@@ -291,7 +291,7 @@ def test_a_symbol_that_is_only_read_is_found_and_says_so() -> None:
     assert not found.sent
 
 
-def test_a_symbol_nobody_has_is_none() -> None:
+def test_error_of_an_unknown_symbol_is_none() -> None:
     assert error("RESOURCE_NOT_FUOND") is None
     assert error("URL_ELICITATION_REQUIRED", revision=V2025_06_18) is None
 

@@ -158,7 +158,7 @@ def test_the_first_row_is_looked_for_in_the_revision_asked_about() -> None:
     assert (before.symbol, after.symbol) == ("BEFORE", "AFTER")
 
 
-def test_a_number_nobody_defined_means_nothing() -> None:
+def test_undefined_number_has_no_meaning() -> None:
     assert profile("mcp").meaning(-32099) is None
     assert profile("mcp").meaning(0) is None
 
@@ -314,7 +314,7 @@ def test_a_number_that_mcp_allocated_is_used_by_every_profile(number: int) -> No
 
 
 @pytest.mark.parametrize("name", PROFILE_NAMES)
-def test_a_symbol_nobody_knows_is_not_sent(name: str) -> None:
+def test_unknown_symbol_is_not_sent(name: str) -> None:
     with pytest.raises(UnknownSymbol, match=name):
         profile(name).to_send("NOBODY_KNOWS")
 

@@ -116,7 +116,7 @@ def test_every_row_is_asked_by_some_revision() -> None:
     assert set.union(*(ids(revision=revision) for revision in REVISIONS)) == ids()
 
 
-def test_what_is_asked_of_both_is_asked_of_client_and_server() -> None:
+def test_requirement_of_both_is_found_for_client_and_for_server() -> None:
     for actor in ("client", "server", "both"):
         assert "mcp.progress.grows" in ids(actor=actor)
     assert "mcp.progress.grows" not in ids(actor="host")
@@ -184,6 +184,6 @@ def test_the_rows_are_loaded_by_the_first_lookup() -> None:
     subprocess.run([sys.executable, "-c", script], check=True, timeout=60)
 
 
-def test_what_a_lookup_returns_does_not_change() -> None:
+def test_row_is_immutable() -> None:
     with pytest.raises(AttributeError):
         requirement("BP-003").level = "may"  # type: ignore[misc]

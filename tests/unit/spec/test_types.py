@@ -109,7 +109,7 @@ def test_all_types_of_a_revision_are_those_that_can_be_looked_up(revision: str) 
         every["NoSuchType"]
 
 
-def test_what_a_lookup_returns_does_not_change() -> None:
+def test_types_and_their_views_are_immutable() -> None:
     view = need("Tool")
     with pytest.raises(TypeError):
         types()["Tool"] = view  # type: ignore[index]
@@ -153,11 +153,11 @@ def test_a_task_carries_what_its_status_asks_for(status: str, carried: set[str])
     assert view.fields["resultType"].expr == Expr("constant", value="complete")
 
 
-def test_a_created_task_is_told_by_its_result_type() -> None:
+def test_create_task_result_has_a_constant_result_type() -> None:
     assert need("CreateTaskResult").fields["resultType"].expr == Expr("constant", value="task")
 
 
-def test_what_a_type_may_be_is_one_expression() -> None:
+def test_expr_of_a_type_is_one_expression() -> None:
     assert need("Cursor").expr == STRING
     assert need("RequestId").expr == Expr("union", of=(STRING, Expr("primitive", "integer")))
     assert {part.value for part in need("Role").expr.of} == {"assistant", "user"}
@@ -220,7 +220,7 @@ def test_spaces_do_not_matter() -> None:
         ("Tool & string", "is malformed at ' & string'"),
     ],
 )
-def test_what_is_no_expression_is_refused(text: str, why: str) -> None:
+def test_malformed_type_expression_is_refused(text: str, why: str) -> None:
     with pytest.raises(ValueError, match=why):
         parse(text)
 

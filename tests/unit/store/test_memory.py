@@ -60,7 +60,7 @@ def named(name: object, tenant: str = "acme") -> Key:
     return Key(tenant, "thing", str(name))
 
 
-def test_it_is_a_store_and_needs_nothing() -> None:
+def test_memory_store_is_a_store_without_arguments() -> None:
     async def script() -> None:
         store: Store = MemoryStore()
         assert isinstance(store, Store)
@@ -70,7 +70,7 @@ def test_it_is_a_store_and_needs_nothing() -> None:
     asyncio.run(script())
 
 
-def test_something_is_gone_at_the_very_moment_it_expires() -> None:
+def test_record_is_gone_at_the_moment_it_expires() -> None:
     async def script(store: MemoryStore, clock: Clock) -> None:
         await store.put(KEY, b"", ttl=10)
         clock.now += 9.999
@@ -195,7 +195,7 @@ def test_nothing_is_counted_when_everything_is_gone() -> None:
 # Expiry
 
 
-def test_what_expired_does_not_pile_up() -> None:
+def test_expired_records_do_not_accumulate() -> None:
     async def script(store: MemoryStore, clock: Clock) -> None:
         for number in range(2000):
             await store.put(named(number), b"", ttl=10)
@@ -228,7 +228,7 @@ def test_one_write_frees_only_a_few() -> None:
     run(script)
 
 
-def test_what_was_given_more_time_is_not_swept_and_what_was_given_less_is() -> None:
+def test_touch_changes_when_a_record_is_swept() -> None:
     async def script(store: MemoryStore, clock: Clock) -> None:
         await store.put(named("longer"), b"", ttl=10)
         await store.touch(named("longer"), ttl=100)
@@ -284,7 +284,7 @@ def test_a_scan_is_in_order_and_looks_at_no_more_names_than_asked() -> None:
 # Messages
 
 
-def test_what_waits_for_one_subscriber_is_bounded_in_bytes() -> None:
+def test_backlog_of_a_subscriber_is_bounded_in_bytes() -> None:
     async def script(store: MemoryStore, clock: Clock) -> None:
         subscription = await store.subscribe(KEY)
         for _ in range(5):
@@ -314,7 +314,7 @@ def test_a_dropped_subscriber_holds_nothing_and_makes_room() -> None:
     run(script, StoreLimits(backlog=2, subscriptions=2))
 
 
-def test_several_who_wait_on_one_subscription_share_its_messages() -> None:
+def test_concurrent_readers_of_one_subscription_share_its_messages() -> None:
     async def script(store: MemoryStore, clock: Clock) -> None:
         subscription = await store.subscribe(KEY)
         waiting = [asyncio.ensure_future(anext(subscription)) for _ in range(3)]
@@ -349,7 +349,7 @@ def test_only_bytes_are_kept() -> None:
     run(script)
 
 
-def test_the_tokens_of_a_holder_who_was_away_are_refused_by_what_it_works_on() -> None:
+def test_fencing_token_of_an_expired_lease_is_smaller_than_the_next() -> None:
     async def script(store: MemoryStore, clock: Clock) -> None:
         greatest = 0
 
@@ -383,7 +383,7 @@ def test_another_store_has_other_epochs() -> None:
     run(script)
 
 
-def test_what_was_deleted_or_written_over_is_not_kept_for_its_expiry() -> None:
+def test_deleted_or_overwritten_value_is_released_before_its_expiry() -> None:
     async def script(store: MemoryStore, clock: Clock) -> None:
         value = bytes(bytearray(b"a value of its own"))
         holders = sys.getrefcount(value)

@@ -87,7 +87,7 @@ def test_prompts_and_resources_are_run_too() -> None:
     assert read.result.contents[0].text == "a b"
 
 
-def test_a_server_that_is_made_anew_for_each_round_finishes_the_call() -> None:
+def test_call_finishes_with_a_new_server_for_each_round() -> None:
     made: list[Server] = []
 
     def make() -> Server:
@@ -173,7 +173,7 @@ def test_more_rounds_than_a_server_allows_are_a_difference() -> None:
     assert "needs more than 2 round trips" in differs(app, "curious", None, lambda _: True)
 
 
-def test_a_tool_that_does_not_end_is_told() -> None:
+def test_hanging_tool_is_reported_as_a_difference() -> None:
     app = Server("tests")
 
     @app.tool
@@ -188,7 +188,7 @@ async def _nothing() -> str:
     return ""
 
 
-def test_what_cannot_be_run_in_both_eras_is_refused() -> None:
+def test_server_of_one_era_and_task_only_tool_are_refused() -> None:
     app = Server("tests", revisions=["2026-07-28"])
     app.add_tool(lambda: "", "nothing")
     with pytest.raises(ValueError, match="only one era: 2026-07-28"):
@@ -221,7 +221,7 @@ def test_the_middleware_of_a_server_is_as_it_was() -> None:
     assert seen == ["ask"] * 3
 
 
-def test_it_is_awaited_where_a_loop_runs() -> None:
+def test_run_in_both_eras_is_awaited_in_a_running_loop() -> None:
     app = Server("tests")
     app.add_tool(lambda: "", "nothing")
 

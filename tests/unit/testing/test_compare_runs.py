@@ -1,4 +1,4 @@
-"""What is not the same in two eras, as its author is told."""
+"""Differences between the two eras, as the report shows them."""
 
 from __future__ import annotations
 
@@ -56,8 +56,8 @@ def test_reports_count_as_effects() -> None:
             context.log("info", "more")
         return "done"
 
-    told = differs(app, "report", None, [True], ignore=["runs"])
-    assert "notifications/message" in told
+    report_text = differs(app, "report", None, [True], ignore=["runs"])
+    assert "notifications/message" in report_text
 
 
 def test_reports_that_a_second_run_does_not_repeat_pass() -> None:
@@ -86,8 +86,8 @@ def test_different_results_are_shown_beside_each_other() -> None:
         runs.append(1)
         return f"run {len(runs)}"
 
-    told = differs(app, "which", None, [True])
-    assert "The results differ:\n  2025-11-25: 'run 1'\n  2026-07-28: 'run 2'" in told
+    report_text = differs(app, "which", None, [True])
+    assert "The results differ:\n  2025-11-25: 'run 1'\n  2026-07-28: 'run 2'" in report_text
 
 
 def test_a_different_structure_or_failure_is_a_difference() -> None:
@@ -115,7 +115,7 @@ def test_a_different_structure_or_failure_is_a_difference() -> None:
     assert "The errors differ" in differs(app, "codes")
 
 
-def test_a_question_that_changes_from_run_to_run_is_told() -> None:
+def test_elicitation_that_changes_between_runs_is_reported() -> None:
     app = Server("tests")
     numbers = itertools.count()
 
@@ -124,11 +124,11 @@ def test_a_question_that_changes_from_run_to_run_is_told() -> None:
         answer = await context.elicit(f"Sure of {next(numbers)}?", bool, key="sure")
         return answer.action
 
-    told = differs(app, "unsteady", None, {"sure": True})
-    assert "One era answers with an error" in told
-    assert "has changed since it was answered" in told
-    assert "The questions differ" in told
-    assert "Sure of 0?" in told
+    report_text = differs(app, "unsteady", None, {"sure": True})
+    assert "One era answers with an error" in report_text
+    assert "has changed since it was answered" in report_text
+    assert "The questions differ" in report_text
+    assert "Sure of 0?" in report_text
 
 
 def test_questions_put_together_may_come_in_any_order() -> None:
@@ -158,7 +158,7 @@ def test_a_tool_that_fails_unexpectedly_fails_alike_whatever_the_log_calls_it() 
 
 
 @pytest.mark.parametrize("older", ["2024-11-05", "2025-03-26", "2025-06-18", "2025-11-25"])
-def test_what_an_older_revision_cannot_say_is_no_difference(older: str) -> None:
+def test_loss_by_an_older_revision_is_not_a_difference(older: str) -> None:
     app = Server("tests", revisions=[older, "2026-07-28"])
 
     @app.tool
@@ -185,7 +185,7 @@ def test_what_an_older_revision_cannot_say_is_no_difference(older: str) -> None:
         assert not both.result.is_error
 
 
-def test_a_structure_that_differs_under_one_text_is_told() -> None:
+def test_different_structured_result_under_equal_text_is_reported() -> None:
     app = Server("tests")
 
     @app.tool
@@ -193,6 +193,6 @@ def test_a_structure_that_differs_under_one_text_is_told() -> None:
         grams = 2 if context.revision == "2026-07-28" else 1
         return ToolOutput({"grams": grams}, text="Weighed.")
 
-    told = differs(app, "weigh")
-    assert "The structured results differ" in told
-    assert "The results differ" not in told
+    report_text = differs(app, "weigh")
+    assert "The structured results differ" in report_text
+    assert "The results differ" not in report_text

@@ -56,7 +56,7 @@ def test_the_fixture_runs_a_tool_in_both_eras(tmp_path: Path) -> None:
     assert "await context.once(key, ...)" in done.stdout
 
 
-def test_pytest_is_told_where_it_is() -> None:
+def test_plugin_is_registered_as_pytest11_entry_point() -> None:
     project = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
     assert project["entry-points"]["pytest11"] == {"trunkline": "trunkline.testing.pytest_plugin"}
     assert not any(each.startswith("pytest") for each in project["dependencies"])

@@ -34,7 +34,7 @@ def server(**options: Any) -> Server:
 CALL = {"name": "look", "arguments": {}}
 
 
-def test_what_nobody_answers_is_method_not_found() -> None:
+def test_unanswered_server_request_gets_method_not_found() -> None:
     async def main() -> None:
         async with asyncio.timeout(10), open_connection(server(), "2025-11-25", ROOTS) as line:
             reply = await line.call("tools/call", CALL)

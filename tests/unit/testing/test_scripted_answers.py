@@ -92,7 +92,7 @@ def test_a_question_without_an_answer_is_named(answers: Any) -> None:
     assert isinstance(caught.value, AssertionError)
 
 
-def test_answers_that_nobody_asked_for_are_told() -> None:
+def test_unused_answers_are_reported() -> None:
     app = Server("tests")
 
     @app.tool

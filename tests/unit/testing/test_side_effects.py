@@ -18,7 +18,7 @@ from trunkline.testing import (
 )
 
 
-def test_what_is_done_once_passes() -> None:
+def test_effects_inside_once_pass() -> None:
     app = Server("tests")
     orders: list[str] = []
     bank = Mock()
@@ -63,7 +63,7 @@ class Shop:
         return (await context.elicit("Sure?", bool)).action
 
 
-def test_a_repeated_append_is_told_with_how_often_and_what_to_do() -> None:
+def test_repeated_append_is_reported_with_counts_and_advice() -> None:
     app = Server("tests")
     orders: list[str] = []
 
@@ -72,8 +72,8 @@ def test_a_repeated_append_is_told_with_how_often_and_what_to_do() -> None:
         orders.append("new order")
         return (await context.elicit("Sure?", bool)).action
 
-    told = differs(app, "order", None, [True])
-    assert told == (
+    report_text = differs(app, "order", None, [True])
+    assert report_text == (
         "'order' behaves differently in the two eras.\n"
         "\n"
         "It did more in 2026-07-28 than in 2025-11-25:\n"
@@ -171,9 +171,9 @@ def test_every_sort_of_effect_is_found(effect: str) -> None:
             await act()
         return action
 
-    told = differs(app, "tool", None, [True])
-    assert "It did more in 2026-07-28" in told
-    assert "once(key, ...)" in told
+    report_text = differs(app, "tool", None, [True])
+    assert "It did more in 2026-07-28" in report_text
+    assert "once(key, ...)" in report_text
 
     @app.tool
     async def careful(context: Context) -> str:
@@ -187,12 +187,12 @@ def test_the_object_of_a_method_is_looked_at() -> None:
     app = Server("tests")
     shop = Shop()
     app.tool("buy")(shop.buy)
-    told = differs(app, "buy", None, [True])
-    assert "self.orders: 2 items" in told
-    assert "self.stock['shoes']: 2" in told
+    report_text = differs(app, "buy", None, [True])
+    assert "self.orders: 2 items" in report_text
+    assert "self.stock['shoes']: 2" in report_text
 
 
-def test_what_only_its_author_can_see_is_named() -> None:
+def test_effect_hidden_from_inspection_is_found_through_the_effects_option() -> None:
     app = Server("tests")
     rows: list[str] = []
 
@@ -217,9 +217,9 @@ def test_what_only_its_author_can_see_is_named() -> None:
 
     run_in_both_eras_sync(app, "insert", None, [True])
     for effects in (rows, database.count, (Mock(), rows), (lambda: list(rows),)):
-        told = differs(app, "insert", None, [True], effects=effects)
-        assert "2026-07-28" in told
-        assert "effects[" in told
+        report_text = differs(app, "insert", None, [True], effects=effects)
+        assert "2026-07-28" in report_text
+        assert "effects[" in report_text
 
 
 def test_several_effects_in_a_list_are_refused_because_a_list_is_one() -> None:
@@ -231,7 +231,7 @@ def test_several_effects_in_a_list_are_refused_because_a_list_is_one() -> None:
         run_in_both_eras_sync(app, "nothing", effects=lambda: object())
 
 
-def test_what_may_be_done_again_is_named() -> None:
+def test_ignored_effect_may_be_repeated() -> None:
     app = Server("tests")
     looked_up: list[str] = []
 
@@ -243,7 +243,7 @@ def test_what_may_be_done_again_is_named() -> None:
     assert run_in_both_eras_sync(app, "look", None, [True], ignore=["looked_up"]).rounds == 2
 
 
-def test_a_cache_and_a_clock_are_no_repeated_effects() -> None:
+def test_cache_entries_and_clock_values_are_not_repeated_effects() -> None:
     import time
 
     app = Server("tests")
@@ -279,6 +279,6 @@ def test_the_state_of_the_server_is_looked_at() -> None:
             found.add_tool(order, "order")
             return found
 
-        told = differs(make() if made is None else make, "order", None, [True])
-        assert "context.state['orders']: 2 items" in told
-        assert "context.state['bank']: 2 calls" in told
+        report_text = differs(make() if made is None else make, "order", None, [True])
+        assert "context.state['orders']: 2 items" in report_text
+        assert "context.state['bank']: 2 calls" in report_text

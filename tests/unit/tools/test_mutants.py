@@ -412,7 +412,7 @@ def test_a_failure_or_the_end_of_its_time_kills_a_mutant(code: int | None) -> No
     ]
 
 
-def test_what_fails_on_clean_source_as_well_kills_nothing() -> None:
+def test_failure_on_clean_source_does_not_kill_a_mutant() -> None:
     assert verdict_of(FakeSlot(1, 1, 1, 0)).killed_by == "second"
     assert verdict_of(FakeSlot(1, None, 0)).killed_by is None
 

@@ -158,7 +158,7 @@ def test_failures_are_bounded() -> None:
 # What is left
 
 
-def test_what_was_there_before_is_not_left_behind() -> None:
+def test_holding_no_more_than_before_reports_nothing() -> None:
     before = Holding(descriptors=5, tasks=["a", "b"], threads=["MainThread"])
     assert Holding(descriptors=4, tasks=["a"], threads=["MainThread"]).more_than(before) == []
 
@@ -177,7 +177,7 @@ def test_what_was_there_before_is_not_left_behind() -> None:
         ({"threads": ["MainThread", "x"]}, "1 thread x"),
     ],
 )
-def test_what_is_more_than_before_is_named(given: dict[str, Any], left: str) -> None:
+def test_holding_more_than_before_is_named(given: dict[str, Any], left: str) -> None:
     before = Holding(descriptors=5, tasks=["a", "b"], threads=["MainThread"])
     values = {"descriptors": 5, "tasks": ["a", "b"], "threads": ["MainThread"], **given}
     assert Holding(**values).more_than(before) == [left]

@@ -68,13 +68,13 @@ def test_a_command_is_not_empty(command: str | list[str]) -> None:
         Stdio(command)
 
 
-def test_one_string_is_no_list_of_arguments() -> None:
+def test_args_of_one_string_are_a_type_error() -> None:
     with pytest.raises(TypeError, match="sequence"):
         Stdio("python", "server.py")
 
 
 @pytest.mark.parametrize(
-    ("make", "told"),
+    ("make", "message"),
     [
         (lambda: Stdio(7), "Stdio.command is a string or a path, not of type int"),
         (lambda: Stdio(b"python"), "Stdio.command is a string or a path, not of type bytes"),
@@ -88,15 +88,15 @@ def test_one_string_is_no_list_of_arguments() -> None:
         (lambda: Stdio("x", cwd=7), "Stdio.cwd is a string or a path, not of type int"),
     ],
 )
-def test_what_is_no_text_is_refused_where_it_is_written(
-    make: Callable[[], Stdio], told: str
+def test_wrong_types_are_refused_when_the_address_is_made(
+    make: Callable[[], Stdio], message: str
 ) -> None:
     with pytest.raises(TypeError) as caught:
         make()
-    assert str(caught.value) == told
+    assert str(caught.value) == message
 
 
-def test_a_value_that_is_no_text_is_not_quoted() -> None:
+def test_env_value_of_a_wrong_type_is_not_quoted() -> None:
     with pytest.raises(TypeError) as caught:
         Stdio("x", env={"API_KEY": CANARY.encode()})  # type: ignore[dict-item]
     assert CANARY not in str(caught.value)
@@ -108,7 +108,7 @@ def test_a_path_among_the_arguments_is_its_text() -> None:
     assert address == Stdio(["python", Path("/srv/server.py")], ["-v"])
 
 
-def test_what_is_inherited_belongs_to_the_address() -> None:
+def test_inherit_env_is_part_of_the_address() -> None:
     assert Stdio("x").inherit_env
     assert Stdio("x") != Stdio("x", inherit_env=False)
     assert repr(Stdio("x", inherit_env=False)) == "Stdio('x', inherit_env=False)"

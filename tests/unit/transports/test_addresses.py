@@ -201,7 +201,7 @@ def test_a_port_is_a_number_that_there_is(port: Any) -> None:
 
 
 @pytest.mark.parametrize("tls", [None, "yes", 1, "/etc/ca.pem", object(), {}])
-def test_what_says_nothing_about_tls_is_refused(tls: Any) -> None:
+def test_tls_of_a_wrong_type_is_refused(tls: Any) -> None:
     with pytest.raises(ValueError, match=r"Tcp\.tls"):
         Tcp("host", 1, tls=tls)
 
@@ -335,7 +335,7 @@ def test_a_password_is_in_no_text() -> None:
 
 
 @pytest.mark.parametrize("text", [f"tcp://me:{PASSWORD}@h:1", f"http://me:{PASSWORD}@h:1/"])
-def test_a_password_in_a_text_that_is_no_address_is_not_repeated(text: str) -> None:
+def test_password_in_an_invalid_address_is_not_repeated(text: str) -> None:
     for refuse in (parse_address, target_of):
         with pytest.raises(ValueError) as caught:
             refuse(text)
@@ -389,7 +389,7 @@ def test_two_equal_addresses_are_the_same_server() -> None:
         assert remembered_era(first) is None
 
 
-def test_what_is_remembered_of_an_address_does_not_outlive_it() -> None:
+def test_remembered_era_ends_with_its_address() -> None:
     first = Tcp("brief", 1)
     remember_era(first, "handshake")
     assert remembered_era(Tcp("brief", 1)) == "handshake"

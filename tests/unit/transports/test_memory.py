@@ -57,7 +57,7 @@ def test_sending_is_two_python_calls_with_that_of_the_receiver() -> None:
     run(script)
 
 
-def test_what_is_sent_while_delivering_waits_for_its_turn() -> None:
+def test_frame_sent_during_delivery_is_delivered_after_it() -> None:
     async def script(near: Observed, far: Observed) -> None:
         order: list[bytes] = []
 
@@ -138,7 +138,7 @@ def test_frames_wait_until_the_other_end_is_connected() -> None:
     asyncio.run(script())
 
 
-def test_an_end_that_left_before_connecting_is_told_to_the_other() -> None:
+def test_connect_after_the_other_end_closed_reports_the_end() -> None:
     async def script() -> None:
         near, far = (Observed(end) for end in memory_pair())
         await near.transport.close()
@@ -150,7 +150,7 @@ def test_an_end_that_left_before_connecting_is_told_to_the_other() -> None:
     asyncio.run(script())
 
 
-def test_an_end_that_waits_is_told_that_the_other_left_without_connecting() -> None:
+def test_close_without_connect_ends_the_connected_other_end() -> None:
     async def script() -> None:
         near, far = (Observed(end) for end in memory_pair())
         await far.transport.connect()
@@ -168,7 +168,7 @@ def test_an_end_that_waits_is_told_that_the_other_left_without_connecting() -> N
     asyncio.run(script())
 
 
-def test_what_waited_for_an_end_that_never_came_is_dropped() -> None:
+def test_frames_for_an_end_that_never_connects_are_dropped() -> None:
     async def script() -> None:
         near, far = (Observed(end) for end in memory_pair())
         await far.transport.connect()
@@ -194,7 +194,9 @@ def test_an_end_connects_once() -> None:
     run(script)
 
 
-def test_a_receiver_that_raises_harms_nobody(caplog: pytest.LogCaptureFixture) -> None:
+def test_exception_in_a_receiver_is_logged_and_delivery_continues(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
     async def script(near: Observed, far: Observed) -> None:
         def fail(*_: object) -> None:
             raise ValueError("no")

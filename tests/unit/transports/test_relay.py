@@ -139,7 +139,7 @@ def test_each_side_has_its_own_framing() -> None:
     play(script)
 
 
-def test_a_client_that_has_said_all_gets_its_answers() -> None:
+def test_replies_are_forwarded_after_the_client_has_ended_its_output() -> None:
     async def script() -> None:
         async with joined() as scene:
             scene.client.say(b"one\n")
@@ -168,7 +168,7 @@ def test_the_end_of_a_server_ends_it_all_after_what_it_said() -> None:
 
 
 @pytest.mark.parametrize("seems_there", [False, True])
-def test_a_server_whose_client_is_gone_is_told_and_given_a_while(
+def test_target_gets_end_of_input_and_a_grace_period_after_the_client_is_gone(
     monkeypatch: pytest.MonkeyPatch, seems_there: bool
 ) -> None:
     monkeypatch.setattr(relay, "_SERVER_END_TIMEOUT_S", 0.2)
@@ -228,9 +228,7 @@ SPOILT: list[tuple[str, Policy, bytes, str]] = [
 
 
 @pytest.mark.parametrize(("policy", "said", "why"), [row[1:] for row in SPOILT])
-def test_what_cannot_be_passed_on_ends_the_connection(
-    policy: Policy, said: bytes, why: str
-) -> None:
+def test_bad_frame_ends_the_relay_with_the_reason(policy: Policy, said: bytes, why: str) -> None:
     async def script() -> None:
         async with joined(source=policy) as scene:
             scene.client.say(said)
@@ -259,7 +257,7 @@ def test_a_frame_that_is_cut_short_is_not_passed_on() -> None:
     play(script)
 
 
-def test_nobody_is_read_faster_than_the_other_side_takes_it() -> None:
+def test_relay_reads_no_faster_than_the_other_side_accepts() -> None:
     total, size = 64 * MIB, 100_000
 
     async def script() -> None:
@@ -298,7 +296,7 @@ def test_nobody_is_read_faster_than_the_other_side_takes_it() -> None:
     play(script)
 
 
-def test_a_listener_hears_each_frame_first_and_its_faults_change_nothing(
+def test_listener_is_called_before_each_frame_and_its_exception_is_logged_once(
     caplog: pytest.LogCaptureFixture,
 ) -> None:
     heard: list[Any] = []
@@ -346,7 +344,7 @@ class Slow:
         await self._inner.connect()
 
 
-def test_what_comes_before_the_server_is_there_waits_for_it() -> None:
+def test_frames_before_the_target_is_connected_wait_for_it() -> None:
     async def script() -> None:
         near, client = await joint(Policy())
         inner, server = await joint(Policy())
@@ -415,7 +413,7 @@ def child(script: str) -> Transport:
     return address.transport(Policy())
 
 
-def test_a_process_is_told_of_the_end_and_ends_in_order() -> None:
+def test_child_process_gets_end_of_input_and_exits_in_order() -> None:
     echo = "import sys\nfor line in sys.stdin: print(line.upper(), end='')\nprint('bye')"
 
     async def script() -> None:
@@ -434,7 +432,7 @@ def test_a_process_is_told_of_the_end_and_ends_in_order() -> None:
     play(script)
 
 
-def test_a_process_that_is_killed_is_told_with_its_status() -> None:
+def test_killed_child_process_is_reported_with_its_status() -> None:
     doomed = "import os\ninput()\nprint('last words')\nos.kill(os.getpid(), 9)"
 
     async def script() -> None:

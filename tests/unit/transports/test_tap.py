@@ -12,7 +12,7 @@ from trunkline.testing.transport_contract import Observed
 from trunkline.transports import Tapped, TappedTransport, Transport, memory_pair
 
 
-def test_everything_is_heard_before_it_goes_on() -> None:
+def test_tap_sees_each_frame_before_it_is_delivered() -> None:
     heard: list[tuple[str, Any]] = []
 
     async def script() -> None:

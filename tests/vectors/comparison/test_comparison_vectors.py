@@ -30,7 +30,7 @@ def rules(old: Any, new: Any, direction: Literal["input", "output"]) -> list[str
 
 @pytest.mark.parametrize("direction", DIRECTIONS)
 @for_each("case", CASES, ids=lambda case: str(case["name"]))
-def test_a_pair_is_told_as_its_vector_says(
+def test_schema_pair_has_the_findings_of_its_vector(
     case: dict[str, Any], direction: Literal["input", "output"]
 ) -> None:
     expected = [f"listing.{direction}.{rule}" for rule in case[direction]]

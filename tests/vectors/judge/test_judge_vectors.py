@@ -121,7 +121,7 @@ def envelope_cases() -> list[Json]:
     return [case for case in cases if "input" in case and "transport" not in case]
 
 
-def test_what_the_codec_refuses_the_judge_reports() -> None:
+def test_judge_reports_every_fault_that_the_codec_raises() -> None:
     """The judge names the same rule at the same place as the codec under the same policy."""
     reported: set[str] = set()
     for case in envelope_cases():

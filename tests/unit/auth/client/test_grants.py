@@ -300,7 +300,7 @@ def test_a_refused_assertion_is_not_sent_again_and_no_other_grant_is_tried(
     run(work)
 
 
-def test_an_unreachable_server_is_no_refusal_of_the_assertion() -> None:
+def test_unreachable_token_endpoint_does_not_count_as_refused_assertion() -> None:
     async def work(where: Scene) -> None:
         key = SigningKey.generate()
         where.login.trust(PLATFORM, key)
@@ -387,7 +387,7 @@ def test_tokens_are_bound_to_a_key_and_nonces_are_followed(nonces: bool) -> None
     run(work, dpop=True, nonces=nonces)
 
 
-def test_a_server_that_asks_for_proofs_is_told_apart() -> None:
+def test_dpop_challenge_without_dpop_raises_and_sends_no_token_request() -> None:
     async def work(where: Scene) -> None:
         where.login.client("reports", client_secret=CANARY)
         with pytest.raises(AuthorizationFailed, match="dpop=True"):
@@ -407,7 +407,7 @@ def test_a_token_that_was_not_bound_is_not_used() -> None:
     run(work, dpop=True)
 
 
-def test_a_server_that_keeps_asking_for_nonces_is_not_asked_for_ever() -> None:
+def test_repeated_nonce_challenges_end_after_a_bounded_number_of_requests() -> None:
     async def work(where: Scene) -> None:
         where.login.client("reports", client_secret=CANARY)
         where.login.fail("token", error="use_dpop_nonce", times=None)
@@ -587,7 +587,7 @@ def test_missing_scopes_are_asked_for_beside_the_others_and_not_twice() -> None:
     run(work)
 
 
-def test_a_server_that_asks_for_ever_more_scopes_is_followed_three_times() -> None:
+def test_scope_challenges_are_followed_at_most_three_times() -> None:
     async def work(where: Scene) -> None:
         where.login.client("reports", client_secret=CANARY)
         auth = Watched("reports", client_secret=CANARY)

@@ -41,10 +41,10 @@ class Tokens:
         self.authorization_servers = () if issuer is None else (issuer,)
         self.dpop_algorithms = ("ES256",) if "dpop" in self.schemes else ()
         self.waits = waits
-        self.asked: list[Credential] = []
+        self.request_with: list[Credential] = []
 
     def verify(self, credential: Credential) -> Any:
-        self.asked.append(credential)
+        self.request_with.append(credential)
         if self.waits:
             return self._later(credential.token)
         return self._found(credential.token)
@@ -70,13 +70,13 @@ def made(*verifiers: Any, **settings: Any) -> ResourceServer:
     return resource_server_of(given, path="/mcp", public_url=URL)
 
 
-def asked(authorization: str | None = None, **extra: str) -> Any:
+def request_with(authorization: str | None = None, **extra: str) -> Any:
     given = {} if authorization is None else {"authorization": authorization}
     return request(extra={**given, **extra})
 
 
 def decide(server: ResourceServer, authorization: str | None = None, **extra: str) -> Any:
-    asking = asked(authorization, **extra)
+    asking = request_with(authorization, **extra)
     refused = server.precheck(asking)
     if refused is not None:
         return refused
@@ -103,11 +103,11 @@ def challenges(refusal: Refusal) -> list[Any]:
 def test_a_token_in_the_header_is_a_principal(waits: bool, header: str) -> None:
     verifier = Tokens(waits=waits)
     assert decide(made(verifier), header) is ANN
-    assert verifier.asked[0].scheme == "bearer"
+    assert verifier.request_with[0].scheme == "bearer"
 
 
 def test_a_decision_without_the_network_is_not_awaited() -> None:
-    assert made().authenticate(asked("Bearer ann")) is ANN
+    assert made().authenticate(request_with("Bearer ann")) is ANN
 
 
 @pytest.mark.parametrize("header", [None, "Basic YTpi", "Digest x", "bearerann"])
@@ -122,7 +122,7 @@ def test_a_request_without_a_credential_is_401_without_an_error_code(header: str
         "resource_metadata": METADATA,
     }
     assert (b"cache-control", b"no-store") in refusal.headers
-    assert verifier.asked == []
+    assert verifier.request_with == []
 
 
 @pytest.mark.parametrize(
@@ -146,7 +146,7 @@ def test_a_malformed_header_is_400(header: str) -> None:
     refusal = decide(made(verifier), header)
     assert refusal.status == 400
     assert [each.error for each in challenges(refusal)] == ["invalid_request"]
-    assert verifier.asked == []
+    assert verifier.request_with == []
 
 
 @pytest.mark.parametrize("token", ["refused", "unknown"])
@@ -176,7 +176,7 @@ def test_a_verifier_that_cannot_decide_is_503_and_logged_now_and_then(
 
 
 @pytest.mark.parametrize("waits", [False, True])
-def test_a_verifier_that_fails_is_500_and_tells_nothing(
+def test_raising_verifier_is_500_without_details(
     waits: bool, caplog: pytest.LogCaptureFixture
 ) -> None:
     with caplog.at_level(logging.DEBUG):
@@ -194,7 +194,7 @@ def test_a_token_in_a_query_or_a_body_is_not_read() -> None:
     refused = server.precheck(asking)
     assert refused is not None
     assert refused.status == 401
-    assert verifier.asked == []
+    assert verifier.request_with == []
 
 
 def test_anonymous_requests_pass_if_no_credential_is_required() -> None:
@@ -225,7 +225,7 @@ def test_the_first_that_recognises_a_credential_decides(waits: bool) -> None:
 
     first, second = Tokens(waits=waits), Strict(waits=waits)
     assert decide(made(first, second), "Bearer ann") is ANN
-    assert second.asked == []
+    assert second.request_with == []
     assert decide(made(second, first), "Bearer ann").status == 401
     assert decide(made(second, first), "Bearer unknown").status == 401
     third = Tokens()
@@ -268,7 +268,7 @@ def test_a_function_beside_a_verifier_may_read_another_header() -> None:
 
 
 @pytest.mark.parametrize("given", [7, None, "token", b"x", Tokens, AuthSettings])
-def test_what_is_not_a_verifier_is_a_type_error(given: Any) -> None:
+def test_auth_of_a_wrong_type_is_a_type_error(given: Any) -> None:
     with pytest.raises(TypeError, match="auth="):
         settings_of(given)
 
@@ -321,7 +321,7 @@ def test_a_server_of_bound_tokens_alone_has_no_bearer_challenge() -> None:
     for header in (None, "Bearer ann"):
         (challenge,) = challenges(decide(server, header))
         assert (challenge.scheme, challenge.error) == ("dpop", None)
-    assert verifier.asked == []
+    assert verifier.request_with == []
 
 
 def test_a_nonce_is_sent_with_the_challenge_that_asks_for_it() -> None:
@@ -352,7 +352,7 @@ def test_a_proof_is_for_the_url_that_the_client_used(
         "POST", path, host="localhost:8000", extra={"authorization": "DPoP ann", "dpop": "proof"}
     )
     assert server.authenticate(asking) is ANN
-    (credential,) = verifier.asked
+    (credential,) = verifier.request_with
     assert (credential.method, credential.url) == ("POST", url)
     assert credential.proofs == ("proof",)
 

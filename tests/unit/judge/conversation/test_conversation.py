@@ -66,7 +66,7 @@ def test_a_session_is_judged_by_what_was_agreed_on() -> None:
     assert rules(opened("2025-06-18").feed([call(1, "ping")], "client")) == ["mcp.batch.removed"]
 
 
-def test_both_eras_may_be_spoken_at_once() -> None:
+def test_messages_of_both_eras_are_accepted_in_one_conversation() -> None:
     talk = opened("2025-11-25")
     assert rules(talk.feed(call(1, "tools/list", _meta=META), "client")) == []
     assert "mcp.caching.hints-present" in rules(talk.feed(reply(1, tools=[]), "server"))
@@ -77,7 +77,7 @@ def test_both_eras_may_be_spoken_at_once() -> None:
     assert outcomes["mcp.meta.version-present"].verdict == "pass"
 
 
-def test_the_header_tells_the_revision_of_what_does_not() -> None:
+def test_version_header_sets_the_revision_of_a_message_without_meta() -> None:
     talk = Conversation()
     talk.feed(
         call(1, "tools/list"),
@@ -87,7 +87,7 @@ def test_the_header_tells_the_revision_of_what_does_not() -> None:
     assert talk.outcomes()["mcp.meta.version-present"].verdict == "fail"
 
 
-def test_who_sent_a_bare_message_is_told_from_it() -> None:
+def test_sender_of_a_bare_message_is_inferred() -> None:
     talk = Conversation()
     talk.feed(call(1, "tools/list", _meta=META))
     found = talk.feed(reply(1, tools=[]))
@@ -101,7 +101,7 @@ def test_findings_know_their_message() -> None:
     assert (found.rule, found.message_index, found.where) == ("mcp.id.echoed", 1, "/id")
 
 
-def test_a_line_that_could_not_be_read_is_told() -> None:
+def test_unreadable_line_is_a_finding() -> None:
     (found,) = Conversation().feed(TraceFault(7, "no"))
     assert (found.rule, found.got) == ("trace.line", "line 7")
 
@@ -136,7 +136,7 @@ def test_an_error_without_an_id_may_answer_a_notification_over_http_alone(
     )
 
 
-def test_what_was_never_answered_is_told_at_the_end() -> None:
+def test_unanswered_request_is_a_finding_at_the_end() -> None:
     talk = opened("2025-11-25")
     talk.feed(call(1, "tools/call", name="a"), "client")
     talk.feed(call(2, "tools/call", name="a"), "client")
@@ -154,7 +154,7 @@ def test_a_late_reply_after_a_cancellation_is_in_order() -> None:
     assert rules(talk.feed(reply(1, content=[]), "server")) == []
 
 
-def test_nothing_seen_is_nothing_passed() -> None:
+def test_nothing_observed_is_not_a_pass() -> None:
     outcomes = Conversation().outcomes()
     assert {outcome.verdict for outcome in outcomes.values()} == {
         "not-observed",
@@ -178,7 +178,7 @@ def test_each_requirement_has_the_outcome_of_its_judge() -> None:
             assert outcome.verdict == "not-observed"
 
 
-def test_what_should_be_is_a_warning_and_what_must_be_a_failure() -> None:
+def test_breach_of_should_is_a_warning_and_of_must_a_failure() -> None:
     talk = Conversation()
     meta = {key: value for key, value in META.items() if not key.endswith("clientInfo")}
     talk.feed(call(1, "tools/list", _meta=meta), "client")
@@ -194,7 +194,7 @@ def test_a_revision_that_was_never_released_is_refused() -> None:
         Conversation("2020-01-01")
 
 
-def test_what_was_forgotten_is_not_called_unknown() -> None:
+def test_reply_to_an_evicted_request_is_not_called_unknown() -> None:
     talk = opened("2025-11-25")
     for id in range(3000):
         talk.feed(call(id, "tools/call", name="a"), "client")
@@ -284,7 +284,7 @@ def any_message(chance: random.Random) -> Any:
 
 
 @pytest.mark.parametrize("seed", range(examples(20)))
-def test_whatever_is_said_is_judged(seed: int) -> None:
+def test_any_message_is_judged_without_an_exception(seed: int) -> None:
     chance = random.Random(seed)
     talk = Conversation(chance.choice([None, "2025-11-25", "2026-07-28"]))
     for _ in range(300):
@@ -316,12 +316,12 @@ def _round_trip(*states: str | None) -> list[str]:
     }
     found: list[Any] = []
 
-    def say(sender: Any, message: dict[str, Any]) -> None:
+    def feed(sender: Any, message: dict[str, Any]) -> None:
         found.extend(talk.feed({"jsonrpc": "2.0", **message}, sender))
 
     def call(id: int, which: int, **more: Any) -> None:
         params = {"name": "t", "arguments": {"which": which}, "_meta": meta, **more}
-        say("client", {"id": id, "method": "tools/call", "params": params})
+        feed("client", {"id": id, "method": "tools/call", "params": params})
 
     alike = len(set(states)) == len(states)
     for number, state in enumerate(states):
@@ -331,40 +331,40 @@ def _round_trip(*states: str | None) -> list[str]:
             "inputRequests": {"r": {"method": "roots/list"}},
             "requestState": state,
         }
-        say("server", {"id": number, "result": result})
+        feed("server", {"id": number, "result": result})
     for number, state in enumerate(states):
         answers = {"r": {"roots": []}}
         call(100 + number, 0 if alike else number, inputResponses=answers, requestState=state)
     return [each.rule for each in found if each.rule.startswith("mcp.rounds.")]
 
 
-def test_calls_that_are_alike_and_asked_back_at_once_are_told_apart_by_their_state() -> None:
+def test_equal_calls_with_input_required_are_matched_by_request_state() -> None:
     assert _round_trip("one", "two", "three") == []
 
 
-def test_a_state_that_was_given_to_several_calls_is_no_ones_alone() -> None:
+def test_request_state_shared_by_several_calls_is_not_a_breach() -> None:
     assert _round_trip("same", "same") == []
 
 
 @pytest.mark.parametrize(("declared", "is_asked"), [({}, False), ({"elicitation": {}}, True)])
-def test_only_who_answers_some_elicitation_must_refuse_another_mode_by_its_params(
+def test_undeclared_elicitation_mode_is_judged_only_if_elicitation_is_declared(
     declared: dict[str, Any], is_asked: bool
 ) -> None:
     talk = Conversation()
 
-    def say(sender: Any, message: dict[str, Any]) -> list[str]:
+    def feed(sender: Any, message: dict[str, Any]) -> list[str]:
         return [each.rule for each in talk.feed({"jsonrpc": "2.0", **message}, sender)]
 
     info = {"name": "tests", "version": "1"}
     opening = {"protocolVersion": "2025-11-25", "capabilities": declared, "clientInfo": info}
-    say("client", {"id": 1, "method": "initialize", "params": opening})
+    feed("client", {"id": 1, "method": "initialize", "params": opening})
     answer = {"protocolVersion": "2025-11-25", "capabilities": {}, "serverInfo": info}
-    say("server", {"id": 1, "result": answer})
-    say("client", {"method": "notifications/initialized"})
+    feed("server", {"id": 1, "result": answer})
+    feed("client", {"method": "notifications/initialized"})
     url = {"mode": "url", "message": "Go", "url": "https://x.test/", "elicitationId": "1"}
-    say("server", {"id": 7, "method": "elicitation/create", "params": url})
+    feed("server", {"id": 7, "method": "elicitation/create", "params": url})
     unknown = {"code": -32601, "message": "Method not found"}
-    broken = say("client", {"id": 7, "error": unknown})
+    broken = feed("client", {"id": 7, "error": unknown})
     assert ("mcp.elicitation.undeclared-refused" in broken) is is_asked
 
 
@@ -380,7 +380,7 @@ def discovered(capabilities: dict[str, Any]) -> dict[str, Any]:
     return {"jsonrpc": "2.0", "id": 1, "result": {**result, "_meta": served}}
 
 
-def asked(id: int, method: str, capabilities: dict[str, Any]) -> dict[str, Any]:
+def request_of(id: int, method: str, capabilities: dict[str, Any]) -> dict[str, Any]:
     meta = {
         "io.modelcontextprotocol/protocolVersion": "2026-07-28",
         "io.modelcontextprotocol/clientCapabilities": capabilities,
@@ -402,9 +402,9 @@ def test_a_method_may_be_that_of_an_extension_that_both_declare(
     client: dict[str, Any], server: dict[str, Any], found: list[str]
 ) -> None:
     talk = Conversation()
-    assert talk.feed(asked(1, "server/discover", client), "client") == []
+    assert talk.feed(request_of(1, "server/discover", client), "client") == []
     assert talk.feed(discovered(server), "server") == []
-    told = talk.feed(asked(2, "stars/list", client), "client")
+    told = talk.feed(request_of(2, "stars/list", client), "client")
     assert [each.rule for each in told] == found
     assert {each.level for each in told} <= {"info"}
     reply = {"jsonrpc": "2.0", "id": 2, "result": discovered({})["result"]}
@@ -415,9 +415,9 @@ def test_a_method_of_an_official_extension_needs_that_extension() -> None:
     skills = {"extensions": {"io.modelcontextprotocol/skills": {}}}
     for server, found in ((skills, []), ({}, ["mcp.capability.extension-client"])):
         talk = Conversation()
-        talk.feed(asked(1, "server/discover", skills), "client")
+        talk.feed(request_of(1, "server/discover", skills), "client")
         talk.feed(discovered(server), "server")
-        told = talk.feed(asked(2, "skills/list", skills), "client")
+        told = talk.feed(request_of(2, "skills/list", skills), "client")
         assert [each.rule for each in told] == found
 
 

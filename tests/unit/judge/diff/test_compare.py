@@ -85,7 +85,7 @@ def test_a_new_tool_capability_field_and_optional_argument_are_safe() -> None:
     ]
 
 
-def test_a_removal_that_was_announced_is_told_from_a_surprise() -> None:
+def test_removal_of_a_deprecated_tool_is_announced_not_breaking() -> None:
     marked = tool("old", description="Deprecated: use add. Adds.")
     old = [tool("new"), marked, tool("surprise")]
     found = compare(old, [tool("new")])
@@ -108,7 +108,7 @@ def test_a_removal_that_was_announced_is_told_from_a_surprise() -> None:
         ("v1.0", "v2.0-rc.1", False),
     ],
 )
-def test_what_was_announced_may_go_in_the_next_major_version(
+def test_announced_removal_does_not_break_in_the_next_major_version(
     old: str, new: str, breaks: bool
 ) -> None:
     marked = tool("old", description="Deprecated: use add.")
@@ -119,7 +119,7 @@ def test_what_was_announced_may_go_in_the_next_major_version(
     assert not found.breaks(allow_announced=True)
 
 
-def test_a_surprise_breaks_in_any_version() -> None:
+def test_unannounced_removal_breaks_in_any_version() -> None:
     before = {"server": {"version": "1.0.0"}, "tools": [tool()]}
     after = {"server": {"version": "2.0.0"}, "tools": []}
     found = compare(before, after)
@@ -181,7 +181,7 @@ def test_saying_what_holds_anyway_changes_no_hint() -> None:
     assert of_tools(tool(), tool(annotations=said)) == []
 
 
-def test_what_only_reads_destroys_nothing_whatever_else_is_said() -> None:
+def test_read_only_tool_implies_the_other_hints() -> None:
     said = {"readOnlyHint": True, "destructiveHint": False, "idempotentHint": True}
     assert of_tools(tool(annotations=said), tool(annotations={"readOnlyHint": True})) == []
 
@@ -243,16 +243,16 @@ def test_entries_come_go_and_are_marked(member: str, kind: str, key: str) -> Non
     marked = {**entry, "description": "Deprecated: it will be removed."}
     retitled = {**entry, "title": "N"}
 
-    def told(old: list[Any], new: list[Any]) -> list[str]:
+    def rules_of(old: list[Any], new: list[Any]) -> list[str]:
         found = rules(compare({member: old}, {member: new}))
         return [rule.removeprefix(f"listing.{kind}.") for rule in found]
 
-    assert told([], [entry]) == ["added"]
-    assert told([entry], []) == ["removed"]
-    assert told([marked], []) == ["removed-as-announced"]
-    assert told([entry], [marked]) == ["deprecated"]
-    assert told([entry], [retitled]) == ["text-changed"]
-    assert told([entry], [entry]) == []
+    assert rules_of([], [entry]) == ["added"]
+    assert rules_of([entry], []) == ["removed"]
+    assert rules_of([marked], []) == ["removed-as-announced"]
+    assert rules_of([entry], [marked]) == ["deprecated"]
+    assert rules_of([entry], [retitled]) == ["text-changed"]
+    assert rules_of([entry], [entry]) == []
 
 
 @pytest.mark.parametrize(
@@ -285,7 +285,7 @@ def test_capabilities_are_compared_all_the_way_down() -> None:
     assert of_capabilities(*forms) == ["listing.capability.removed", "listing.capability.added"]
 
 
-def test_a_revision_that_is_no_longer_spoken_breaks() -> None:
+def test_dropped_revision_breaks() -> None:
     old, new = ({"supportedVersions": each} for each in (["a", "b"], ["b", "c"]))
     found = compare(old, new)
     assert rules(found) == ["listing.revision.dropped", "listing.revision.added"]
@@ -338,7 +338,7 @@ def test_no_secret_is_shown() -> None:
     assert "canary" not in str(found) + "".join(map(str, found.changes))
 
 
-def test_every_rule_can_be_told_by_a_change() -> None:
+def test_rules_have_their_id_a_sentence_and_a_reason() -> None:
     assert all(rule == row.id and row.says and row.why.endswith(".") for rule, row in RULES.items())
 
 
@@ -356,7 +356,7 @@ def test_a_comparison_names_the_parts_that_both_have() -> None:
     )
 
 
-def test_that_nothing_was_compared_is_told() -> None:
+def test_nothing_compared_is_noted() -> None:
     found = compare({"tools": [tool()]}, {"prompts": []})
     assert (found.compared, found.changes) == ((), ())
     assert found.notes[-1].startswith("nothing was compared")

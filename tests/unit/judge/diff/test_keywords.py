@@ -90,9 +90,7 @@ def test_a_malformed_keyword_counts_beside_any_type(keyword: str) -> None:
         (None, {"additionalItems": False}),
     ],
 )
-def test_what_a_draft_does_not_have_is_neither_read_nor_forgotten(
-    draft: str | None, schema: dict[str, Any]
-) -> None:
+def test_keyword_of_another_draft_is_opaque(draft: str | None, schema: dict[str, Any]) -> None:
     for cases in shape_of(schema, draft).values():
         assert all(case.opaque for case in cases)
         assert all(case.values is None and not case.rows for case in cases)
@@ -107,7 +105,7 @@ def test_a_draft_reads_its_own() -> None:
     assert (row.rows[0].first, row.rows[0].rest, row.opaque) == ((True,), False, frozenset())
 
 
-def test_what_depends_on_a_malformed_keyword_is_not_read() -> None:
+def test_keywords_beside_a_malformed_one_are_opaque() -> None:
     case = case_of({"properties": 5, "additionalProperties": False}, "object")
     assert case.additional() == ()
     other = case_of({"properties": 5, "additionalProperties": True}, "object")
@@ -118,7 +116,7 @@ def test_what_depends_on_a_malformed_keyword_is_not_read() -> None:
 
 
 @pytest.mark.parametrize("said", [True, "true", 1, None])
-def test_null_by_the_word_of_openapi_is_allowed_by_those_who_read_it(said: Any) -> None:
+def test_openapi_nullable_makes_null_opaque(said: Any) -> None:
     schema = {"type": "string", "enum": ["a"], "nullable": said}
     case = case_of(schema, "null")
     assert {keyword for keyword, _ in case.opaque} == {"nullable"}
@@ -128,7 +126,7 @@ def test_null_by_the_word_of_openapi_is_allowed_by_those_who_read_it(said: Any) 
     assert not case_of({"nullable": True}, "null").opaque
 
 
-def test_that_a_member_has_to_be_there_may_be_said_of_the_member() -> None:
+def test_boolean_required_of_a_member_is_opaque() -> None:
     case = case_of({"properties": {"a": {"required": True}, "b": {"required": False}}}, "object")
     assert {keyword for keyword, _ in case.opaque} == {"required"}
     assert not case_of({"properties": {"b": {"required": ["c"]}}}, "object").opaque

@@ -16,11 +16,11 @@ def lines(*values: Any) -> str:
     return "".join(f"{json.dumps(value)}\n" for value in values)
 
 
-def asked(id: Any, method: str, **params: Any) -> dict[str, Any]:
+def request_of(id: Any, method: str, **params: Any) -> dict[str, Any]:
     return {"jsonrpc": "2.0", "id": id, "method": method, "params": params}
 
 
-def answered(id: Any, **result: Any) -> dict[str, Any]:
+def reply_to(id: Any, **result: Any) -> dict[str, Any]:
     return {"jsonrpc": "2.0", "id": id, "result": result}
 
 
@@ -39,7 +39,7 @@ def test_a_result_and_an_array_are_tools() -> None:
     assert read_listing(json.dumps([TOOL])) == {"tools": [TOOL]}
 
 
-def test_a_recording_gives_all_pages_and_who_answered() -> None:
+def test_recording_gives_all_pages_and_the_server_info() -> None:
     hello = {
         "protocolVersion": "2025-11-25",
         "serverInfo": {"name": "s", "version": "1"},
@@ -47,14 +47,14 @@ def test_a_recording_gives_all_pages_and_who_answered() -> None:
     }
     text = lines(
         {"trunkline-trace": 1},
-        recorded("client", asked(0, "initialize")),
-        recorded("server", answered(0, **hello)),
-        recorded("client", asked(1, "tools/list")),
-        recorded("client", asked("1", "prompts/list")),
-        recorded("server", answered(1, tools=[TOOL], nextCursor="x")),
-        recorded("server", answered("1", prompts=[{"name": "p"}])),
-        recorded("client", asked(2, "tools/list", cursor="x")),
-        recorded("server", answered(2, tools=[{"name": "b"}])),
+        recorded("client", request_of(0, "initialize")),
+        recorded("server", reply_to(0, **hello)),
+        recorded("client", request_of(1, "tools/list")),
+        recorded("client", request_of("1", "prompts/list")),
+        recorded("server", reply_to(1, tools=[TOOL], nextCursor="x")),
+        recorded("server", reply_to("1", prompts=[{"name": "p"}])),
+        recorded("client", request_of(2, "tools/list", cursor="x")),
+        recorded("server", reply_to(2, tools=[{"name": "b"}])),
     )
     assert read_listing(text) == {
         "server": {"name": "s", "version": "1"},
@@ -67,23 +67,23 @@ def test_a_recording_gives_all_pages_and_who_answered() -> None:
 
 def test_a_list_that_was_asked_for_again_replaces_the_old_one() -> None:
     text = lines(
-        asked(1, "tools/list"),
-        answered(1, tools=[TOOL]),
-        asked(2, "tools/list"),
-        answered(2, tools=[]),
+        request_of(1, "tools/list"),
+        reply_to(1, tools=[TOOL]),
+        request_of(2, "tools/list"),
+        reply_to(2, tools=[]),
     )
     assert read_listing(text) == {"tools": []}
 
 
 def test_an_answer_alone_is_known_by_its_look() -> None:
-    assert read_listing(lines(answered(1, tools=[TOOL]))) == {"tools": [TOOL]}
+    assert read_listing(lines(reply_to(1, tools=[TOOL]))) == {"tools": [TOOL]}
 
 
 def test_the_versions_that_a_server_speaks_are_kept() -> None:
     text = lines(
-        asked(1, "server/discover"),
-        answered(1, supportedVersions=["2026-07-28"], capabilities={}),
-        answered(2, tools=[]),
+        request_of(1, "server/discover"),
+        reply_to(1, supportedVersions=["2026-07-28"], capabilities={}),
+        reply_to(2, tools=[]),
     )
     assert read_listing(text)["supportedVersions"] == ["2026-07-28"]
 
@@ -100,12 +100,12 @@ def test_the_versions_that_a_server_speaks_are_kept() -> None:
         ("[1, 2]", "but not of tools"),
         ('{"tools": 5}', "tools are not an array"),
         ('{"format": "trunkline.listing/2", "tools": []}', "expected 'trunkline.listing/1'"),
-        (lines(asked(1, "tools/list")), "without a list request"),
-        (lines(answered(1, tools=[], nextCursor="x")), "before the last page of tools"),
-        (lines(asked(1, "tools/list"), answered(1, tools=5)), "no array of tools"),
+        (lines(request_of(1, "tools/list")), "without a list request"),
+        (lines(reply_to(1, tools=[], nextCursor="x")), "before the last page of tools"),
+        (lines(request_of(1, "tools/list"), reply_to(1, tools=5)), "no array of tools"),
         ("[" * 5000, "neither a listing nor a recording"),
     ],
 )
-def test_what_is_no_listing_is_refused_with_a_sentence(text: str, why: str) -> None:
+def test_file_that_is_not_a_listing_is_refused_with_the_reason(text: str, why: str) -> None:
     with pytest.raises(ValueError, match=why):
         read_listing(text)

@@ -45,7 +45,7 @@ def test_alternatives_that_may_both_hold_are_opaque_in_one_of() -> None:
     assert all(case.opaque for cases in overlapping.values() for case in cases)
 
 
-def test_what_is_beyond_the_budget_is_opaque() -> None:
+def test_schema_over_the_budget_is_opaque() -> None:
     schema = {"allOf": [{"type": "string"}] * 10}
     assert list(shape_of(schema)) == ["string"]
     (case,) = shape_of(schema, steps=0)["number"]
@@ -70,7 +70,7 @@ def chain(levels: int, times: int, members: int = 0) -> Any:
     return {"$ref": "#/$defs/d0", "$defs": {**steps, f"d{levels}": {"properties": {"a": {}}}}}
 
 
-def test_what_is_referred_to_many_times_is_there_once() -> None:
+def test_schema_referenced_many_times_is_merged_once() -> None:
     (case,) = shape_of(chain(10, 8))["object"]
     assert len(case.parts) == 11
     assert not case.opaque
@@ -81,7 +81,7 @@ def test_what_is_referred_to_many_times_is_there_once() -> None:
     assert len(shape_of(either)["number"]) == 1
 
 
-def test_what_too_many_schemas_speak_of_is_opaque() -> None:
+def test_parts_of_too_many_schemas_are_opaque() -> None:
     few = [{"properties": {f"p{n}": {}}, "items": {"minimum": n}} for n in range(20)]
     (case,) = shape_of({"allOf": few})["object"]
     assert (len(case.parts), bool(case.opaque)) == (20, False)
@@ -92,7 +92,7 @@ def test_what_too_many_schemas_speak_of_is_opaque() -> None:
         assert case.is_unknown()
 
 
-def test_long_lists_are_paid_for_when_they_are_merged() -> None:
+def test_merging_long_lists_uses_the_budget() -> None:
     both = {"allOf": [{"enum": list(range(5000))}, {"enum": list(range(1, 5000))}]}
     (case,) = shape_of(both)["number"]
     assert not case.opaque
@@ -117,7 +117,7 @@ def test_tags_beside_a_reference_count_as_the_draft_has_it() -> None:
         assert not case.opaque
 
 
-def test_of_a_draft_that_nobody_knows_nothing_is_read() -> None:
+def test_schema_of_an_unknown_draft_is_opaque() -> None:
     for named in ("http://json-schema.org/draft-03/schema#", "https://example.com/mine", None):
         (case,) = shape_of({"$schema": named, "type": "string"})["number"]
         assert case.is_unknown()

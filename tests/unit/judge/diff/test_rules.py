@@ -28,7 +28,7 @@ def test_a_row_has_a_level_a_sentence_and_a_reason() -> None:
         assert row.why.endswith(".")
 
 
-def test_what_was_announced_is_a_removal_that_also_comes_as_a_surprise() -> None:
+def test_announced_removal_has_a_breaking_rule_for_the_unannounced_one() -> None:
     announced = [row for row in RULES.values() if row.level == "announced"]
     assert len(announced) == 7
     for row in announced:
@@ -70,7 +70,7 @@ def test_a_description_that_begins_with_the_word_is_a_mark(description: str) -> 
         *({"description": 5}, {"deprecated": "no"}, {}, None, True, 5),
     ],
 )
-def test_nothing_else_is(entry: Any) -> None:
+def test_other_descriptions_are_not_a_mark(entry: Any) -> None:
     assert not is_deprecated(entry)
 
 

@@ -45,7 +45,7 @@ def doubling(keyword: str, leaf: Any) -> Any:
     return {"$ref": "#/$defs/d0", "$defs": {**steps, "d60": leaf}}
 
 
-def test_what_nests_as_deep_as_people_do_is_decided() -> None:
+def test_schema_with_20_levels_is_compared() -> None:
     found = compared(deep(20, INTEGER), deep(20, STRING))
     assert {change.rule for change in found.changes} == {
         "listing.input.type-narrowed",
@@ -54,7 +54,7 @@ def test_what_nests_as_deep_as_people_do_is_decided() -> None:
 
 
 @pytest.mark.parametrize("levels", [100, 400, 3000])
-def test_what_nests_deeper_is_not_decided_and_breaks(levels: int) -> None:
+def test_schema_nested_too_deep_is_undecided_and_breaks(levels: int) -> None:
     found = compared(deep(levels, INTEGER), deep(levels, STRING))
     assert {change.rule for change in found.changes} == {
         "listing.input.undecided",
@@ -120,7 +120,7 @@ def joined(leaf: Any) -> Any:
         "enum",
     ],
 )
-def test_what_would_take_for_ever_ends_and_breaks(old: Any, new: Any) -> None:
+def test_schema_comparison_over_the_budget_ends_and_breaks(old: Any, new: Any) -> None:
     assert compared(old, new).breaks()
 
 
@@ -207,7 +207,7 @@ def test_conditions_that_refer_to_much_are_not_kept_with_it() -> None:
     ["\ud800", 10**400, -(10**5000), {"\udfff": "\ud800"}, [[{}]]],
     ids=["surrogate", "large", "huge", "names", "nested"],
 )
-def test_what_is_hardly_json_is_compared(odd: Any) -> None:
+def test_surrogates_and_huge_numbers_in_schemas_are_compared(odd: Any) -> None:
     keywords = ("const", "default", "maximum", "multipleOf", "pattern", "$ref", "not", "enum")
     for keyword in (*keywords, "required", "x-mcp-header", "description", "title"):
         given = {"type": "object", "properties": {"a": {keyword: odd}, "\ud800": {"enum": [odd]}}}
@@ -242,7 +242,7 @@ def test_a_header_deeper_than_anybody_looks_is_not_decided() -> None:
     assert found.breaks()
 
 
-def test_a_header_is_told_where_it_stands() -> None:
+def test_changed_header_is_reported_with_its_pointer() -> None:
     def given(name: str) -> Any:
         member = {"allOf": [{"$ref": "#/$defs/s"}], "x-mcp-header": name}
         return {"type": "object", "properties": {"a": member}, "$defs": {"s": STRING}}

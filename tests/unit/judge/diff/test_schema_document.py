@@ -96,7 +96,7 @@ def depends(said: Any, old: dict[str, Any], new: dict[str, Any]) -> bool:
         ("https://example.com/s", {"b": {"id": "https://example.com/s"}}),
     ],
 )
-def test_what_a_condition_refers_to_is_part_of_it(reference: Any, defs: Any) -> None:
+def test_condition_depends_on_the_schemas_it_refers_to(reference: Any, defs: Any) -> None:
     def given(leaf: Any) -> dict[str, Any]:
         return {"$defs": {"a": leaf, **defs}, "properties": {"p": leaf}}
 
@@ -106,13 +106,13 @@ def test_what_a_condition_refers_to_is_part_of_it(reference: Any, defs: Any) -> 
 
 
 @pytest.mark.parametrize("reference", ["#/$defs/a", "#/$defs/b", "https://example.com/s"])
-def test_what_it_does_not_refer_to_is_not(reference: str) -> None:
+def test_condition_does_not_depend_on_unreferenced_schemas(reference: str) -> None:
     defs = {"a": {"type": "integer"}, "b": {"$ref": "#/$defs/a"}}
     one, two = ({"$defs": defs, "properties": {"p": {"type": each}}} for each in ("null", "string"))
     assert not depends({"$ref": reference}, one, two)
 
 
-def test_what_refers_to_very_much_depends_on_all_of_it() -> None:
+def test_condition_with_a_long_chain_of_references_depends_on_all_of_it() -> None:
     def given(leaf: str) -> dict[str, Any]:
         steps = {f"d{n}": {"items": {"$ref": f"#/$defs/d{n + 1}"}} for n in range(500)}
         return {"$defs": {**steps, "d500": {"type": leaf}}}

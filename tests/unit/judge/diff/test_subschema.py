@@ -31,7 +31,7 @@ def test_a_schema_that_contains_itself_is_inside_one_that_does() -> None:
     ]
 
 
-def test_what_rests_on_a_pair_that_fails_is_forgotten() -> None:
+def test_assumption_that_rests_on_a_failed_pair_is_dropped() -> None:
     # `inner` is fine as long as `outer` is. That it is not shows after both were looked at, in
     # the first alternative; the second asks for `inner` alone.
     def given(end: Any, *alternatives: Any) -> Any:
@@ -70,13 +70,13 @@ def test_without_a_budget_nothing_is_shown() -> None:
     assert obstacles({"type": "string"}, {}, steps=0) == []
 
 
-def test_a_lost_type_is_told_once() -> None:
+def test_lost_type_is_reported_once() -> None:
     (found,) = obstacles({}, {"type": "integer"})
     assert found.kind == "type"
     assert found.right == ["integer"]
 
 
-def test_what_is_undecided_for_several_types_is_told_once_for_each_place() -> None:
+def test_undecided_schema_is_reported_once_per_pointer() -> None:
     unread = {"not": {"const": 1}}
     assert kinds({}, unread) == [("undecided", "")]
     left = {"type": "object", "properties": {"a": {}, "b": {}}}
@@ -84,7 +84,7 @@ def test_what_is_undecided_for_several_types_is_told_once_for_each_place() -> No
     assert kinds(left, right) == [("undecided", "properties/a"), ("undecided", "properties/b")]
 
 
-def test_what_is_listed_may_hold_anything() -> None:
+def test_enum_values_are_checked_at_their_own_type() -> None:
     listed = {"enum": [[{"a": 1}], {"a": []}]}
     assert kinds(listed, {"type": ["array", "object"]}) == []
     # What is needed of an object is not asked of an array.

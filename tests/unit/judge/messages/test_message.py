@@ -25,23 +25,25 @@ PING: dict[str, Any] = {"jsonrpc": "2.0", "id": 1, "method": "ping"}
 CALL = b'{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"a"%s}}'
 
 
-def told(message: Any, revision: str = V2025_11_25, **facts: Any) -> list[tuple[str, str]]:
+def findings_of(message: Any, revision: str = V2025_11_25, **facts: Any) -> list[tuple[str, str]]:
     return [(item.rule, item.where) for item in judge(message, revision, **facts)]
 
 
 @pytest.mark.parametrize("form", [bytes, bytearray, memoryview, bytes.decode])
 def test_text_is_judged_in_every_form(form: Any) -> None:
-    assert told(form(CALL % b"")) == []
-    assert told(form(CALL.replace(b'"a"', b"7") % b"")) == [("mcp.type.json-type", "/params/name")]
+    assert findings_of(form(CALL % b"")) == []
+    assert findings_of(form(CALL.replace(b'"a"', b"7") % b"")) == [
+        ("mcp.type.json-type", "/params/name")
+    ]
 
 
 def test_message_objects_are_judged() -> None:
-    assert told(Request("ping", id=1)) == []
-    assert told(Notification("notifications/initialized")) == []
-    assert told(Success(1, {}), request=Request("ping", id=1)) == []
-    assert told(Failure(UNSET, ErrorObject(-32700, "Parse error"))) == []
-    assert told(Request("tools/call", {}, id=1)) == [("mcp.type.required", "/params/name")]
-    assert told(Success(1, {}), request=Request("tools/list", id=2)) == [
+    assert findings_of(Request("ping", id=1)) == []
+    assert findings_of(Notification("notifications/initialized")) == []
+    assert findings_of(Success(1, {}), request=Request("ping", id=1)) == []
+    assert findings_of(Failure(UNSET, ErrorObject(-32700, "Parse error"))) == []
+    assert findings_of(Request("tools/call", {}, id=1)) == [("mcp.type.required", "/params/name")]
+    assert findings_of(Success(1, {}), request=Request("tools/list", id=2)) == [
         ("mcp.reply.id", "/id"),
         ("mcp.type.required", "/result/tools"),
     ]
@@ -52,30 +54,32 @@ def test_a_batch_that_was_read_is_judged_with_its_faults() -> None:
         '[{"jsonrpc":"2.0","id":1,"method":"ping"},7,{"jsonrpc":"2.0","id":1,"method":"x"}]'
     )
     assert isinstance(read, Batch)
-    assert told(read, V2025_03_26) == [
+    assert findings_of(read, V2025_03_26) == [
         ("jsonrpc.message.object", "/1"),
         ("mcp.method.unknown", "/2/method"),
     ]
-    assert told(Batch(read.messages), V2025_03_26) == [("mcp.method.unknown", "/1/method")]
+    assert findings_of(Batch(read.messages), V2025_03_26) == [("mcp.method.unknown", "/1/method")]
 
 
 def test_parsed_json_is_judged() -> None:
-    assert told(PING) == []
-    assert told([PING, {**PING, "id": 2}], V2025_03_26) == []
+    assert findings_of(PING) == []
+    assert findings_of([PING, {**PING, "id": 2}], V2025_03_26) == []
     for value in (None, 7, "text", True):
-        assert told(value)[0][0].startswith("jsonrpc.")
+        assert findings_of(value)[0][0].startswith("jsonrpc.")
 
 
-def test_what_has_no_json_form_is_a_finding() -> None:
-    assert told({**PING, "params": {"a": math.nan}}) == [("jsonrpc.number.finite", "/params/a")]
-    assert told({**PING, "params": {"a": object()}})[0][0] == "jsonrpc.value.unserialisable"
+def test_value_without_json_form_is_a_finding() -> None:
+    assert findings_of({**PING, "params": {"a": math.nan}}) == [
+        ("jsonrpc.number.finite", "/params/a")
+    ]
+    assert findings_of({**PING, "params": {"a": object()}})[0][0] == "jsonrpc.value.unserialisable"
     loop: dict[str, Any] = {}
     loop["a"] = loop
-    assert told({**PING, "params": loop})[0][0] == "jsonrpc.value.cyclic"
+    assert findings_of({**PING, "params": loop})[0][0] == "jsonrpc.value.cyclic"
 
 
 def test_a_fault_of_the_envelope_does_not_hide_the_others() -> None:
-    assert told({"id": 1.5, "method": "tools/call", "params": {}}) == [
+    assert findings_of({"id": 1.5, "method": "tools/call", "params": {}}) == [
         ("jsonrpc.id.type", "/id"),
         ("jsonrpc.version.required", "/jsonrpc"),
         ("mcp.type.required", "/params/name"),
@@ -86,38 +90,40 @@ def test_a_text_that_is_written_otherwise_is_read_as_well() -> None:
     spaced = (
         b' {"jsonrpc": "2.0",\n "id": 1, "method": "tools/call", "params": {"name": "\\u0061"}} '
     )
-    assert told(spaced) == []
-    assert told(CALL % b',"arguments":{"x":1.50}') == []
+    assert findings_of(spaced) == []
+    assert findings_of(CALL % b',"arguments":{"x":1.50}') == []
 
 
-def test_a_member_that_is_there_twice_is_told_wherever_it_is() -> None:
-    assert told(CALL % b',"arguments":{"x":{"a":1,"a":1}}') == [
+def test_duplicate_member_is_a_finding_at_any_depth() -> None:
+    assert findings_of(CALL % b',"arguments":{"x":{"a":1,"a":1}}') == [
         ("jsonrpc.text.duplicate-key", "/params/arguments/x/a")
     ]
 
 
 def test_a_lone_surrogate_is_named_and_the_rest_is_judged() -> None:
     surrogate = "jsonrpc.text.surrogate"
-    assert told(CALL % rb',"arguments":{"x":"cut \ud83d"}') == [(surrogate, "/params/arguments/x")]
-    assert told(CALL % rb',"arguments":{"x\ud83d":1}') == [(surrogate, "/params/arguments")]
-    assert told(CALL % rb',"arguments":7,"_meta":{"progressToken":"\ud83d"}') == [
+    assert findings_of(CALL % rb',"arguments":{"x":"cut \ud83d"}') == [
+        (surrogate, "/params/arguments/x")
+    ]
+    assert findings_of(CALL % rb',"arguments":{"x\ud83d":1}') == [(surrogate, "/params/arguments")]
+    assert findings_of(CALL % rb',"arguments":7,"_meta":{"progressToken":"\ud83d"}') == [
         (surrogate, "/params/_meta/progressToken"),
         ("mcp.type.json-type", "/params/arguments"),
     ]
     batch = (
         b"[" + CALL % rb',"arguments":{"x":"\ud83d"}' + b"," + CALL.replace(b"1", b"2") % b"" + b"]"
     )
-    assert (surrogate, "/0/params/arguments/x") in told(batch, V2025_03_26)
+    assert (surrogate, "/0/params/arguments/x") in findings_of(batch, V2025_03_26)
 
 
 def test_nesting_is_a_finding() -> None:
     for depth in (300, 5000, 1_000_000):
         nested = b"[" * depth + b"]" * depth
-        assert [rule for rule, _ in told(CALL % (b',"arguments":{"x":%s}' % nested))] == [
+        assert [rule for rule, _ in findings_of(CALL % (b',"arguments":{"x":%s}' % nested))] == [
             "jsonrpc.limit.depth"
         ]
     shallow = b"[" * 200 + b"]" * 200
-    assert told(CALL % (b',"arguments":{"x":[%s,%s]}' % (shallow, shallow))) == []
+    assert findings_of(CALL % (b',"arguments":{"x":[%s,%s]}' % (shallow, shallow))) == []
 
 
 def test_unknown_methods_are_explained() -> None:
@@ -131,8 +137,8 @@ def test_unknown_methods_are_explained() -> None:
 def test_a_request_may_be_given_in_several_forms() -> None:
     reply = Success(1, {})
     for request in ("tools/list", Request("tools/list", id=1), {**PING, "method": "tools/list"}):
-        assert told(reply, request=request) == [("mcp.type.required", "/result/tools")]
-    assert told(reply, request={"id": 1}) == [("mcp.result.of-unknown-method", "/result")]
+        assert findings_of(reply, request=request) == [("mcp.type.required", "/result/tools")]
+    assert findings_of(reply, request={"id": 1}) == [("mcp.result.of-unknown-method", "/result")]
     with pytest.raises(TypeError, match="method name"):
         judge(reply, request=7)  # type: ignore[arg-type]
 
@@ -145,16 +151,16 @@ def test_an_unknown_sender_or_revision_is_the_callers_mistake() -> None:
 
 
 def test_a_policy_replaces_the_official_rules_of_the_envelope() -> None:
-    assert told([PING], policy=Policy.mcp(V2025_11_25).replace(batch="accept")) == []
+    assert findings_of([PING], policy=Policy.mcp(V2025_11_25).replace(batch="accept")) == []
     lenient = Policy.mcp(V2025_11_25).replace(strictness="lenient")
-    assert told({"id": 1, "method": "ping"}, policy=lenient) == []
+    assert findings_of({"id": 1, "method": "ping"}, policy=lenient) == []
 
 
 def test_the_code_of_a_profile_is_known_to_it_alone() -> None:
     failure = Failure(1, ErrorObject(-32001, "No"))
-    assert told(failure, "2026-07-28") == [("mcp.error.legacy-range", "/error/code")]
+    assert findings_of(failure, "2026-07-28") == [("mcp.error.legacy-range", "/error/code")]
     profile = Policy.mcp().replace(codes="erlmcp")
-    assert told(failure, "2026-07-28", policy=profile) == []
+    assert findings_of(failure, "2026-07-28", policy=profile) == []
 
 
 def test_a_flood_of_unknown_members_is_cut() -> None:
@@ -164,7 +170,7 @@ def test_a_flood_of_unknown_members_is_cut() -> None:
 
 def test_a_message_that_is_too_large_is_not_read() -> None:
     text = CALL % (b',"arguments":{"x":"%s"}' % (b"a" * (16 * 1024 * 1024)))
-    assert told(text) == [("jsonrpc.limit.message-size", "")]
+    assert findings_of(text) == [("jsonrpc.limit.message-size", "")]
 
 
 @pytest.mark.parametrize("revision", REVISIONS)

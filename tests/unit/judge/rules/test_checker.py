@@ -53,7 +53,7 @@ def test_must_is_an_error_and_should_a_warning(revision: str, rule: str, level: 
     assert [each.level for each in checker.found] == [level]
 
 
-def test_what_a_revision_does_not_ask_is_passed_over() -> None:
+def test_requirement_of_another_revision_is_not_checked() -> None:
     checker = checker_for("2025-11-25")
     assert not checker.requires("mcp.id.open-unique")
     checker.check("mcp.id.open-unique", False)
@@ -83,7 +83,7 @@ def test_a_finding_of_a_single_message_becomes_a_breach() -> None:
     assert (checker.occasions["mcp.id.type"], checker.breaches["mcp.id.type"]) == (1, 1)
 
 
-def test_what_a_recording_can_show_depends_on_the_revision() -> None:
+def test_traceable_requirements_depend_on_the_revision() -> None:
     every = traceable()
     assert {row.id for row in requirements() if row.judge == "trace"} <= every.keys()
     assert all(row.judge == "trace" or row.also_trace for row in every.values())

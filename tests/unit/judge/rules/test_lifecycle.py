@@ -320,7 +320,7 @@ def test_a_client_serves_what_it_declares() -> None:
     keeps(rule, *start, asked, answer(1, by="client", roots=[]))
 
 
-def test_what_a_discovery_declares_is_served() -> None:
+def test_capability_of_discover_is_served() -> None:
     rule = "mcp.capability.declared-served"
     facts = {"supportedVersions": ["2026-07-28"], "ttlMs": 0, "cacheScope": "public"}
     discovery = complete(1, capabilities={"tools": {}}, **facts)

@@ -205,7 +205,7 @@ def test_a_tool_that_declares_its_output_returns_it() -> None:
     passes_over(rule, *KNOWN, other, complete(2, content=[]))
 
 
-def test_what_is_not_the_final_result_has_no_output_yet() -> None:
+def test_input_required_result_needs_no_structured_content() -> None:
     rule = "mcp.tools.structured-present"
     run = call(2, "tools/call", name="a", arguments={"n": 1}, declared={"roots": {}})
     asking = {"resultType": "input_required", "inputRequests": {"r": {"method": "roots/list"}}}
@@ -222,7 +222,7 @@ def test_the_creation_of_a_task_has_no_output_yet() -> None:
     passes_over("mcp.tools.structured-present", *opened(server=can), *told, run, made)
 
 
-def test_what_does_not_say_its_kind_is_complete() -> None:
+def test_result_without_result_type_counts_as_complete() -> None:
     can = {"tools": {}}
     told = ask(1, "tools/list"), answer(1, tools=[tool("a", outputSchema=NUMBER)])
     run, where = ask(2, "tools/call", name="a"), "/result/structuredContent"
@@ -308,7 +308,7 @@ def read_after_listing(contents: list[Any], *uris: str, **more: Any) -> list[Tra
     ]
 
 
-def test_a_resource_that_is_not_there_is_no_empty_result() -> None:
+def test_missing_resource_must_not_be_an_empty_result() -> None:
     rule = "mcp.resources.missing-not-empty"
     where = "/result/contents"
     breaks(rule, ERROR, where, *read_after_listing([], "a://y"))

@@ -112,7 +112,7 @@ def test_a_notification_has_no_id() -> None:
     assert broken == [(rule, ERROR, "/id")]
 
 
-def test_a_notification_of_no_revision_is_no_occasion() -> None:
+def test_unknown_notification_is_not_an_occasion() -> None:
     note = sent("client", method="x/y")
     talk = Conversation("2025-11-25")
     talk.feed(note)
@@ -148,7 +148,7 @@ def test_the_prefixes_of_the_protocol_are_reserved(revision: str, rule: str, key
 
 
 @pytest.mark.parametrize("key", ["traceparent", "tracestate", "baggage"])
-def test_what_traces_a_request_has_the_form_of_a_header(key: str) -> None:
+def test_trace_context_keys_have_the_form_of_their_headers(key: str) -> None:
     rule = "mcp.meta.trace-values"
     fine = "00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01"
     value = fine if key == "traceparent" else "a=1"
@@ -190,7 +190,7 @@ def test_a_message_is_one_line(kind: type) -> None:
 # -- what is left ----------------------------------------------------------------------------
 
 
-def test_what_no_requirement_states_keeps_its_rule() -> None:
+def test_finding_without_requirement_keeps_its_rule() -> None:
     bad = ask(1, "tools/call", name=1)
     assert ("mcp.type.json-type", ERROR, "/params/name") in found(
         *opened(server={"tools": {}}), bad
@@ -266,7 +266,7 @@ def test_a_request_is_answered_once() -> None:
     breaks("mcp.id.echoed", ERROR, "/id", *opened(), PING, PONG, PONG)
 
 
-def test_a_second_reply_is_told_from_a_reply_to_nothing() -> None:
+def test_second_reply_is_distinguished_from_an_unmatched_reply() -> None:
     def expected(reply: TraceEntry) -> str:
         talk = Conversation()
         for entry in (*opened(), PING, PONG):

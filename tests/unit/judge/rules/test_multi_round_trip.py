@@ -89,7 +89,7 @@ def test_a_server_asks_for_what_the_client_declared(
     assert broken(too_little) == [("mcp.rounds.declared-only", ERROR, "/result/inputRequests/q")]
 
 
-def test_what_was_declared_for_one_request_holds_for_that_one() -> None:
+def test_capabilities_declared_for_one_request_apply_to_it_alone() -> None:
     rule, reply = "mcp.rounds.declared-only", back(2, requests={"a/b~": ROOTS})
     keeps(rule, run(1, declared={}), run(2), reply)
     where = "/result/inputRequests/a~1b~0"
@@ -180,7 +180,7 @@ def test_a_round_is_gone_on_with_once() -> None:
     keeps("mcp.rounds.new-id", *FIRST, again(), complete(2, content=[]), run(3, requestState="s"))
 
 
-def test_of_requests_alike_the_state_tells_which_goes_on() -> None:
+def test_equal_requests_are_matched_by_request_state() -> None:
     two = [run(2), back(2, requests={"q": ROOTS}, requestState="t")]
     second = again(3, requestState="t", inputResponses={"q": {"roots": []}})
     keeps("mcp.rounds.all-answered", *FIRST, *two, again(4), second)
@@ -192,7 +192,7 @@ def test_of_requests_alike_the_state_tells_which_goes_on() -> None:
 
 
 @pytest.mark.parametrize(("count", "is_remembered"), [(64, True), (65, False)])
-def test_of_requests_alike_64_are_told_apart(count: int, is_remembered: bool) -> None:
+def test_up_to_64_equal_requests_are_remembered(count: int, is_remembered: bool) -> None:
     talk: list[TraceEntry] = []
     for id in range(count):
         talk += [run(id), back(id, requests={f"r{id}": ROOTS}, requestState=str(id))]

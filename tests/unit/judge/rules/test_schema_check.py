@@ -88,13 +88,13 @@ def test_members_and_items_are_looked_at(value: object, schema: Any, expected: b
     assert fits(value, schema) is expected
 
 
-def test_what_says_nothing_of_the_value_is_passed_over() -> None:
+def test_annotations_are_ignored() -> None:
     said = {"title": "t", "description": "d", "default": 1, "$schema": "s", "x-mcp-header": "H"}
     assert fits("a", said) is True
 
 
 @pytest.mark.parametrize("schema", [{"pattern": "a"}, {"anyOf": []}, {"$ref": "#"}, None, 1, []])
-def test_what_is_not_understood_gets_no_answer(schema: object) -> None:
+def test_unsupported_keyword_gives_none(schema: object) -> None:
     assert fits("a", schema) is None
     assert fits(["a"], {"items": schema}) is None
 
@@ -106,7 +106,7 @@ def test_one_clear_no_outweighs_what_is_not_understood() -> None:
 
 
 @pytest.mark.parametrize(("depth", "expected"), [(31, True), (32, None)])
-def test_what_is_nested_deep_gets_no_answer(depth: int, expected: bool | None) -> None:
+def test_value_nested_too_deep_gives_none(depth: int, expected: bool | None) -> None:
     value: Any = 1
     schema: Any = {"type": "integer"}
     for _ in range(depth):

@@ -98,7 +98,7 @@ def test_a_fingerprint_does_not_depend_on_the_order_of_members() -> None:
     assert fingerprint(object()) == 0
 
 
-def test_what_is_set_again_does_not_make_a_bounded_map_forget() -> None:
+def test_setting_a_key_again_evicts_nothing_from_a_bounded_dict() -> None:
     kept: BoundedDict[int, str] = BoundedDict(2)
     for number in (1, 2, 1):
         kept[number] = ""

@@ -32,15 +32,15 @@ def listen(id: Any = 1, **filter: Any) -> TraceEntry:
     return call(id, "subscriptions/listen", notifications=filter, declared=TASKS)
 
 
-def told(method: str, id: Any = 1, **params: Any) -> TraceEntry:
+def notified(method: str, id: Any = 1, **params: Any) -> TraceEntry:
     return tell(f"notifications/{method}", **params, _meta={ID: id})
 
 
 def acknowledged(id: Any = 1, **granted: Any) -> TraceEntry:
-    return told("subscriptions/acknowledged", id, notifications=granted)
+    return notified("subscriptions/acknowledged", id, notifications=granted)
 
 
-CHANGED = told("tools/list_changed")
+CHANGED = notified("tools/list_changed")
 START = [listen(**TOOLS), acknowledged(**TOOLS)]
 
 
@@ -51,12 +51,12 @@ START = [listen(**TOOLS), acknowledged(**TOOLS)]
 def test_each_message_has_the_id_of_its_subscription(id: int | str) -> None:
     rule = "mcp.subscriptions.id-carried"
     keeps(rule, *START, CHANGED)
-    breaks(rule, ERROR, AT_ID, *START, told("tools/list_changed", id))
+    breaks(rule, ERROR, AT_ID, *START, notified("tools/list_changed", id))
 
 
 def test_the_id_is_that_of_a_subscription() -> None:
     rule, other = "mcp.subscriptions.id-carried", call(2, "tools/list")
-    breaks(rule, ERROR, AT_ID, *START, other, told("tools/list_changed", 2))
+    breaks(rule, ERROR, AT_ID, *START, other, notified("tools/list_changed", 2))
 
 
 def test_a_message_without_an_id_belongs_to_a_subscription_by_its_method() -> None:
@@ -67,8 +67,8 @@ def test_a_message_without_an_id_belongs_to_a_subscription_by_its_method() -> No
 def test_a_message_with_an_id_belongs_to_a_subscription_whatever_its_method() -> None:
     rule = "mcp.subscriptions.id-carried"
     unknown = ("mcp.notification.unknown",)
-    keeps(rule, *START, told("tools/y"), also=unknown)
-    breaks(rule, ERROR, AT_ID, *START, told("tools/y", 2), also=unknown)
+    keeps(rule, *START, notified("tools/y"), also=unknown)
+    breaks(rule, ERROR, AT_ID, *START, notified("tools/y", 2), also=unknown)
     log = call(2, "tools/list", meta={PREFIX + "logLevel": "info"})
     message = tell("notifications/message", level="info", data="x")
     passes_over(rule, listen(**TOOLS), log, message)
@@ -97,7 +97,7 @@ def test_the_id_is_that_of_the_stream_it_comes_on() -> None:
     breaks(rule, ERROR, AT_ID, *both, http(2, CHANGED))
 
 
-def test_what_comes_on_the_stream_of_a_subscription_belongs_to_it() -> None:
+def test_notification_on_a_listen_stream_is_judged_as_part_of_it() -> None:
     start = [http(1, each) for each in START]
     bare = http(1, tell("notifications/tools/list_changed"))
     breaks("mcp.subscriptions.id-carried", ERROR, AT_ID, *start, bare)
@@ -115,7 +115,7 @@ def test_a_subscription_is_acknowledged_before_it_brings_anything() -> None:
     keeps(rule, *START, CHANGED)
     breaks(rule, ERROR, "/method", START[0], CHANGED)
     # One that is acknowledged does not stand for another.
-    breaks(rule, ERROR, "/method", *START, listen(2, **TOOLS), told("tools/list_changed", 2))
+    breaks(rule, ERROR, "/method", *START, listen(2, **TOOLS), notified("tools/list_changed", 2))
 
 
 @pytest.mark.parametrize(
@@ -151,9 +151,9 @@ def test_no_more_is_acknowledged_than_was_asked(asked: Any, granted: Any, where:
 )
 def test_a_change_comes_only_where_it_was_asked_for(method: str, switch: str) -> None:
     rule = "mcp.subscriptions.asked-only"
-    keeps(rule, listen(**{switch: True}), acknowledged(), told(method))
-    breaks(rule, ERROR, "/method", listen(**{switch: False}), acknowledged(), told(method))
-    breaks(rule, ERROR, "/method", listen(), acknowledged(), told(method))
+    keeps(rule, listen(**{switch: True}), acknowledged(), notified(method))
+    breaks(rule, ERROR, "/method", listen(**{switch: False}), acknowledged(), notified(method))
+    breaks(rule, ERROR, "/method", listen(), acknowledged(), notified(method))
     passes_over(rule, listen(), acknowledged())
 
 
@@ -173,13 +173,13 @@ def test_a_resource_is_one_that_was_asked_for_or_below_it(
     rule = "mcp.subscriptions.asked-only"
     start = listen(resourceSubscriptions=["x:y", asked]), acknowledged()
     if is_kept:
-        keeps(rule, *start, told("resources/updated", uri=uri))
+        keeps(rule, *start, notified("resources/updated", uri=uri))
     else:
-        breaks(rule, ERROR, "/method", *start, told("resources/updated", uri=uri))
+        breaks(rule, ERROR, "/method", *start, notified("resources/updated", uri=uri))
 
 
-def test_no_resource_was_asked_for_where_there_is_no_list() -> None:
-    rule, updated = "mcp.subscriptions.asked-only", told("resources/updated", uri="a:b")
+def test_update_without_requested_resources_is_a_breach() -> None:
+    rule, updated = "mcp.subscriptions.asked-only", notified("resources/updated", uri="a:b")
     breaks(rule, ERROR, "/method", listen(), acknowledged(), updated)
 
 
@@ -190,7 +190,7 @@ def test_a_task_is_one_that_was_asked_for() -> None:
 
     def note(id: str) -> TraceEntry:
         facts = {"status": "working", "createdAt": when, "lastUpdatedAt": when, "ttlMs": None}
-        return told("tasks", taskId=id, **facts)
+        return notified("tasks", taskId=id, **facts)
 
     keeps(rule, *start, note("t"))
     breaks(rule, ERROR, "/method", *start, note("u"))
@@ -208,7 +208,7 @@ def test_progress_and_logs_do_not_come_on_a_subscription(method: str, params: An
     extra = {"progressToken": "p", PREFIX + "logLevel": "info"}
     busy = call(2, "tools/list", meta=extra)
     keeps(rule, *START, busy, CHANGED)
-    breaks(rule, ERROR, "/method", *START, busy, told(method, **params))
+    breaks(rule, ERROR, "/method", *START, busy, notified(method, **params))
     passes_over(rule, START[0], busy, tell(f"notifications/{method}", **params))
     # On the stream of a subscription they break this rule and not that about its id.
     start = [http(1, START[0]), http(1, START[1]), http(2, busy)]

@@ -109,7 +109,7 @@ def test_a_client_does_not_cancel_a_task_that_has_ended() -> None:
     breaks(rule, ERROR, "/error/code", *conversation, done)
 
 
-def test_the_tasks_of_each_side_are_told_apart() -> None:
+def test_tasks_of_client_and_server_are_kept_apart() -> None:
     mine = ask(3, "tasks/cancel", by="server", taskId="t")
     reply = refuse(3, -32603, by="client")
     conversation = [*START, RUN, MADE, *got(2, "completed"), mine, reply]

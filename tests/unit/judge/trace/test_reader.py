@@ -137,7 +137,7 @@ def test_headers_are_found_in_any_case() -> None:
         (TraceHttp(status=202, headers={}), {"status": 202, "headers": {}}),
     ],
 )
-def test_what_an_http_exchange_has_not_is_not_written(http: TraceHttp, written: Any) -> None:
+def test_absent_members_of_an_http_exchange_are_not_written(http: TraceHttp, written: Any) -> None:
     found = json.loads(write_entry(TraceEntry(sender="client", transport="http", http=http)))
     assert found["http"] == written
     assert next(iter(read_trace([json.dumps(found)]))).http == http
@@ -198,7 +198,7 @@ def test_a_message_that_contains_itself_is_refused_and_not_copied_without_end() 
         write_entry(TraceEntry(at=0.0, sender="client", transport="stdio", message=loop))
 
 
-def test_secrets_are_hidden_in_bytes_that_are_no_text() -> None:
+def test_secrets_are_hidden_in_a_frame_that_is_not_utf8() -> None:
     frame = b'{"password":"canary-hunter2hunter2","note":"\xff"}'
     line = write_entry(TraceEntry(sender="client", raw=frame))
     assert b"canary" not in line

@@ -95,7 +95,7 @@ def test_the_fault_of_a_damaged_frame_is_that_of_its_text(damage: bytes) -> None
     assert {named.get(each.rule, each.rule) for each in again} == found
 
 
-def test_what_a_tolerant_reader_makes_of_a_frame_is_kept() -> None:
+def test_damaged_frame_is_recorded_as_the_tolerant_reader_reads_it() -> None:
     data = b'{"a":NaN,"b":-1e999,"c":"\xff\\ud83d","d":[1.5,2],"e":' + b"1" * 400 + b"}"
     entry = recorded(data)
     assert entry.unread is not None
@@ -157,7 +157,7 @@ def test_a_duplicate_name_is_recorded_beside_the_message() -> None:
     assert recorded(spelt).faults == ()
 
 
-def test_what_is_hidden_is_listed_and_an_empty_list_says_that_nothing_was() -> None:
+def test_hidden_pointers_are_listed_and_an_empty_list_means_none() -> None:
     hidden = recorded(frame()).hidden
     assert "/params/arguments/password" in hidden
     assert len(hidden) == len(SECRETS)

@@ -13,7 +13,7 @@ from trunkline.spec.types import UnknownRevision, UnknownType, types
 TOOL: dict[str, Any] = {"name": "add", "inputSchema": {"type": "object"}}
 
 
-def told(value: Any, type: str, revision: str = V2025_11_25) -> list[tuple[str, str]]:
+def findings_of(value: Any, type: str, revision: str = V2025_11_25) -> list[tuple[str, str]]:
     return [(item.rule, item.where) for item in judge_type(value, type, revision)]
 
 
@@ -30,7 +30,7 @@ def test_a_check_is_made_once() -> None:
 
 def test_one_pass_names_every_fault() -> None:
     value = {"name": 1, "inputSchema": {"type": "array"}, "title": [], "annotations": 7}
-    assert told(value, "Tool") == [
+    assert findings_of(value, "Tool") == [
         ("mcp.type.json-type", "/annotations"),
         ("mcp.type.constant", "/inputSchema/type"),
         ("mcp.type.json-type", "/name"),
@@ -68,18 +68,20 @@ def test_a_member_of_another_revision_says_which() -> None:
 
 def test_the_nearest_member_of_a_union_is_what_was_meant() -> None:
     blocks = [{"type": "text"}, {"type": "text"}, {"type": "text"}]
-    found = told({"content": blocks}, "CallToolResult | CreateTaskResult")
+    found = findings_of({"content": blocks}, "CallToolResult | CreateTaskResult")
     assert found == [("mcp.type.required", f"/content/{place}/text") for place in range(3)]
 
 
 def test_a_json_type_that_no_member_has_is_one_finding() -> None:
-    assert told(7, "TextContent | list<TextContent>") == [("mcp.type.json-type", "")]
-    assert told({}, "ProgressToken") == [("mcp.type.json-type", "")]
+    assert findings_of(7, "TextContent | list<TextContent>") == [("mcp.type.json-type", "")]
+    assert findings_of({}, "ProgressToken") == [("mcp.type.json-type", "")]
 
 
 def test_a_constant_of_a_wrong_type_does_not_break_the_choice() -> None:
     for tag in (None, 7, [], {}):
-        assert told({"type": tag, "text": "a"}, "ContentBlock") == [("mcp.type.constant", "/type")]
+        assert findings_of({"type": tag, "text": "a"}, "ContentBlock") == [
+            ("mcp.type.constant", "/type")
+        ]
 
 
 def test_a_value_of_another_revision_is_hinted_at() -> None:
@@ -128,17 +130,17 @@ def test_a_value_that_nests_without_end_is_judged_by_its_type_alone() -> None:
     for _ in range(100_000):
         inner["a"] = {}
         inner = inner["a"]
-    assert told({"name": "a", "arguments": deep}, "CallToolRequestParams") == []
-    assert told({"name": deep}, "CallToolRequestParams") == [("mcp.type.json-type", "/name")]
+    assert findings_of({"name": "a", "arguments": deep}, "CallToolRequestParams") == []
+    assert findings_of({"name": deep}, "CallToolRequestParams") == [("mcp.type.json-type", "/name")]
     while deep:  # taken apart from outside, or freeing it would nest as deep
         deep = deep.pop("a")
 
 
-def test_a_name_that_is_no_text_does_no_harm() -> None:
-    assert ("mcp.type.unknown-member", "/7") in told({**TOOL, 7: 1}, "Tool")
+def test_member_name_that_is_not_a_string_is_a_finding() -> None:
+    assert ("mcp.type.unknown-member", "/7") in findings_of({**TOOL, 7: 1}, "Tool")
 
 
-def test_the_schema_file_is_heard_where_it_is_wider() -> None:
+def test_value_allowed_by_the_schema_file_only_is_a_warning() -> None:
     result = {"resultType": "complete", "contents": []}
     found = judge_type({"result": result}, "ReadResourceResultResponse", V2026_07_28)
     assert {(item.rule, item.level) for item in found} == {("mcp.type.told-by-value", "warn")}

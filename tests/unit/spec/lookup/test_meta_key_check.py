@@ -75,7 +75,7 @@ def test_a_well_formed_key_is_in_order(key: str, revision: str) -> None:
 
 @pytest.mark.parametrize("revision", FORMED)
 @pytest.mark.parametrize("key", MISSHAPEN)
-def test_a_misshapen_key_is_told(key: str, revision: str) -> None:
+def test_malformed_key_breaks_the_syntax_rule(key: str, revision: str) -> None:
     assert rule(key, revision) == KEY_SYNTAX
 
 
@@ -146,11 +146,11 @@ def test_the_bare_keys_of_tracing_and_progress_are_in_order(key: str, revision: 
     assert check_meta_key(key, revision) is None
 
 
-def test_a_misshapen_key_is_not_called_reserved() -> None:
+def test_malformed_key_is_not_called_reserved() -> None:
     assert rule("com.mcp/-x", LATEST) == KEY_SYNTAX
 
 
-def test_a_problem_says_what_would_be_right_and_who_says_so() -> None:
+def test_problem_states_the_rule_and_its_specification_anchor() -> None:
     label, name = check_meta_key("1com/x"), check_meta_key("com/-x")
     assert label is not None
     assert name is not None

@@ -144,7 +144,7 @@ def test_a_method_under_a_new_name_is_renamed() -> None:
     )
 
 
-def test_a_changed_method_tells_its_columns() -> None:
+def test_changed_method_lists_its_changed_columns() -> None:
     change = newest("method", "sampling/createMessage")
     assert change.how == "changed"
     assert change.details == (
@@ -171,14 +171,14 @@ def test_a_method_may_change_in_what_no_column_holds() -> None:
     assert change.to_do.startswith("Over HTTP close the response stream")
 
 
-def test_a_capability_is_told_with_its_side() -> None:
+def test_changed_capability_has_its_role() -> None:
     removed = {(c.role, c.name) for c in NEWEST.of("capability", "removed")}
     assert {("client", "roots.listChanged"), ("client", "tasks"), ("server", "tasks")} <= removed
     added = {(c.role, c.name) for c in NEWEST.of("capability", "added")}
     assert {("client", "extensions"), ("server", "extensions")} <= added
 
 
-def test_a_capability_that_stays_as_it_is_is_not_told() -> None:
+def test_unchanged_capability_is_not_listed() -> None:
     assert "tools" not in [change.name for change in NEWEST.of("capability")]
 
 
@@ -252,7 +252,7 @@ def test_a_type_may_change_its_kind() -> None:
     assert Detail("kind", "object", "union") in change.details
 
 
-def test_the_order_of_a_union_is_no_change() -> None:
+def test_order_of_a_union_does_not_matter() -> None:
     assert "TaskStatus" not in [change.name for change in NEWEST.of("type")]
 
 
@@ -288,14 +288,14 @@ def test_advice_on_a_field_belongs_to_the_revision_that_asks_for_it() -> None:
     assert newest("field", name).to_do == "Always send it."
 
 
-def test_the_fields_of_a_new_type_are_not_told_one_by_one() -> None:
+def test_fields_of_a_new_type_are_not_listed() -> None:
     assert not [c for c in NEWEST.of("field") if c.name.startswith("DiscoverResult.")]
 
 
 # --- over several revisions
 
 
-def test_what_came_and_went_in_between_is_not_told() -> None:
+def test_method_added_and_removed_in_between_is_not_listed() -> None:
     changes = diff(V2025_06_18, V2026_07_28).of("method")
     assert "tasks/list" not in [change.name for change in changes]
 
@@ -306,7 +306,7 @@ def test_over_several_revisions_the_newest_advice_counts() -> None:
     assert change.to_do.startswith("Put it into the inputRequests")
 
 
-def test_the_first_step_is_told_as_the_changelog_does() -> None:
+def test_diff_of_the_first_two_revisions_matches_the_changelog() -> None:
     steps = diff(V2024_11_05, V2025_03_26)
     assert [change.name for change in steps.of("capability", "added")] == ["completions"]
     assert [change.name for change in steps.of("transport", "added")] == ["streamable-http"]

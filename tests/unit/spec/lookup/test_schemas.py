@@ -116,7 +116,7 @@ def test_the_caller_may_change_the_document() -> None:
     assert json_schema("Tool")["properties"]
 
 
-def test_what_does_not_exist_is_refused() -> None:
+def test_unknown_type_or_revision_is_refused() -> None:
     with pytest.raises(UnknownType, match="2025-06-18 has no type 'Icon'"):
         json_schema("Icon", V2025_06_18)
     with pytest.raises(UnknownRevision, match="2023-01-01"):

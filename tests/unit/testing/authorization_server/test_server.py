@@ -91,7 +91,7 @@ async def test_methods_and_bodies_that_do_not_belong_are_refused() -> None:
 
 
 @pytest.mark.parametrize("host", ["0.0.0.0", "192.0.2.1", "example.org", "::", ""])
-def test_it_listens_on_this_machine_alone(host: str) -> None:
+def test_server_refuses_hosts_other_than_loopback(host: str) -> None:
     with pytest.raises(ValueError, match="for development only"):
         AuthorizationServer(host=host)
 
@@ -187,7 +187,7 @@ async def test_the_user_may_refuse() -> None:
 
 
 @on_a_loop
-async def test_an_endpoint_fails_as_often_as_it_is_told() -> None:
+async def test_endpoint_fails_as_often_as_configured() -> None:
     async with known_server() as server:
         found = await log_in(server)
         server.fail("token", error="temporarily_unavailable", status=503, times=2)

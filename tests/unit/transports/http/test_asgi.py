@@ -566,7 +566,7 @@ class Carrier:
         self.slow.append(value)
 
 
-def test_what_is_not_taken_is_unread_and_makes_the_client_slow() -> None:
+def test_unsent_bytes_count_as_unread_and_make_the_client_slow() -> None:
     carrier = Carrier()
     responder = AsgiResponder(True)
     responder.exchange = SimpleNamespace(carrier=carrier)  # type: ignore[assignment]

@@ -67,7 +67,7 @@ NOT_HOSTS = (
 
 
 @for_each("text", NOT_HOSTS)
-def test_what_is_not_a_host_is_not_read_as_one(text: str) -> None:
+def test_malformed_host_is_not_parsed(text: str) -> None:
     assert parse_authority(text) is None
     assert parse_origin(f"http://{text}") is None
 
@@ -106,7 +106,7 @@ def test_an_origin_has_one_spelling(text: str, origin: Origin, shown: str) -> No
         *("blob:http://a", "http://http://a", "http://a:", "http://\u212a", "h\u0131://a"),
     ],
 )
-def test_what_is_not_an_origin_is_not_read_as_one(text: str) -> None:
+def test_malformed_origin_is_not_parsed(text: str) -> None:
     assert parse_origin(text) is None
 
 

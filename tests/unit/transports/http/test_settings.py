@@ -45,7 +45,7 @@ def test_lists_become_tuples() -> None:
         {"metrics": "[::1]:9100"},
     ],
 )
-def test_what_an_operator_writes_is_accepted(right: dict[str, Any]) -> None:
+def test_valid_settings_are_accepted(right: dict[str, Any]) -> None:
     made = HttpSettings(**right)
     for name, value in right.items():
         assert getattr(made, name) == (tuple(value) if isinstance(value, list) else value)
@@ -107,7 +107,7 @@ def test_what_an_operator_writes_is_accepted(right: dict[str, Any]) -> None:
         ({"metrics": 9100}, "metrics is HOST:PORT"),
     ],
 )
-def test_what_could_match_no_request_is_refused(wrong: dict[str, Any], says: str) -> None:
+def test_invalid_settings_are_refused(wrong: dict[str, Any], says: str) -> None:
     with pytest.raises(ValueError, match=says):
         HttpSettings(**wrong)
 

@@ -141,7 +141,7 @@ def test_a_reader_that_is_gone_breaks_the_writer_once(pipe: tuple[int, int]) -> 
     run(script)
 
 
-def test_who_is_told_of_a_drained_backlog_may_fail(pipe: tuple[int, int]) -> None:
+def test_raising_drain_callback_goes_to_the_loop_exception_handler(pipe: tuple[int, int]) -> None:
     async def script(loop: asyncio.AbstractEventLoop) -> None:
         faults: list[Any] = []
         loop.set_exception_handler(lambda loop, context: faults.append(context["exception"]))
@@ -180,7 +180,7 @@ def test_the_readers_of_a_loop_share_a_buffer_and_keep_their_bytes_apart() -> No
     run(script)
 
 
-def test_the_end_is_told_once_and_nothing_after_closing(pipe: tuple[int, int]) -> None:
+def test_end_of_file_is_reported_once(pipe: tuple[int, int]) -> None:
     async def script(loop: asyncio.AbstractEventLoop) -> None:
         ends: list[OSError | None] = []
         reader = FdReader(loop, pipe[0], unexpected, ends.append)
@@ -195,7 +195,7 @@ def test_the_end_is_told_once_and_nothing_after_closing(pipe: tuple[int, int]) -
     run(script)
 
 
-def test_a_reset_is_told_as_what_failed() -> None:
+def test_connection_reset_is_reported_as_connection_reset_error() -> None:
     async def script(loop: asyncio.AbstractEventLoop) -> None:
         listener = socket.create_server(("127.0.0.1", 0))
         client = socket.create_connection(listener.getsockname())

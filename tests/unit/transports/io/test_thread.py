@@ -190,7 +190,7 @@ def test_a_reader_that_pauses_holds_back_what_comes_in_order_and_the_end_too(tmp
     asyncio.run(asyncio.wait_for(script(), 20))
 
 
-def test_whoever_is_called_may_pause_and_resume_and_gets_everything_in_order() -> None:
+def test_reader_callback_can_pause_and_resume_and_chunks_stay_in_order() -> None:
     """One chunk is handed on after the other, not one inside the other."""
 
     async def script() -> None:
@@ -253,7 +253,7 @@ def test_one_that_fails_does_not_hold_up_what_was_held_back_behind_it() -> None:
     asyncio.run(asyncio.wait_for(script(), 20))
 
 
-def test_what_was_held_back_is_dropped_by_closing() -> None:
+def test_close_drops_held_back_chunks() -> None:
     async def script() -> None:
         read, write = os.pipe()
         reader = ThreadReader(asyncio.get_running_loop(), read, unexpected, unexpected)

@@ -31,8 +31,8 @@ RESET = struct.pack("ii", 1, 0)
 Given = Tcp | Unix
 
 
-class Heard:
-    """What a transport has told."""
+class Recorder:
+    """Record the frames and the ends that a transport reports."""
 
     def __init__(self, transport: Any) -> None:
         self.transport = transport
@@ -46,7 +46,7 @@ class Heard:
         return self.frames
 
     async def ended(self) -> TransportError | None:
-        await until_async(lambda: self.ends, "no end was told")
+        await until_async(lambda: self.ends, "no end was reported")
         (end,) = self.ends
         return end
 
@@ -131,12 +131,12 @@ async def dialled(address: Given) -> AsyncIterator[Raw]:
 @asynccontextmanager
 async def served(
     address: Given = ANY_PORT, policy: Policy = POLICY
-) -> AsyncIterator[tuple[Raw, Heard]]:
+) -> AsyncIterator[tuple[Raw, Recorder]]:
     """Yield a plain client, and our server's end."""
     async with accepting(address, policy) as (where, arrived), dialled(where) as raw:
-        heard = Heard(await arrived())
-        await heard.transport.connect()
-        yield raw, heard
+        recorder = Recorder(await arrived())
+        await recorder.transport.connect()
+        yield raw, recorder
 
 
 @asynccontextmanager
@@ -151,34 +151,34 @@ async def plain_server() -> AsyncIterator[tuple[Tcp, socket.socket]]:
 
 
 @asynccontextmanager
-async def connected() -> AsyncIterator[tuple[Heard, Raw]]:
+async def connected() -> AsyncIterator[tuple[Recorder, Raw]]:
     """Yield our client's end, and a plain server."""
     async with plain_server() as (address, listening):
-        heard = Heard(address.transport(POLICY))
-        await heard.transport.connect()
+        recorder = Recorder(address.transport(POLICY))
+        await recorder.transport.connect()
         sock, _ = await asyncio.get_running_loop().sock_accept(listening)
         raw = Raw(sock)
         try:
-            yield heard, raw
+            yield recorder, raw
         finally:
             raw.close()
-            await heard.transport.close()
+            await recorder.transport.close()
 
 
 # The two directions, and how they end
 
 
-def test_who_has_said_all_still_gets_its_answers() -> None:
+def test_frames_can_be_sent_after_the_peer_has_ended_its_output() -> None:
     async def script() -> None:
-        async with served() as (raw, heard):
+        async with served() as (raw, recorder):
             await raw.write(b"1\n2\n")
             raw.end()
-            assert await heard.ended() is None
-            assert heard.frames == [b"1", b"2"]
-            assert heard.transport.is_connected
+            assert await recorder.ended() is None
+            assert recorder.frames == [b"1", b"2"]
+            assert recorder.transport.is_connected
             for n in range(3):
-                heard.transport.send(b"answer %d" % n)
-            await heard.transport.close()
+                recorder.transport.send(b"answer %d" % n)
+            await recorder.transport.close()
             assert await raw.read() == b"answer 0\nanswer 1\nanswer 2\n"
 
     run(script)
@@ -195,34 +195,34 @@ def test_the_last_answer_is_not_lost_when_something_unread_is_there() -> None:
                 sock.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 4096)
                 sock.connect((where.host, where.port))
                 raw = Raw(sock)
-                heard = Heard(await arrived())
-                await heard.transport.connect()
-                heard.transport.pause()  # as for who does not get round to reading
+                recorder = Recorder(await arrived())
+                await recorder.transport.connect()
+                recorder.transport.pause()  # as for who does not get round to reading
                 await raw.write(b"more\n" * 1000)
                 answer = b"x" * 300_000
-                heard.transport.send(answer)
-                await until_async(lambda: heard.transport.backlog == 0)
-                await heard.transport.close()
+                recorder.transport.send(answer)
+                await until_async(lambda: recorder.transport.backlog == 0)
+                await recorder.transport.close()
                 assert await raw.read() == answer + b"\n"
 
     run(script)
 
 
-def test_who_never_ends_is_parted_from_all_the_same() -> None:
+def test_close_ends_a_connection_whose_peer_stays_open() -> None:
     async def script() -> None:
-        async with served() as (raw, heard):
-            heard.transport.send(b"bye")
-            await heard.transport.close()
-            assert heard.ends == [None]
+        async with served() as (raw, recorder):
+            recorder.transport.send(b"bye")
+            await recorder.transport.close()
+            assert recorder.ends == [None]
             assert await raw.line() == b"bye\n"
             assert await raw.read() == b""
 
     run(script, timers_too=True)
 
 
-def test_who_sends_without_end_is_parted_from_all_the_same() -> None:
+def test_close_ends_a_connection_whose_peer_keeps_sending() -> None:
     async def script() -> None:
-        async with served() as (raw, heard):
+        async with served() as (raw, recorder):
 
             async def flood() -> None:
                 with contextlib.suppress(ConnectionError):
@@ -230,127 +230,127 @@ def test_who_sends_without_end_is_parted_from_all_the_same() -> None:
                         await raw.write(b"x" * 1000 + b"\n")
 
             flooding = asyncio.create_task(flood())
-            await heard.until(10)
-            await heard.transport.close()
-            count = len(heard.frames)
+            await recorder.until(10)
+            await recorder.transport.close()
+            count = len(recorder.frames)
             await flooding
-            assert len(heard.frames) == count
-            assert heard.ends == [None]
+            assert len(recorder.frames) == count
+            assert recorder.ends == [None]
 
     run(script)
 
 
-def test_a_reset_in_the_middle_of_a_frame_is_told_as_a_loss() -> None:
+def test_reset_in_the_middle_of_a_frame_is_reported_as_a_loss() -> None:
     async def script() -> None:
-        async with served() as (raw, heard):
+        async with served() as (raw, recorder):
             await raw.write(b"whole\nhal")
-            await heard.until(1)
+            await recorder.until(1)
             raw.reset()
-            end = await heard.ended()
+            end = await recorder.ended()
             assert isinstance(end, TransportError)
             assert "the connection was lost: Connection reset by peer" in str(end)
-            assert heard.frames[0] == b"whole"
-            assert not heard.transport.is_connected
-            heard.transport.send(b"dropped")
-            assert heard.transport.backlog == 0
+            assert recorder.frames[0] == b"whole"
+            assert not recorder.transport.is_connected
+            recorder.transport.send(b"dropped")
+            assert recorder.transport.backlog == 0
 
     run(script, timers_too=True)
 
 
-def test_what_a_server_said_before_it_left_is_heard_before_the_loss() -> None:
+def test_frames_received_before_a_loss_are_delivered_before_it() -> None:
     async def script() -> None:
-        async with connected() as (heard, raw):
-            heard.transport.pause()  # writing fails before anything is read
+        async with connected() as (recorder, raw):
+            recorder.transport.pause()  # writing fails before anything is read
             await raw.write(b"no room for you\n")
             raw.close()
             for _ in range(3):
-                heard.transport.send(b"x")
+                recorder.transport.send(b"x")
                 await asyncio.sleep(0.01)
-            assert not heard.transport.is_connected
-            assert heard.ends == []
-            heard.transport.resume()
-            await heard.ended()
-            assert heard.frames == [b"no room for you"]
+            assert not recorder.transport.is_connected
+            assert recorder.ends == []
+            recorder.transport.resume()
+            await recorder.ended()
+            assert recorder.frames == [b"no room for you"]
 
     run(script, timers_too=True)
 
 
-def test_a_loss_is_told_though_nothing_is_read(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_loss_is_reported_while_reading_is_paused(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(connection, "_REST_TIMEOUT_S", 0.05)
 
     async def script() -> None:
-        async with connected() as (heard, raw):
-            heard.transport.pause()
+        async with connected() as (recorder, raw):
+            recorder.transport.pause()
             raw.reset()
-            heard.transport.send(b"x")
-            assert "the connection was lost: " in str(await heard.ended())
+            recorder.transport.send(b"x")
+            assert "the connection was lost: " in str(await recorder.ended())
 
     run(script, timers_too=True)
 
 
 def test_a_frame_that_comes_byte_by_byte_is_whole() -> None:
     async def script() -> None:
-        async with served() as (raw, heard):
+        async with served() as (raw, recorder):
             for byte in b'{"slow": true}\n{"second": 1}\n':
                 await raw.write(bytes([byte]))
                 await asyncio.sleep(0)
-            assert await heard.until(2) == [b'{"slow": true}', b'{"second": 1}']
-            assert heard.transport.received == 29
+            assert await recorder.until(2) == [b'{"slow": true}', b'{"second": 1}']
+            assert recorder.transport.received == 29
 
     run(script)
 
 
-def test_who_never_reads_is_given_up(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_close_times_out_on_a_peer_that_never_reads(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(connection, "_CLOSE_TIMEOUT_S", 0.05)
 
     async def script() -> None:
-        async with served() as (_raw, heard):
-            while heard.transport.backlog <= HIGH_WATER:
-                heard.transport.send(b"x" * MIB)
+        async with served() as (_raw, recorder):
+            while recorder.transport.backlog <= HIGH_WATER:
+                recorder.transport.send(b"x" * MIB)
                 await asyncio.sleep(0)
-            await heard.transport.close()
-            assert heard.transport.backlog == 0
-            assert heard.ends == [None]
-            assert not heard.transport.is_connected
+            await recorder.transport.close()
+            assert recorder.transport.backlog == 0
+            assert recorder.ends == [None]
+            assert not recorder.transport.is_connected
 
     run(script, timers_too=True)
 
 
 def test_pausing_keeps_the_other_side_waiting_and_loses_nothing() -> None:
     async def script() -> None:
-        async with served() as (raw, heard):
-            heard.transport.pause()
+        async with served() as (raw, recorder):
+            recorder.transport.pause()
             count = 40_000
             writing = asyncio.create_task(raw.write(b"x" * 999 + b"\n" + b"y" * 999 + b"\n"))
             await writing
             writing = asyncio.create_task(raw.write((b"z" * 999 + b"\n") * count))
             await asyncio.sleep(0.1)
-            assert heard.frames == []
+            assert recorder.frames == []
             assert not writing.done()
-            heard.transport.resume()
-            await heard.until(count + 2)
+            recorder.transport.resume()
+            await recorder.until(count + 2)
             await writing
-            assert [len(frame) for frame in heard.frames] == [999] * (count + 2)
-            heard.transport.pause()
-            heard.transport.pause()
-            heard.transport.resume()
-            heard.transport.resume()
+            assert [len(frame) for frame in recorder.frames] == [999] * (count + 2)
+            recorder.transport.pause()
+            recorder.transport.pause()
+            recorder.transport.resume()
+            recorder.transport.resume()
             await raw.write(b"last\n")
-            await heard.until(count + 3)
+            await recorder.until(count + 3)
 
     run(script)
 
 
 def test_closing_while_paused_has_an_end() -> None:
     async def script() -> None:
-        async with served() as (raw, heard):
-            heard.transport.pause()
+        async with served() as (raw, recorder):
+            recorder.transport.pause()
             await raw.write(b"unread\n")
             raw.end()
-            await heard.transport.close()
-            assert heard.ends == [None]
-            heard.transport.resume()
-            heard.transport.pause()
+            await recorder.transport.close()
+            assert recorder.ends == [None]
+            recorder.transport.resume()
+            recorder.transport.pause()
 
     run(script)
 
@@ -358,7 +358,7 @@ def test_closing_while_paused_has_an_end() -> None:
 # Connecting
 
 
-def test_what_is_asked_at_once_may_be_answered_before_connecting_is_over() -> None:
+def test_frame_received_before_connect_can_be_answered_from_the_callback() -> None:
     async def script() -> None:
         for _ in range(20):
             async with accepting() as (where, arrived), dialled(where) as raw:
@@ -372,7 +372,7 @@ def test_what_is_asked_at_once_may_be_answered_before_connecting_is_over() -> No
     run(script)
 
 
-def test_nobody_listens_and_the_sentence_says_where() -> None:
+def test_connection_refused_names_the_address() -> None:
     async def script() -> None:
         async with plain_server() as (address, _):
             pass
@@ -395,7 +395,7 @@ def test_a_name_with_several_addresses_is_refused_in_one_sentence() -> None:
 
 
 @pytest.mark.parametrize("host", ["no-such-host.invalid", "a" * 64 + ".invalid"])
-def test_a_host_that_there_is_not_is_told(host: str) -> None:
+def test_unknown_host_raises_transport_error(host: str) -> None:
     async def script() -> None:
         with pytest.raises(TransportError, match="invalid"):
             await Tcp(host, 1).transport(POLICY).connect()
@@ -403,7 +403,7 @@ def test_a_host_that_there_is_not_is_told(host: str) -> None:
     run(script)
 
 
-def test_a_path_that_nobody_listens_at_is_told(tmp_path: Path) -> None:
+def test_unused_unix_path_raises_transport_error(tmp_path: Path) -> None:
     async def script() -> None:
         with pytest.raises(TransportError, match=r"unix:.*/s: No such file"):
             await Unix(tmp_path / "s").transport(POLICY).connect()
@@ -524,20 +524,20 @@ def test_closing_ends_a_connecting_that_takes_its_time() -> None:
     async def script() -> None:
         async with crowded_tcp() as address:
             transport = address.transport(POLICY)
-            heard = Heard(transport)
+            recorder = Recorder(transport)
             connecting = asyncio.create_task(transport.connect())
             await asyncio.sleep(0.05)
             assert not connecting.done()
             await transport.close()
             with pytest.raises(TransportError, match="closed while connecting"):
                 await connecting
-            assert heard.ends == []
+            assert recorder.ends == []
             assert not transport.is_connected
 
     run(script)
 
 
-def test_who_waits_for_a_connection_may_be_cancelled() -> None:
+def test_connect_can_be_cancelled() -> None:
     async def script() -> None:
         async with crowded_tcp() as address:
             transport = address.transport(POLICY)
@@ -552,7 +552,7 @@ def test_who_waits_for_a_connection_may_be_cancelled() -> None:
     run(script)
 
 
-def test_a_host_that_does_not_answer_has_its_turn_and_no_more(
+def test_unresponsive_address_is_given_up_after_the_connect_timeout(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     monkeypatch.setattr(connection, "_CONNECT_TIMEOUT_S", 0.05)
@@ -567,10 +567,10 @@ def test_a_host_that_does_not_answer_has_its_turn_and_no_more(
 
 def test_a_transport_connects_once() -> None:
     async def script() -> None:
-        async with connected() as (heard, _):
+        async with connected() as (recorder, _):
             with pytest.raises(TransportError, match="connects once"):
-                await heard.transport.connect()
-            assert heard.transport.is_connected
+                await recorder.transport.connect()
+            assert recorder.transport.is_connected
 
         closed = Tcp("127.0.0.1", 1).transport(POLICY)
         await closed.close()
@@ -581,7 +581,7 @@ def test_a_transport_connects_once() -> None:
 
 
 @pytest.mark.parametrize("how", ["close", "discard", "connect then close", "close at once"])
-def test_a_connection_that_nobody_uses_leaves_no_descriptor(how: str) -> None:
+def test_unused_accepted_connection_leaves_no_descriptor(how: str) -> None:
     async def script() -> None:
         async with accepting() as (where, arrived), dialled(where) as raw:
             transport = await arrived()
@@ -607,7 +607,7 @@ def test_a_connection_that_nobody_uses_leaves_no_descriptor(how: str) -> None:
 
 
 @pytest.mark.parametrize("host", ["127.0.0.1", "::1"])
-def test_localhost_reaches_who_listens_on_one_of_its_addresses(host: str) -> None:
+def test_localhost_connects_to_a_listener_on_one_of_its_addresses(host: str) -> None:
     async def script() -> None:
         try:
             listening = accepting(Tcp(host, 0))
@@ -621,7 +621,7 @@ def test_localhost_reaches_who_listens_on_one_of_its_addresses(host: str) -> Non
             pytest.skip(f"localhost is not {host} here")
         transport = Tcp("localhost", where.port).transport(POLICY)
         await transport.connect()
-        server = Heard(await arrived())
+        server = Recorder(await arrived())
         await server.transport.connect()
         transport.send(b"hello")
         assert await server.until(1) == [b"hello"]
@@ -632,7 +632,7 @@ def test_localhost_reaches_who_listens_on_one_of_its_addresses(host: str) -> Non
     run(script)
 
 
-def test_who_listens_on_localhost_is_reached_at_all_its_addresses() -> None:
+def test_listener_on_localhost_is_reached_at_all_its_addresses() -> None:
     async def script() -> None:
         async with accepting(Tcp("localhost", 0)) as (where, arrived):
             assert isinstance(where, Tcp)
@@ -663,7 +663,7 @@ def test_a_lookup_leaves_no_thread() -> None:
     run(script)
 
 
-def test_sockets_are_told_to_send_at_once_and_to_notice_who_is_gone() -> None:
+def test_sockets_have_nodelay_and_keepalive_and_are_not_inheritable() -> None:
     async def script() -> None:
         async with accepting() as (where, arrived):
             client = DialledSocket(where, POLICY)
@@ -691,7 +691,7 @@ def test_the_largest_frame_comes_through_and_one_larger_does_not(framing: Any) -
         async with accepting(policy=policy) as (where, arrived):
             client = where.transport(policy)
             await client.connect()
-            server = Heard(await arrived())
+            server = Recorder(await arrived())
             await server.transport.connect()
             client.send(b"x" * (16 * MIB))
             client.send(b"y" * (16 * MIB + 1))

@@ -34,7 +34,7 @@ async def opened(address: Tcp | Unix, on_connection: Any = drop, **options: Any)
     return listener
 
 
-def test_a_port_is_chosen_and_told() -> None:
+def test_port_0_is_replaced_by_the_chosen_port() -> None:
     async def script() -> None:
         listener = await opened(Tcp("127.0.0.1", 0))
         assert isinstance(listener.address, Tcp)
@@ -45,7 +45,7 @@ def test_a_port_is_chosen_and_told() -> None:
     run(script)
 
 
-def test_a_port_that_is_in_use_is_told_and_nothing_is_left() -> None:
+def test_port_in_use_raises_and_leaves_no_socket() -> None:
     async def script() -> None:
         first = await opened(Tcp("127.0.0.1", 0))
         address = first.address
@@ -95,7 +95,7 @@ def test_a_port_whose_connections_have_just_ended_can_be_listened_on_again() -> 
         (Unix("/no/such/folder/s"), "cannot be listened on: No such file"),
     ],
 )
-def test_an_address_that_is_not_ours_is_told(address: Tcp | Unix, says: str) -> None:
+def test_unavailable_address_raises_transport_error(address: Tcp | Unix, says: str) -> None:
     async def script() -> None:
         with pytest.raises(TransportError, match=says):
             await opened(address)
@@ -114,7 +114,7 @@ def test_a_host_with_several_addresses_has_one_port_on_all_of_them() -> None:
     run(script)
 
 
-def test_a_port_that_is_taken_at_another_address_is_chosen_anew(
+def test_port_0_is_retried_if_the_port_is_taken_at_another_address(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     tries: list[int] = []
@@ -178,7 +178,7 @@ def test_none_of_several_sockets_is_refused() -> None:
         Listener(Tcp("127.0.0.1", 0), Policy(), print, sock=[])
 
 
-def test_who_is_called_may_fail_and_the_next_is_accepted(
+def test_raising_accept_callback_closes_the_socket_and_accepting_continues(
     caplog: pytest.LogCaptureFixture,
 ) -> None:
     async def script() -> None:
@@ -208,7 +208,7 @@ def test_who_is_called_may_fail_and_the_next_is_accepted(
     assert {lines[-1] for lines in said} == {"ZeroDivisionError"}
 
 
-def test_who_is_called_may_close_the_listener() -> None:
+def test_accept_callback_can_close_the_listener() -> None:
     async def script() -> None:
         seen: list[AcceptedSocket] = []
 
@@ -256,7 +256,7 @@ def test_peers_have_names_where_the_system_gives_them(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("number", [errno.EMFILE, errno.ENFILE, errno.ENOBUFS, errno.ENOMEM])
-def test_a_system_without_room_is_left_in_peace_for_a_while(
+def test_accepting_pauses_when_descriptors_run_out(
     number: int, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
     monkeypatch.setattr(listening_module, "_ACCEPT_PAUSE_S", 0.05)

@@ -55,8 +55,8 @@ def nobody_is_asked(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(sys, "stdin", io.StringIO())
 
 
-class Heard:
-    """What a transport has told."""
+class Recorder:
+    """Record the frames and the ends that a transport reports."""
 
     def __init__(self, transport: Any) -> None:
         self.transport = transport
@@ -91,11 +91,11 @@ async def accepting(
 @asynccontextmanager
 async def joined(
     client: Any, server: Any, policy: Policy = POLICY, host: str = "127.0.0.1"
-) -> AsyncIterator[tuple[Heard, Heard]]:
+) -> AsyncIterator[tuple[Recorder, Recorder]]:
     async with accepting(server, policy=policy) as (port, arrived):
-        near = Heard(Tcp(host, port, tls=client).transport(policy))
+        near = Recorder(Tcp(host, port, tls=client).transport(policy))
         connecting = asyncio.create_task(near.transport.connect())
-        far = Heard(await arrived())
+        far = Recorder(await arrived())
         await far.transport.connect()
         await connecting
         try:
@@ -108,9 +108,9 @@ async def refused(client: Any, server: Any, host: str = "127.0.0.1") -> tuple[st
     """Return what a client and a server say that do not trust each other, or "" """
     said = []
     async with accepting(server) as (port, arrived):
-        near = Heard(Tcp(host, port, tls=client).transport(POLICY))
+        near = Recorder(Tcp(host, port, tls=client).transport(POLICY))
         connecting = asyncio.create_task(near.transport.connect())
-        far = Heard(await arrived())
+        far = Recorder(await arrived())
         for each in (connecting, asyncio.create_task(far.transport.connect())):
             await asyncio.wait((each,))
             said.append(str(each.exception() or ""))
@@ -121,7 +121,7 @@ async def refused(client: Any, server: Any, host: str = "127.0.0.1") -> tuple[st
 # Who is trusted
 
 
-def test_the_system_decides_whom_to_trust_unless_told_otherwise(files: Files) -> None:
+def test_system_trust_store_is_the_default(files: Files) -> None:
     async def script() -> None:
         near, far = await refused(True, files.server)
         assert "TLS handshake failed: unable to get local issuer certificate" in near
@@ -210,7 +210,7 @@ def app() -> Server:
 
 
 @pytest.mark.parametrize("version", [ssl.TLSVersion.TLSv1_2, ssl.TLSVersion.TLSv1_3])
-def test_a_client_without_a_certificate_is_told_why(
+def test_client_without_accepted_certificate_gets_the_tls_alert(
     files: Files, version: ssl.TLSVersion, tmp_path: Path
 ) -> None:
     """By TLS 1.3 the client has agreed before the server looks at what it was shown."""
@@ -259,7 +259,7 @@ def test_tls_1_1_is_refused(files: Files) -> None:
 # Files
 
 
-def test_what_cannot_be_used_is_named(files: Files, tmp_path: Path) -> None:
+def test_unusable_tls_file_is_named(files: Files, tmp_path: Path) -> None:
     nonsense = tmp_path / "nonsense.pem"
     nonsense.write_text("nonsense")
     missing = tmp_path / "missing.pem"
@@ -286,7 +286,7 @@ def test_a_server_needs_a_certificate(tls: Any) -> None:
     run(script)
 
 
-def test_a_key_behind_a_password_is_opened_by_it_and_nobody_is_asked(
+def test_encrypted_key_is_opened_by_its_password_without_a_prompt(
     files: Files, tmp_path: Path
 ) -> None:
     cert, key = Authority(tmp_path, "locked").certificate("l", "127.0.0.1", password=PASSWORD)
@@ -318,7 +318,7 @@ def test_a_context_of_ones_own_is_used_as_it_is(files: Files) -> None:
 # Who does not speak TLS, or says nothing
 
 
-def test_who_says_nothing_has_only_so_long(files: Files) -> None:
+def test_silent_tls_client_times_out(files: Files) -> None:
     async def script() -> None:
         async with accepting(files.server, handshake=0.05) as (port, arrived):
             silent = [socket.create_connection(("127.0.0.1", port)) for _ in range(50)]
@@ -333,7 +333,7 @@ def test_who_says_nothing_has_only_so_long(files: Files) -> None:
     run(script, timers_too=True)
 
 
-def test_who_stops_in_the_middle_of_agreeing_has_only_so_long(files: Files) -> None:
+def test_stalled_tls_handshake_times_out(files: Files) -> None:
     async def script() -> None:
         incoming, outgoing = ssl.MemoryBIO(), ssl.MemoryBIO()
         tls = client_context(files.client).wrap_bio(incoming, outgoing, server_hostname="127.0.0.1")
@@ -357,7 +357,7 @@ def test_who_stops_in_the_middle_of_agreeing_has_only_so_long(files: Files) -> N
     run(script, timers_too=True)
 
 
-def test_a_plain_client_of_a_tls_server_is_told_something(files: Files) -> None:
+def test_plain_client_of_a_tls_server_raises(files: Files) -> None:
     async def script() -> None:
         async with app().listen(Tcp("127.0.0.1", 0, tls=files.server)) as listening:
             port = listening.address.port  # type: ignore[union-attr]
@@ -370,7 +370,7 @@ def test_a_plain_client_of_a_tls_server_is_told_something(files: Files) -> None:
     run(script)
 
 
-def test_a_tls_client_of_a_plain_server_is_told_something(files: Files) -> None:
+def test_tls_client_of_a_plain_server_raises_handshake_failed(files: Files) -> None:
     """A plain server waits for the end of a line in what it takes for a very strange one."""
 
     async def script() -> None:
@@ -386,7 +386,7 @@ def test_a_tls_client_of_a_plain_server_is_told_something(files: Files) -> None:
     run(script)
 
 
-def test_a_tls_client_waits_for_a_server_that_says_nothing_only_so_long(files: Files) -> None:
+def test_client_handshake_with_a_silent_server_times_out(files: Files) -> None:
     async def script() -> None:
         with socket.create_server(("127.0.0.1", 0)) as silent:
             address = Tcp(*silent.getsockname(), tls=files.client)
@@ -436,7 +436,7 @@ def test_both_may_send_more_than_anybody_reads_at_once(files: Files) -> None:
     run(script)
 
 
-def test_who_has_said_all_still_gets_its_answers(files: Files) -> None:
+def test_frames_can_be_sent_after_the_tls_peer_has_ended_its_output(files: Files) -> None:
     """Within TLS too the directions end one by one."""
 
     async def script() -> None:
@@ -462,7 +462,7 @@ def test_who_has_said_all_still_gets_its_answers(files: Files) -> None:
                             return value
 
                 shaking = asyncio.create_task(step(tls.do_handshake))
-                far = Heard(await arrived())
+                far = Recorder(await arrived())
                 await far.transport.connect()
                 await shaking
                 await step(lambda: tls.write(b"question\n"))
@@ -512,7 +512,7 @@ def test_a_connection_that_is_cut_in_the_middle_of_a_frame_ends_once(
     run(script, timers_too=True)
 
 
-def test_what_a_server_said_before_it_left_is_heard_before_the_loss(files: Files) -> None:
+def test_frames_received_before_a_loss_are_delivered_before_it(files: Files) -> None:
     async def script() -> None:
         async with joined(files.client, files.server) as (near, far):
             near.transport.send(b"hello")
@@ -533,7 +533,7 @@ def test_what_a_server_said_before_it_left_is_heard_before_the_loss(files: Files
     run(script, timers_too=True)
 
 
-def test_a_client_that_finishes_within_tls_still_hears_answers(files: Files) -> None:
+def test_client_that_ends_its_tls_output_still_receives_frames(files: Files) -> None:
     async def script() -> None:
         async with joined(files.client, files.server) as (near, far):
             near.transport.send(b"question")
@@ -565,7 +565,7 @@ def test_a_server_that_finishes_within_tls_ends_its_client(files: Files) -> None
     run(script, timers_too=True)
 
 
-def test_bytes_that_are_no_tls_in_the_middle_are_told(files: Files) -> None:
+def test_invalid_tls_record_ends_the_connection_with_an_error(files: Files) -> None:
     async def script() -> None:
         async with joined(files.client, files.server) as (near, far):
             near.transport.send(b"good")
@@ -580,14 +580,14 @@ def test_bytes_that_are_no_tls_in_the_middle_are_told(files: Files) -> None:
     run(script, timers_too=True)
 
 
-def test_a_failed_connection_tells_no_end(files: Files) -> None:
+def test_failed_connect_reports_no_end(files: Files) -> None:
     """Whoever called `connect` was told by what it raised."""
 
     async def script() -> None:
         async with accepting(files.server) as (port, arrived):
-            near = Heard(Tcp("127.0.0.1", port, tls=True).transport(POLICY))
+            near = Recorder(Tcp("127.0.0.1", port, tls=True).transport(POLICY))
             connecting = asyncio.create_task(near.transport.connect())
-            far = Heard(await arrived())
+            far = Recorder(await arrived())
             serving = asyncio.create_task(far.transport.connect())
             await asyncio.wait((connecting, serving))
             for side, task in ((near, connecting), (far, serving)):

@@ -113,14 +113,14 @@ def refuse(*_: object) -> None:
 # What is there already
 
 
-def test_a_socket_that_was_left_behind_makes_room(path: Path) -> None:
+def test_stale_socket_is_replaced(path: Path) -> None:
     leave_behind(path)
     with made(path):
         assert answers(path)
     assert not path.exists()
 
 
-def test_a_server_that_is_alive_is_left_alone(path: Path) -> None:
+def test_socket_of_a_running_server_is_not_replaced(path: Path) -> None:
     with made(path):
         before = path.stat().st_ino
         with pytest.raises(TransportError, match="is in use: a server listens there"):
@@ -151,7 +151,7 @@ def test_a_server_whose_queue_is_full_is_alive(path: Path) -> None:
                 client.close()
 
 
-def test_there_is_no_moment_in_which_the_file_of_a_new_server_looks_left_behind(
+def test_new_socket_file_accepts_connections_before_the_lock_is_released(
     path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Whoever lets go of the folder listens already."""
@@ -173,7 +173,7 @@ def test_there_is_no_moment_in_which_the_file_of_a_new_server_looks_left_behind(
 
 
 @pytest.mark.parametrize("kind", ["file", "empty", "folder", "fifo", "link", "dangling"])
-def test_what_is_no_socket_is_left_alone(path: Path, tmp_path: Path, kind: str) -> None:
+def test_path_that_is_not_a_socket_is_not_replaced(path: Path, tmp_path: Path, kind: str) -> None:
     other = tmp_path / "other"
     if kind == "file":
         path.write_text("precious")
@@ -208,14 +208,14 @@ def test_a_folder_that_is_not_there_is_said_to_be_missing(tmp_path: Path) -> Non
         SocketFile(Unix(tmp_path / "no" / "s"), backlog=8)
 
 
-def test_a_file_in_place_of_the_folder_is_told(tmp_path: Path) -> None:
+def test_file_as_parent_folder_raises_transport_error(tmp_path: Path) -> None:
     (tmp_path / "file").touch()
     with pytest.raises(TransportError, match="cannot be listened on: Not a directory"):
         SocketFile(Unix(tmp_path / "file" / "s"), backlog=8)
 
 
 @pytest.mark.skipif(os.geteuid() == 0, reason="nothing is forbidden to root")
-def test_a_folder_that_may_not_be_written_to_is_told(tmp_path: Path) -> None:
+def test_unwritable_folder_raises_transport_error(tmp_path: Path) -> None:
     tmp_path.chmod(0o500)
     try:
         with pytest.raises(TransportError, match="Permission denied"):
@@ -224,9 +224,7 @@ def test_a_folder_that_may_not_be_written_to_is_told(tmp_path: Path) -> None:
         tmp_path.chmod(0o700)
 
 
-def test_somebody_who_keeps_the_folder_locked_does_not_keep_us_for_ever(
-    path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_waiting_for_the_folder_lock_times_out(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Anybody who may read a folder may lock it."""
     monkeypatch.setattr(unix_path, "_LOCK_TIMEOUT_S", 0.05)
     handle = os.open(path.parent, os.O_RDONLY)

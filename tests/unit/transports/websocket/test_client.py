@@ -160,7 +160,7 @@ def test_compression_that_was_not_offered_is_refused() -> None:
 @pytest.mark.parametrize(
     "answer", [b"", b"SSH-2.0-OpenSSH\r\n", b"HTTP/1.1 101 x\r\n\r\n", b"x" * 100_000]
 )
-def test_what_is_not_a_handshake_is_refused(answer: bytes) -> None:
+def test_invalid_handshake_response_is_refused(answer: bytes) -> None:
     async def script(reader: Any, writer: Any, head: str) -> None:
         writer.write(answer)
         writer.write_eof()
@@ -387,7 +387,7 @@ def test_a_backlog_above_high_water_is_reported_when_it_has_drained() -> None:
     play(script, use)
 
 
-def test_what_is_not_utf_8_is_not_sent() -> None:
+def test_frame_that_is_not_utf_8_is_not_sent() -> None:
     async def script(reader: Any, writer: Any, head: str) -> None:
         writer.write(accepting(head))
 

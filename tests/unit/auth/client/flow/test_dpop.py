@@ -39,7 +39,7 @@ def test_a_nonce_belongs_to_the_origin_that_sent_it() -> None:
         assert "nonce" not in claims(proofs.proof("GET", other))
 
 
-def test_a_nonce_that_is_not_new_is_no_reason_for_another_request() -> None:
+def test_known_nonce_does_not_cause_another_request() -> None:
     proofs = ClientProofs(SigningKey.generate())
     assert proofs.take_nonce(URL, nonce(b"one"))
     assert not proofs.take_nonce(URL, nonce(b"one"))

@@ -70,9 +70,7 @@ def test_the_text_of_an_exception_of_a_function_is_not_shown() -> None:
 
 
 @for_each("content", ["", " \n", "two\nlines", "caf\u00e9", "x" * (MAX_SECRET_BYTES + 1)])
-def test_what_cannot_be_a_secret_is_an_error_that_does_not_quote_it(
-    tmp_path: Path, content: str
-) -> None:
+def test_invalid_secret_is_an_error_that_does_not_quote_it(tmp_path: Path, content: str) -> None:
     path = tmp_path / "token"
     path.write_text(content)
     with pytest.raises(AuthorizationFailed, match=r"the file .* for the token ") as caught:

@@ -272,7 +272,7 @@ def test_a_server_cannot_ask_for_scopes_without_end() -> None:
     run(work, scopes=())
 
 
-def test_a_refusal_that_is_not_about_scopes_asks_nobody() -> None:
+def test_403_without_scope_challenge_does_not_open_the_browser() -> None:
     async def work(place: Place) -> None:
         place.stub.on["tools/call"] = lambda asked: asked.status(403)
         async with place.client() as client:
@@ -351,7 +351,7 @@ def test_a_metadata_document_is_the_client_where_they_are_supported(has_key: boo
     run(work)
 
 
-def test_a_refused_registration_is_told_with_its_error_alone() -> None:
+def test_refused_registration_is_raised_with_its_error_code_alone() -> None:
     async def work(place: Place) -> None:
         body = b'{"error": "invalid_redirect_uri", "error_description": "CANARY \\u001b[31m"}'
         place.login.fail("register", status=400, body=body)
@@ -515,7 +515,7 @@ def test_a_token_without_refresh_is_sent_until_it_is_refused() -> None:
 
 
 @for_each("seconds", [3600, 8])
-def test_a_short_life_of_a_token_is_used_by_half(seconds: int) -> None:
+def test_short_lived_token_is_renewed_at_half_its_lifetime(seconds: int) -> None:
     async def work(place: Place) -> None:
         async with place.client() as client:
             await echo(client)
@@ -562,7 +562,7 @@ def test_a_token_that_is_refused_as_soon_as_it_is_issued_ends_the_attempt() -> N
     run(work)
 
 
-def test_a_user_who_does_not_answer_is_waited_for_in_vain() -> None:
+def test_authorization_without_a_response_times_out() -> None:
     async def work(place: Place) -> None:
         async def never(url: str) -> str:
             await asyncio.Event().wait()
@@ -591,7 +591,7 @@ def test_without_a_user_nothing_is_registered_or_opened() -> None:
     run(work)
 
 
-def test_what_the_hooks_of_the_caller_raise_ends_the_request() -> None:
+def test_exception_in_an_authorization_hook_raises_authorization_failed() -> None:
     async def work(place: Place) -> None:
         async def raises(url: str) -> str:
             raise KeyError("CANARY")
@@ -724,7 +724,7 @@ def test_a_stored_login_of_another_server_or_issuer_is_not_sent(changes: dict[st
 
 
 @for_each("data", [b"", b"{}", b"[", b'{"server": 7}', b"\xff", b"[" * 100_000])
-def test_a_record_that_cannot_be_read_is_as_good_as_none(data: bytes) -> None:
+def test_unreadable_stored_record_counts_as_missing(data: bytes) -> None:
     async def work(place: Place) -> None:
         place.storage.store(server_key(place.stub.url), data)
         async with place.client() as client:

@@ -35,7 +35,7 @@ def mode(path: Path | str) -> int:
     return stat.S_IMODE(os.stat(path).st_mode)
 
 
-def test_what_was_stored_is_loaded_until_it_is_deleted(tokens: FileTokens) -> None:
+def test_record_is_loaded_until_it_is_deleted(tokens: FileTokens) -> None:
     assert tokens.load(KEY) is None
     tokens.delete(KEY)
     tokens.store(KEY, b"one")
@@ -65,7 +65,7 @@ async def hold(tokens: FileTokens) -> None:
         pass
 
 
-def test_names_of_files_tell_nothing(tokens: FileTokens) -> None:
+def test_file_names_do_not_reveal_the_key(tokens: FileTokens) -> None:
     tokens.store(KEY, b"one")
     asyncio.run(hold(tokens))
     for path in Path(tokens.path).iterdir():
@@ -180,7 +180,7 @@ def test_the_default_folder_follows_xdg_state_home(
     assert FileTokens().path == f"{tmp_path}/other/trunkline/tokens"
 
 
-def test_what_a_killed_process_left_beside_a_file_goes_with_the_next_change(
+def test_temporary_file_of_a_killed_process_is_removed_by_the_next_change(
     tokens: FileTokens, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     def killed(*_: object) -> None:

@@ -42,7 +42,7 @@ def keyring(monkeypatch: pytest.MonkeyPatch) -> Keyring:
     return made
 
 
-def test_what_was_stored_is_loaded_until_it_is_deleted(keyring: Keyring, tmp_path: Path) -> None:
+def test_record_is_loaded_until_it_is_deleted(keyring: Keyring, tmp_path: Path) -> None:
     tokens = KeyringTokens(locks=tmp_path / "locks")
     assert tokens.load(KEY) is None
     tokens.delete(KEY)

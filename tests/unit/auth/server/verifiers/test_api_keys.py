@@ -66,7 +66,7 @@ def test_an_expired_key_is_refused() -> None:
         found.verify(bearer(text))
 
 
-def test_what_is_not_a_key_is_left_to_others() -> None:
+def test_credential_that_is_not_an_api_key_is_left_to_other_verifiers() -> None:
     text, record = ApiKeys.generate(subject="build")
     found = ApiKeys([record])
     assert found.verify(bearer("a.b.c")) is None

@@ -360,7 +360,7 @@ async def test_a_failure_that_no_caller_waits_for_is_not_reported_as_lost() -> N
 
 
 @for_each("text", ["", "a b", "tök", "a\r\nx: y", "=", "x" * 20_000, "\ud800"])
-def test_what_cannot_be_a_token_is_not_sent(text: str) -> None:
+def test_malformed_token_is_not_sent_to_the_endpoint(text: str) -> None:
     found = Introspection(
         endpoint="https://login.example.org/i", client_id="a", client_secret="b", audience=None
     )

@@ -82,7 +82,7 @@ def test_every_asymmetric_algorithm_is_accepted(algorithm: str) -> None:
     "text",
     ["", "tlk_abc", "a.b.c", "e30.e30.AAAA", "x" * 100_000, "\ud800", token(iss="https://other")],
 )
-def test_what_is_not_a_token_of_the_issuer_is_left_to_others(text: str) -> None:
+def test_token_of_another_issuer_or_form_is_left_to_other_verifiers(text: str) -> None:
     assert verifier().verify(bearer(text)) is None
 
 

@@ -157,7 +157,7 @@ def test_requests_in_flight_wait_for_one_authorization() -> None:
 
 
 @pytest.mark.parametrize("revision", ERAS)
-def test_what_credentials_raise_reaches_the_caller(revision: str) -> None:
+def test_exception_of_credentials_is_raised_as_authorization_failed(revision: str) -> None:
     class Broken(Numbered):
         def fail(self) -> None:
             if self.fails:

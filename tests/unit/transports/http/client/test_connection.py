@@ -192,7 +192,7 @@ def test_a_connection_that_the_server_closes_is_not_used_again() -> None:
         b"garbage\r\n\r\n",
     ],
 )
-def test_what_follows_a_response_closes_the_connection(excess: bytes) -> None:
+def test_bytes_after_a_response_close_the_connection(excess: bytes) -> None:
     scene = Scene()
     handler = scene.ask()
     scene.receive(OK + excess)
@@ -299,7 +299,7 @@ def test_interim_responses_without_end_are_bounded() -> None:
     assert len(handler.losses) == 1
 
 
-def test_a_forgotten_handler_hears_nothing_more() -> None:
+def test_forgotten_handler_is_not_called_again() -> None:
     scene = Scene()
     handler = scene.ask()
     scene.connection.forget()

@@ -79,7 +79,7 @@ def test_messages_go_to_the_address_in_the_first_event(endpoint: str, path: str)
     assert posts == ["/mcp", path, path, path]
 
 
-def test_the_fall_back_is_told_and_messages_keep_their_order() -> None:
+def test_fallback_to_sse_is_reported_and_messages_keep_their_order() -> None:
     stub = OldServer()
 
     async def script(client: Client) -> None:
@@ -115,7 +115,7 @@ def test_an_address_of_another_origin_is_refused(endpoint: str) -> None:
     assert {each.path for each in stub.requests} == {"/mcp"}
 
 
-def test_a_server_without_such_a_stream_is_told_by_its_first_refusal() -> None:
+def test_server_without_sse_stream_raises_the_first_status() -> None:
     stub = McpStub(SESSION)
     stub.on["initialize"] = lambda asked: asked.status(404)
 

@@ -605,7 +605,7 @@ def test_a_cancelled_call_of_a_single_request_closes_its_response() -> None:
     assert stub.asked("notifications/cancelled") == []
 
 
-def test_a_cancelled_call_of_a_session_is_told_by_a_notification() -> None:
+def test_cancelled_call_of_a_session_sends_a_cancelled_notification() -> None:
     async def script(client: Client) -> None:
         stub.on["tools/call"] = lambda asked: asked.stream(": begun\n\n", ends=False)
         with pytest.raises(RequestTimeout):

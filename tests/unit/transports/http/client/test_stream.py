@@ -58,7 +58,7 @@ def test_a_lost_stream_of_a_session_is_opened_again_after_its_last_event() -> No
     assert {each.headers["mcp-session-id"] for each in (one, two)} == {"s1"}
 
 
-def test_what_a_stream_without_event_ids_missed_is_reported_as_one_change() -> None:
+def test_lost_stream_without_event_ids_reports_a_change_after_reconnect() -> None:
     told: list[str] = []
     held: list[Asked] = []
     stub = McpStub(SESSION, capabilities={**CAPABLE, "resources": {"subscribe": True}})

@@ -178,7 +178,7 @@ def test_initialize_opens_a_session_and_the_id_leads_to_it() -> None:
     run(work)
 
 
-def test_what_belongs_to_a_session_and_names_none_is_400_with_its_id() -> None:
+def test_request_without_session_id_is_400_with_its_id() -> None:
     async def work(stage: Stage, plain: Plain) -> None:
         refused = plain.send(request(), message("tools/list", id="seven"))
         assert (refused.status, refused.json["id"]) == (400, "seven")
@@ -214,7 +214,7 @@ def test_get_and_delete_are_405_where_no_revision_has_sessions() -> None:
     run(versioned)
 
 
-def test_what_is_not_json_or_not_a_message_is_400() -> None:
+def test_invalid_json_or_message_is_400() -> None:
     async def work(stage: Stage, plain: Plain) -> None:
         session = plain.open()
         for body, code in ((b"{", -32700), (b"{}", -32600), (b"7", -32600), (b"\xff", -32700)):
@@ -267,7 +267,7 @@ def test_a_client_gets_what_it_accepts(
     run(work)
 
 
-def test_what_a_json_only_client_cannot_get_with_its_answer_comes_on_its_get_stream() -> None:
+def test_progress_for_a_json_only_client_is_sent_on_its_get_stream() -> None:
     async def work(stage: Stage, plain: Plain) -> None:
         session = plain.open()
         listening = session.get()
@@ -362,7 +362,7 @@ def test_a_caller_that_is_refused_is_401_and_a_hook_that_fails_is_500(
     run(work, auth=by(user_of))
 
 
-def test_a_client_that_goes_away_while_it_is_identified_is_not_served() -> None:
+def test_disconnect_during_authentication_ends_the_request() -> None:
     async def work(stage: Stage, plain: Plain) -> None:
         params = {"protocolVersion": SESSION, "capabilities": {}, "clientInfo": INFO}
         gone = plain.send(request(), message("initialize", params))
@@ -642,7 +642,7 @@ def test_each_response_to_a_page_that_may_read_it_says_so() -> None:
     run(work, HttpSettings(cors=[origin]))
 
 
-def test_without_cors_there_is_no_preflight() -> None:
+def test_preflight_is_405_without_cors() -> None:
     async def work(stage: Stage, plain: Plain) -> None:
         asked = {"access-control-request-method": "POST"}
         assert plain.send(request("OPTIONS", extra=asked)).status == 405

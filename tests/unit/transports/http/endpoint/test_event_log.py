@@ -146,7 +146,7 @@ def test_only_so_many_bytes_are_kept_but_always_the_last_event() -> None:
     run(work())
 
 
-def test_what_comes_while_the_store_takes_its_time_is_written_in_order() -> None:
+def test_events_during_a_slow_store_write_are_kept_in_order() -> None:
     async def work() -> None:
         store = SlowStore()
         made = Made(store)
@@ -164,7 +164,7 @@ def test_what_comes_while_the_store_takes_its_time_is_written_in_order() -> None
     run(work())
 
 
-def test_what_waits_for_the_store_is_bounded_as_the_log_is() -> None:
+def test_events_waiting_for_the_store_are_bounded() -> None:
     async def work() -> None:
         store = SlowStore()
         made = Made(store, replay_events=10)

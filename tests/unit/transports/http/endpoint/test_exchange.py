@@ -151,7 +151,7 @@ def test_an_error_has_its_status_unless_another_was_decided() -> None:
 @pytest.mark.parametrize(
     ("data", "seconds"), [({"retryAfterMs": 1500}, "2"), ({"retryAfterMs": 1}, "1"), (None, "1")]
 )
-def test_an_error_of_overload_tells_when_to_try_again(data: Any, seconds: str) -> None:
+def test_overload_error_is_503_with_retry_after(data: Any, seconds: str) -> None:
     made = Made()
     made.exchange.answer(b"{}", ErrorObject(-2, "later", data))
     assert (made.client.status, made.client.headers["retry-after"]) == (503, seconds)
@@ -193,7 +193,7 @@ def test_extra_headers_are_in_each_form() -> None:
             assert sent(made) == "y"
 
 
-def test_what_carries_no_request_is_202_without_a_body() -> None:
+def test_exchange_without_a_request_is_202_or_its_settled_status() -> None:
     made = Made()
     made.exchange.is_receiving = True
     made.exchange.settle()

@@ -358,7 +358,7 @@ def test_cors_is_answered_on_both_paths() -> None:
 # -- where it is -----------------------------------------------------------------------------
 
 
-def test_it_is_off_unless_it_is_wanted() -> None:
+def test_old_sse_routes_are_404_by_default() -> None:
     async def main() -> None:
         async with new_server().server.asgi() as app:
             for method, path in (("GET", "/sse"), ("POST", "/messages")):

@@ -93,16 +93,18 @@ def test_bytes_beyond_ascii_never_equal_a_method() -> None:
 
 
 def test_a_notification_needs_the_version_alone() -> None:
-    def told(*headers: tuple[str, str], version: bytes | None = VERSION.encode()) -> str | None:
+    def mismatch_of(
+        *headers: tuple[str, str], version: bytes | None = VERSION.encode()
+    ) -> str | None:
         request = Headers(*headers, version=version)
         return header_mismatch(
             request, "notifications/cancelled", None, None, is_request=False
         )  # fmt: skip
 
-    assert told() is None
-    assert told(("mcp-method", "notifications/cancelled")) is None
-    assert told(("mcp-method", "tools/call")) is not None
-    assert told(version=None) == "MCP-Protocol-Version is missing"
+    assert mismatch_of() is None
+    assert mismatch_of(("mcp-method", "notifications/cancelled")) is None
+    assert mismatch_of(("mcp-method", "tools/call")) is not None
+    assert mismatch_of(version=None) == "MCP-Protocol-Version is missing"
 
 
 # -- name ------------------------------------------------------------------------------------

@@ -93,7 +93,7 @@ def test_a_get_stream_whose_client_has_gone_gives_way_to_a_new_one() -> None:
     assert [*made.session.exchanges] == [second]
 
 
-def test_what_a_client_does_not_accept_with_an_answer_goes_to_its_get_stream() -> None:
+def test_notification_for_a_json_only_post_goes_to_the_get_stream() -> None:
     made = Made()
     posted, one = made.post("application/json")
     listening, _ = made.get()
@@ -294,7 +294,7 @@ def test_sessions_expire_after_their_lifetime_however_they_are_used() -> None:
     assert made.table.ended["lifetime"] == 1
 
 
-def test_at_the_limit_the_idlest_session_without_a_waiting_client_gives_way() -> None:
+def test_longest_idle_session_without_a_waiting_client_is_dropped_at_the_limit() -> None:
     made = Table(sessions=3)
     first, second, third = (made.new(name, 0.0) for name in "abc")
     assert first is not None
@@ -309,7 +309,7 @@ def test_at_the_limit_the_idlest_session_without_a_waiting_client_gives_way() ->
     assert made.table.count == 3
 
 
-def test_at_the_limit_with_all_in_use_there_is_no_new_session() -> None:
+def test_no_session_is_created_at_the_limit_while_all_are_in_use() -> None:
     made = Table(sessions=2)
     clients = [busy(made.new(name, 0.0))[0] for name in "ab"]
     assert made.new("c", 1.0) is None

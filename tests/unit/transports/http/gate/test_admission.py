@@ -242,7 +242,7 @@ def test_a_request_without_an_origin_passes_unless_one_is_required() -> None:
     assert status(gate, "localhost", "http://localhost") is None
 
 
-def test_a_host_with_a_port_of_its_own_is_no_origin_at_another() -> None:
+def test_origin_must_have_the_port_of_the_allowed_host() -> None:
     gate = admission(ELSEWHERE, hosts=["a.example:8443"])
     assert status(gate, "a.example:8443", "https://a.example:8443") is None
     assert status(gate, "a.example:8443", "https://a.example") == 403
@@ -299,7 +299,7 @@ def test_accepted_spellings_are_remembered_up_to_a_bound_and_refused_ones_are_no
     assert not any(b"evil" in each for each in gate._known_hosts)
 
 
-def test_what_a_server_does_not_use_is_not_loaded() -> None:
+def test_forwarded_and_rate_limit_are_not_imported_at_run_time() -> None:
     source = inspect.getsource(module)
     top = source[: source.index("class Admission")]
     runtime = top.replace(top[top.index("if TYPE_CHECKING") : top.index("__all__")], "")
@@ -460,7 +460,7 @@ def test_a_preflight_echoes_parameter_headers_alone() -> None:
     assert names.count(b"mcp-param-") == module.MAX_PARAM_HEADERS
 
 
-def test_what_is_not_a_preflight_of_an_allowed_page_is_not_answered() -> None:
+def test_preflight_from_another_origin_or_method_is_not_answered() -> None:
     assert preflight(None) is None
     for other in ("null", "https://evil.example", "http://localhost", "https://page.example:443"):
         assert preflight(other) is None

@@ -192,7 +192,7 @@ def test_more_proxies_than_there_are_anywhere_are_not_read() -> None:
     assert found.is_malformed
 
 
-def test_what_is_remembered_is_bounded() -> None:
+def test_caches_of_trusted_proxies_are_bounded() -> None:
     proxies = TrustedProxies(TRUSTED)
     for each in range(3000):
         address = f"1.2.{each // 256}.{each % 256}"

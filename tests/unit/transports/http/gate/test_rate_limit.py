@@ -20,7 +20,7 @@ def test_a_burst_passes_and_then_the_rate() -> None:
     assert [limit.wait("a", 100.0) for _ in range(4)] == [None] * 3 + [0.5]
 
 
-def test_a_client_that_waits_as_long_as_told_is_admitted() -> None:
+def test_client_that_waits_for_retry_after_is_admitted() -> None:
     for rate in (0.1, 0.3, 0.7, 1.1, 3.0, 7.0, 11.3, 99.9):
         limit = RateLimit(rate, 3)
         now = 12345.678
@@ -66,7 +66,7 @@ def test_an_ipv6_client_is_its_network_and_an_ipv4_client_its_address() -> None:
     assert limit.wait("10.0.0.1", 0.0) is not None
 
 
-def test_the_longest_silent_client_is_forgotten_first() -> None:
+def test_longest_idle_client_is_forgotten_first() -> None:
     limit = RateLimit(0.001, 1)
     assert limit.wait("busy", 0.0) is None
     for each in range(rate_limit.MAX_CLIENTS + 100):

@@ -185,7 +185,7 @@ def test_head_has_the_length_and_no_body() -> None:
     run(work)
 
 
-def test_what_is_written_after_the_response_or_the_connection_is_dropped() -> None:
+def test_writes_after_the_response_or_the_connection_are_dropped() -> None:
     async def work(stage: Stage) -> None:
         wire = stage.open()
         await wire.feed(GET)
@@ -329,7 +329,7 @@ class Counters:
     dropped_connections = 0
 
 
-def test_beyond_the_limit_the_longest_idle_connection_gives_way() -> None:
+def test_longest_idle_connection_is_closed_beyond_the_limit() -> None:
     counters = Counters()
 
     async def work(stage: Stage) -> None:
@@ -556,7 +556,9 @@ def test_closing_waits_for_responses_and_then_closes_at_once() -> None:
     run(work)
 
 
-def test_a_defect_is_500_and_closes_and_tells_nothing(caplog: pytest.LogCaptureFixture) -> None:
+def test_exception_while_serving_is_500_without_details_and_closes(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
     async def work(stage: Stage) -> None:
         stage.routes.fails = ValueError("inside")
         wire = stage.open()

@@ -150,7 +150,7 @@ def test_a_connection_of_one_request_remembers_nothing() -> None:
     run(act)
 
 
-def test_what_is_remembered_is_bounded() -> None:
+def test_known_heads_are_bounded_in_number_and_length() -> None:
     async def act(stage: Scene, wire: Wire) -> None:
         for number in range(60):
             lines = LINES + b"X-Kind: %d\r\n" % (number // 3)
@@ -308,7 +308,7 @@ def test_a_head_that_differs_after_content_length_is_not_known() -> None:
         lambda data: data + data,
     ],
 )
-def test_what_differs_from_a_known_head_is_left_to_the_parser(
+def test_head_that_differs_from_a_known_one_is_parsed(
     change: Callable[[bytes], bytes],
 ) -> None:
     async def act(stage: Scene, wire: Wire) -> None:
@@ -320,7 +320,7 @@ def test_what_differs_from_a_known_head_is_left_to_the_parser(
         await wire.feed(changed, turns=5)
         await fresh.feed(changed, turns=5)
         assert counted == [len(changed)]
-        assert _told(wire.responses()[before:]) == _told(fresh.responses())
+        assert _outcomes(wire.responses()[before:]) == _outcomes(fresh.responses())
         assert wire.transport.is_closed == fresh.transport.is_closed
         await fresh.lose()
 
@@ -346,7 +346,7 @@ def test_a_damaged_request_is_answered_as_on_a_connection_that_knows_nothing(
         damaged = request[:start] + inside + request[end:]
         for each in (wire, fresh):
             await each.feed(damaged, turns=5)
-        assert _told(wire.responses()[before:]) == _told(fresh.responses())
+        assert _outcomes(wire.responses()[before:]) == _outcomes(fresh.responses())
         assert wire.transport.is_closed == fresh.transport.is_closed
         assert wire.protocol.phase is fresh.protocol.phase
         assert wire.protocol.reader.part is fresh.protocol.reader.part
@@ -355,7 +355,7 @@ def test_a_damaged_request_is_answered_as_on_a_connection_that_knows_nothing(
     run(act)
 
 
-def _told(responses: list[Response]) -> list[tuple[int, bytes, bool]]:
+def _outcomes(responses: list[Response]) -> list[tuple[int, bytes, bool]]:
     return [(each.status, each.body, each.closes) for each in responses]
 
 

@@ -69,7 +69,7 @@ async def received(wire: Wire, count: int) -> list[Response]:
     return wire.responses()
 
 
-def test_what_is_malformed_is_answered_after_the_requests_before_it() -> None:
+def test_malformed_request_is_answered_after_the_requests_before_it() -> None:
     async def act(stage: Scene, wire: Wire) -> None:
         await wire.feed(call("hold") + call("echo") + b"nonsense\r\n\r\n" + HEALTH, turns=5)
         stage.released.set()
@@ -273,7 +273,7 @@ def test_a_client_is_not_asked_for_a_body_before_its_turn() -> None:
     run(act)
 
 
-def test_what_is_read_between_two_responses_waits_for_its_turn(
+def test_request_read_between_two_responses_waits_for_its_turn(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     serve_next = HttpServerConnection._serve_next

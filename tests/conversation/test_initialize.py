@@ -1,4 +1,4 @@
-"""How a session is opened, what may come before it, and what is said of the server."""
+"""The handshake: `initialize`, messages before it, and the declared capabilities."""
 
 from __future__ import annotations
 
@@ -8,8 +8,8 @@ from typing import Any
 import pytest
 
 from tests.conversation.app import INSTRUCTIONS
+from tests.conversation.rig import INFO, PREFIX, Raw, Rig
 from tests.conversation.rules import CONNECTED, STREAMABLE, rule
-from tests.conversation.talking import INFO, PREFIX, Raw, Talk
 from trunkline.spec.revisions import (
     V2025_03_26,
     V2025_06_18,
@@ -18,55 +18,57 @@ from trunkline.spec.revisions import (
 )
 
 
-def expected_info(talk: Talk) -> dict[str, str]:
-    told = {"name": "example", "version": "1.2.3"}
-    return told | {"title": "An example"} if talk.since(V2025_06_18) else told
+def expected_info(rig: Rig) -> dict[str, str]:
+    info = {"name": "example", "version": "1.2.3"}
+    return info | {"title": "An example"} if rig.since(V2025_06_18) else info
 
 
 @rule("BP-030", "E-95", "F-22", "C-10", "P-48", fresh=True)
-async def test_initialize_tells_version_capabilities_server_and_instructions(talk: Talk) -> None:
-    raw = await talk.line(opened=False)
+async def test_initialize_result_has_version_capabilities_server_info_and_instructions(
+    rig: Rig,
+) -> None:
+    raw = await rig.line(opened=False)
     result = await raw.shake_hands()
     assert result.keys() == {"protocolVersion", "capabilities", "serverInfo", "instructions"}
-    assert result["protocolVersion"] == talk.revision
-    assert result["serverInfo"] == expected_info(talk)
+    assert result["protocolVersion"] == rig.revision
+    assert result["serverInfo"] == expected_info(rig)
     assert result["instructions"] == INSTRUCTIONS
 
 
 @rule("BP-030", "C-09", "E-95", fresh=True)
-async def test_our_client_opens_with_its_version_capabilities_and_name(talk: Talk) -> None:
-    client, record = await talk.connect_recorded()
+async def test_our_client_opens_with_its_version_capabilities_and_name(rig: Rig) -> None:
+    client, record = await rig.connect_recorded()
     lines = [line for sender, line in record.lines if sender == "client"]
     assert b'"method":"initialize"' in lines[0]
-    for part in (b'"protocolVersion":"%s"' % talk.revision.encode(), b'"capabilities":{}'):
+    for part in (b'"protocolVersion":"%s"' % rig.revision.encode(), b'"capabilities":{}'):
         assert part in lines[0]
     assert b'"clientInfo":{"name":"script"' in lines[0]
     assert b"notifications/initialized" in lines[1]
     assert client.server_info is not None
     assert (client.server_info.name, client.instructions) == ("example", INSTRUCTIONS)
     assert client.initialize_result is not None
-    assert client.initialize_result.protocol_version == talk.revision
+    assert client.initialize_result.protocol_version == rig.revision
 
 
 @rule("BP-033", "K-20", fresh=True)
-async def test_the_client_says_that_it_is_initialized_and_the_server_never_does(talk: Talk) -> None:
-    client, record = await talk.connect_recorded()
+async def test_the_client_says_that_it_is_initialized_and_the_server_never_does(rig: Rig) -> None:
+    client, record = await rig.connect_recorded()
     await client.ping()
-    told = [sender for sender, line in record.lines if b"notifications/initialized" in line]
-    assert told == ["client"]
+    senders = [sender for sender, line in record.lines if b"notifications/initialized" in line]
+    assert senders == ["client"]
 
 
 @rule("E-107", "F-37", "C-01", fresh=True)
-async def test_a_session_is_opened_and_tools_are_listed_in_two_exchanges(talk: Talk) -> None:
-    client, record = await talk.connect_recorded("only-tools")
+async def test_a_session_is_opened_and_tools_are_listed_in_two_exchanges(rig: Rig) -> None:
+    client, record = await rig.connect_recorded("only-tools")
     assert [tool.name for tool in await client.list_tools()] == ["one"]
     answers = [line for sender, line in record.lines if sender == "server"]
     assert len(answers) == 2
 
 
 @rule("E-98", "E-99", "K-19", "E-129", "BP-034", until=V2026_07_28, fresh=True)
-async def test_nothing_is_served_before_initialize(talk: Talk) -> None:
-    raw = await talk.line(opened=False)
+async def test_requests_before_initialize_are_refused(rig: Rig) -> None:
+    raw = await rig.line(opened=False)
     for method, params in [
         ("tools/list", None),
         ("tools/call", {"name": "echo", "arguments": {"text": "early"}}),
@@ -81,8 +83,8 @@ async def test_nothing_is_served_before_initialize(talk: Talk) -> None:
 
 
 @rule("BP-038", "BP-034", until=V2026_07_28, fresh=True, over=CONNECTED)
-async def test_ping_is_answered_before_initialize(talk: Talk) -> None:
-    raw = await talk.line(opened=False)
+async def test_ping_is_answered_before_initialize(rig: Rig) -> None:
+    raw = await rig.line(opened=False)
     assert await raw.result("ping") == {}
     await raw.shake_hands()
     assert await raw.result("ping") == {}
@@ -92,9 +94,9 @@ async def test_ping_is_answered_before_initialize(talk: Talk) -> None:
 @pytest.mark.parametrize("key", ["clientCapabilities", "clientInfo", "logLevel"])
 @pytest.mark.parametrize("method", ["ping", "tools/list", "example/double"])
 async def test_before_a_handshake_keys_of_single_requests_need_a_version(
-    talk: Talk, method: str, key: str
+    rig: Rig, method: str, key: str
 ) -> None:
-    raw = await talk.line(opened=False)
+    raw = await rig.line(opened=False)
     value = {"clientCapabilities": {}, "clientInfo": INFO, "logLevel": "info"}[key]
     params = {"value": 1, "_meta": {f"{PREFIX}{key}": value}}
     message = {"jsonrpc": "2.0", "id": 1, "method": method, "params": params}
@@ -105,11 +107,11 @@ async def test_before_a_handshake_keys_of_single_requests_need_a_version(
 
 
 @rule("BP-030", until=V2026_07_28, fresh=True)
-async def test_initialize_opens_a_session_whatever_keys_its_meta_has(talk: Talk) -> None:
-    raw = await talk.line(opened=False)
+async def test_initialize_opens_a_session_whatever_keys_its_meta_has(rig: Rig) -> None:
+    raw = await rig.line(opened=False)
     meta = {f"{PREFIX}clientInfo": INFO}
     result = await raw.result("initialize", raw.introduction(), **meta)
-    assert result["protocolVersion"] == talk.revision
+    assert result["protocolVersion"] == rig.revision
 
 
 @rule("K-61", until=V2026_07_28)
@@ -123,18 +125,18 @@ async def test_initialize_opens_a_session_whatever_keys_its_meta_has(talk: Talk)
     ],
 )
 async def test_in_a_session_keys_of_single_requests_change_nothing(
-    talk: Talk, meta: dict[str, Any]
+    rig: Rig, meta: dict[str, Any]
 ) -> None:
     keys = {f"{PREFIX}{key}": value for key, value in meta.items()}
-    result = await talk.raw.result("tools/call", {"name": "who"}, **keys)
+    result = await rig.raw.result("tools/call", {"name": "who"}, **keys)
     who = json.loads(result["content"][0]["text"])
-    assert (who["revision"], who["client"], who["declared"]) == (talk.revision, "script", [])
-    talk.raw.received.clear()
+    assert (who["revision"], who["client"], who["declared"]) == (rig.revision, "script", [])
+    rig.raw.received.clear()
     speak = {"name": "speak", "arguments": {"levels": ["debug", "info"]}}
-    await talk.raw.result("tools/call", speak, **keys, progressToken="t")
+    await rig.raw.result("tools/call", speak, **keys, progressToken="t")
     levels = [
         each["params"]["level"]
-        for each in talk.raw.received
+        for each in rig.raw.received
         if each.get("method") == "notifications/message"
     ]
     assert levels == ["info"]
@@ -148,8 +150,8 @@ async def test_in_a_session_keys_of_single_requests_change_nothing(
     # An HTTP error may have a body with an error without an id.
     may_provoke=("mcp.jsonrpc.notification-unanswered",),
 )
-async def test_a_notification_before_initialize_belongs_to_no_session(talk: Talk) -> None:
-    raw = await talk.line(opened=False)
+async def test_a_notification_before_initialize_belongs_to_no_session(rig: Rig) -> None:
+    raw = await rig.line(opened=False)
     raw.notify("notifications/initialized")
     error = (await raw.answer_without_id())["error"]
     assert error["code"] == -32600
@@ -159,23 +161,23 @@ async def test_a_notification_before_initialize_belongs_to_no_session(talk: Talk
 
 
 @rule("S-42", "E-100", "K-19", until=V2026_07_28, fresh=True)
-async def test_a_second_initialize_is_refused_and_the_session_goes_on(talk: Talk) -> None:
-    raw = await talk.line()
+async def test_a_second_initialize_is_refused_and_the_session_goes_on(rig: Rig) -> None:
+    raw = await rig.line()
     error = await raw.error("initialize", raw.introduction())
     assert error["code"] == -32600
     assert "already initialized" in error["message"]
-    assert (await raw.text("who"))["revision"] == talk.revision
+    assert (await raw.text("who"))["revision"] == rig.revision
 
 
 @rule("BP-012", fresh=True)
-async def test_initialize_is_refused_inside_a_batch(talk: Talk) -> None:
-    raw = await talk.line(opened=False)
+async def test_initialize_is_refused_inside_a_batch(rig: Rig) -> None:
+    raw = await rig.line(opened=False)
     ping, opening = raw.request("ping"), raw.request("initialize", raw.introduction())
     raw.send([ping, opening])
     # No revision is agreed on, so nothing says that a batch may be sent at all.
     answer = await raw.answer_without_id()
     assert answer["error"]["code"] == -32600
-    assert (await raw.shake_hands())["protocolVersion"] == talk.revision
+    assert (await raw.shake_hands())["protocolVersion"] == rig.revision
     again = raw.request("initialize", raw.introduction())
     raw.send([again])
     (reply,) = await raw.until(lambda each: isinstance(each, list))
@@ -184,9 +186,9 @@ async def test_initialize_is_refused_inside_a_batch(talk: Talk) -> None:
 
 @rule("P-44", "BP-030", until=V2026_07_28, fresh=True)
 async def test_initialize_with_params_that_do_not_fit_says_which_member_is_wrong(
-    talk: Talk,
+    rig: Rig,
 ) -> None:
-    raw = await talk.line(opened=False)
+    raw = await rig.line(opened=False)
     good = raw.introduction()
     cases: list[tuple[Any, str]] = [
         (None, "missing required fields `protocolVersion`, `capabilities`, `clientInfo`"),
@@ -207,14 +209,14 @@ async def test_initialize_with_params_that_do_not_fit_says_which_member_is_wrong
         error = await raw.error("initialize", params)
         assert error["code"] == -32602
         assert member in error["message"]
-    assert (await raw.shake_hands())["protocolVersion"] == talk.revision
+    assert (await raw.shake_hands())["protocolVersion"] == rig.revision
 
 
 @rule("BP-039", "E-97", "P-58", "C-34", "C-35", "C-36", fresh=True)
 async def test_capabilities_are_what_was_registered_and_what_the_revision_knows(
-    talk: Talk,
+    rig: Rig,
 ) -> None:
-    raw = await talk.line(opened=False)
+    raw = await rig.line(opened=False)
     result = await raw.shake_hands()
     expected: dict[str, Any] = {
         "tools": {"listChanged": True},
@@ -223,17 +225,17 @@ async def test_capabilities_are_what_was_registered_and_what_the_revision_knows(
         "logging": {},
         "experimental": {"example/feature": {"on": True}},
     }
-    if talk.since(V2025_03_26):
+    if rig.since(V2025_03_26):
         expected["completions"] = {}
     assert result["capabilities"] == expected
-    client = talk.client
+    client = rig.client
     assert client.server_capabilities.tools.list_changed is True
     assert client.server_capabilities.resources.subscribe is True
 
 
 @rule("BP-039", "BP-021", "C-34", fresh=True)
-async def test_a_server_declares_and_serves_only_what_it_has(talk: Talk) -> None:
-    raw = await talk.line("only-tools", opened=False)
+async def test_a_server_declares_and_serves_only_what_it_has(rig: Rig) -> None:
+    raw = await rig.line("only-tools", opened=False)
     declared = (await raw.shake_hands())["capabilities"]
     assert declared == {"tools": {"listChanged": True}}
     for method, params in [
@@ -256,9 +258,9 @@ async def test_a_server_declares_and_serves_only_what_it_has(talk: Talk) -> None
 
 @rule("BP-021", "BP-039", "C-34", "C-36", fresh=True)
 async def test_a_server_with_nothing_declares_what_may_be_added_and_lists_nothing(
-    talk: Talk,
+    rig: Rig,
 ) -> None:
-    raw = await talk.line("empty", opened=False)
+    raw = await rig.line("empty", opened=False)
     assert (await raw.shake_hands())["capabilities"] == {
         "tools": {"listChanged": True},
         "prompts": {"listChanged": True},
@@ -280,9 +282,9 @@ async def test_a_server_with_nothing_declares_what_may_be_added_and_lists_nothin
 
 @rule("C-35", "C-36", fresh=True)
 async def test_a_server_declares_no_changes_and_subscriptions_that_it_does_not_have(
-    talk: Talk,
+    rig: Rig,
 ) -> None:
-    raw = await talk.line("unsubscribable", opened=False)
+    raw = await rig.line("unsubscribable", opened=False)
     declared = (await raw.shake_hands())["capabilities"]
     assert [declared[kind] for kind in ("tools", "prompts", "resources")] == [{}, {}, {}]
     for method in ("resources/subscribe", "resources/unsubscribe"):
@@ -297,51 +299,51 @@ def completing(prompt: str) -> dict[str, Any]:
 
 
 @rule("K-33", "E-96", until=V2026_07_28, fresh=True)
-async def test_strange_members_of_capabilities_are_let_through(talk: Talk) -> None:
+async def test_unknown_members_of_capabilities_are_ignored(rig: Rig) -> None:
     strange = {
         "roots": {"supported": True},
         "sampling": {"modelPreferences": {"costPriority": "balanced"}},
         "experimental": {"features": {"names": ["task_management"]}},
         "unheard-of": {"at": "all"},
     }
-    raw = await talk.line(capabilities=strange)
+    raw = await rig.line(capabilities=strange)
     assert set((await raw.text("who"))["declared"]) >= {"roots", "sampling"}
 
 
 @rule("P-47", "P-62", until=V2026_07_28, fresh=True)
-async def test_versions_and_the_client_are_logged_once_per_session(talk: Talk) -> None:
-    raw = await talk.line()
+async def test_versions_and_the_client_are_logged_once_per_session(rig: Rig) -> None:
+    raw = await rig.line()
     log = await raw.logged("negotiated")
     (line,) = [line for line in log.splitlines() if "negotiated" in line]
     for part in (
         INFO["name"],
         INFO["version"],
-        f"requested revision '{talk.revision}'",
+        f"requested revision '{rig.revision}'",
         "2024-11-05",
     ):
         assert part in line or part.strip("'") in line
-    assert line.endswith(f"negotiated {talk.revision}")
+    assert line.endswith(f"negotiated {rig.revision}")
     await raw.ask("tools/list")
     assert raw.wire.log().count("negotiated") == 1
 
 
 @rule("P-62", "C-09")
-async def test_a_handler_can_see_who_asks_and_in_which_revision(talk: Talk) -> None:
-    seen = await talk.raw.text("who")
+async def test_handler_context_has_client_name_revision_method_and_state(rig: Rig) -> None:
+    seen = await rig.raw.text("who")
     assert seen["client"] == "script"
-    assert seen["revision"] == talk.revision
+    assert seen["revision"] == rig.revision
     assert (seen["what"], seen["method"]) == ("who", "tools/call")
     assert isinstance(seen["id"], int)
     assert seen["state"] == {"database": "connected"}
-    ours = (await talk.client.call_tool("who", result_type=dict)).value
+    ours = (await rig.client.call_tool("who", result_type=dict)).value
     assert ours["client"] == "script"
 
 
 @rule("BP-035", fresh=True)
-async def test_a_server_asks_nothing_and_tells_nothing_before_it_hears_initialized(
-    talk: Talk,
+async def test_server_sends_no_requests_or_notifications_before_initialized(
+    rig: Rig,
 ) -> None:
-    raw = await talk.line(opened=False)
+    raw = await rig.line(opened=False)
     opening = raw.introduction(capabilities={"roots": {}})
     raw.received.clear()
     assert "result" in await raw.ask("initialize", opening)
@@ -367,8 +369,8 @@ async def finish_asking(raw: Raw, asking: Any) -> None:
 
 
 @rule("E-129", "BP-009", until=V2026_07_28, fresh=True, over=CONNECTED)
-async def test_notifications_before_and_after_the_opening_are_harmless(talk: Talk) -> None:
-    raw = await talk.line(opened=False)
+async def test_notifications_before_and_after_the_opening_are_harmless(rig: Rig) -> None:
+    raw = await rig.line(opened=False)
     raw.notify("notifications/initialized")
     raw.notify("notifications/cancelled", {"requestId": 1})
     await raw.shake_hands()
@@ -378,8 +380,8 @@ async def test_notifications_before_and_after_the_opening_are_harmless(talk: Tal
 
 
 @rule("C-14", "BP-030", fresh=True)
-async def test_a_client_closes_and_connects_again(talk: Talk) -> None:
-    client = await talk.connect()
+async def test_a_client_closes_and_connects_again(rig: Rig) -> None:
+    client = await rig.connect()
     await client.close()
     await client.close()
     assert not client.is_connected
@@ -388,8 +390,8 @@ async def test_a_client_closes_and_connects_again(talk: Talk) -> None:
 
 
 @rule("E-95", since=V2025_11_25, until=V2026_07_28, fresh=True)
-async def test_a_client_may_say_more_of_itself_than_a_server_knows(talk: Talk) -> None:
-    raw = await talk.line(opened=False)
+async def test_unknown_members_of_client_info_are_ignored(rig: Rig) -> None:
+    raw = await rig.line(opened=False)
     params = raw.introduction()
     params["clientInfo"] = {**INFO, "title": "A script", "mood": "good"}
     params["_meta"] = {"example.org/trace": "t-1"}

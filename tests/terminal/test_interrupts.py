@@ -109,7 +109,7 @@ def test_ctrl_c_between_pings_still_prints_the_summary(
     assert "1 sent, 1 answered; min " in run.text
 
 
-def test_a_second_ctrl_c_does_not_wait_for_a_server_that_will_not_leave(
+def test_second_ctrl_c_does_not_wait_for_a_server_that_does_not_exit(
     terminal: Start, silent: Any, pid_file: Path
 ) -> None:
     run = terminal("call", "wait", *silent("close"), PIDFILE=str(pid_file))
@@ -184,7 +184,7 @@ def test_a_signal_ends_what_a_script_runs_in_the_background(
     assert not is_there(int(pid_file.read_text()))
 
 
-def test_who_is_not_to_be_hung_up_goes_on(silent: Any, pid_file: Path) -> None:
+def test_ignored_sighup_does_not_end_a_call(silent: Any, pid_file: Path) -> None:
     words = ["call", "wait", "--timeout", "1", *silent("tools/call")]
     with in_the_background(words, pid_file, signal.SIGHUP) as run:
         until_there(pid_file.with_name("pid.silent"))

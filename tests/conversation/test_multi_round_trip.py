@@ -1,4 +1,4 @@
-"""Questions inside results: what each round carries, and what a retry may bring back."""
+"""Multi-round calls: input requests inside results, request states, and retries."""
 
 from __future__ import annotations
 
@@ -9,9 +9,9 @@ from typing import Any
 import pytest
 
 from tests.conversation.asking_app import ROUNDS
-from tests.conversation.interview import SAMPLE, Interview, accept
+from tests.conversation.interactive_call import SAMPLE, InteractiveCall, accept
+from tests.conversation.rig import PREFIX, Rig
 from tests.conversation.rules import rule
-from tests.conversation.talking import PREFIX, Talk
 from trunkline.errors import PeerError, TooManyRoundTrips
 from trunkline.spec.revisions import V2026_07_28
 
@@ -20,9 +20,11 @@ CAPABILITIES = f"{PREFIX}clientCapabilities"
 
 
 @rule("BP-131", "BP-132", "BP-015", since=NEW)
-async def test_a_round_has_questions_by_their_keys_and_a_state(talk: Talk) -> None:
-    raw = await talk.able_line("asking")
-    call = Interview.of_tool(raw, "hello")
+async def test_input_required_result_has_input_requests_by_key_and_a_request_state(
+    rig: Rig,
+) -> None:
+    raw = await rig.able_line("asking")
+    call = InteractiveCall.of_tool(raw, "hello")
     asked = await call.round()
     assert list(asked["inputRequests"]) == ["user_name"]
     assert asked["inputRequests"]["user_name"].keys() == {"method", "params"}
@@ -49,19 +51,19 @@ async def test_a_round_has_questions_by_their_keys_and_a_state(talk: Talk) -> No
         ("with_tools", "sampling-1", "sampling/createMessage"),
     ],
 )
-async def test_a_question_has_the_key_that_its_author_gave(
-    talk: Talk, tool: str, key: str, method: str
+async def test_input_request_has_the_key_given_by_the_handler(
+    rig: Rig, tool: str, key: str, method: str
 ) -> None:
-    asked = await Interview.of_tool(await talk.able_line("asking"), tool).round()
+    asked = await InteractiveCall.of_tool(await rig.able_line("asking"), tool).round()
     assert {name: each["method"] for name, each in asked["inputRequests"].items()} == {key: method}
 
 
 @rule("BP-131", "BP-137", since=NEW)
 async def test_each_round_has_a_state_of_its_own_and_needs_only_its_own_answers(
-    talk: Talk,
+    rig: Rig,
 ) -> None:
-    raw = await talk.able_line("asking")
-    call = Interview.of_tool(raw, "stepwise", key=f"rounds-{raw.new_id()}")
+    raw = await rig.able_line("asking")
+    call = InteractiveCall.of_tool(raw, "stepwise", key=f"rounds-{raw.new_id()}")
     first = await call.round()
     assert list(first["inputRequests"]) == ["step1"]
     call.answer(accept(name="Ada"))
@@ -73,8 +75,8 @@ async def test_each_round_has_a_state_of_its_own_and_needs_only_its_own_answers(
 
 
 @rule("BP-138", since=NEW)
-async def test_answers_under_wrong_keys_are_asked_for_again(talk: Talk) -> None:
-    call = Interview.of_tool(await talk.able_line("asking"), "hello")
+async def test_responses_under_wrong_keys_repeat_the_input_requests(rig: Rig) -> None:
+    call = InteractiveCall.of_tool(await rig.able_line("asking"), "hello")
     first = await call.round()
     call.send_again({"wrong_key": accept(name="Ada")}, first["requestState"])
     again = await call.round()
@@ -84,8 +86,8 @@ async def test_answers_under_wrong_keys_are_asked_for_again(talk: Talk) -> None:
 
 
 @rule("BP-138", since=NEW)
-async def test_answers_to_what_nobody_asked_are_ignored(talk: Talk) -> None:
-    call = Interview.of_tool(await talk.able_line("asking"), "hello")
+async def test_input_responses_under_unknown_keys_are_ignored(rig: Rig) -> None:
+    call = InteractiveCall.of_tool(await rig.able_line("asking"), "hello")
     state = (await call.round())["requestState"]
     extra = {"extra": accept(name="Eve"), "odd": 5, "user_name": accept(name="Ada")}
     call.send_again(extra, state)
@@ -93,8 +95,8 @@ async def test_answers_to_what_nobody_asked_are_ignored(talk: Talk) -> None:
 
 
 @rule("BP-138", since=NEW)
-async def test_what_was_answered_is_not_asked_again_and_the_rest_is(talk: Talk) -> None:
-    call = Interview.of_tool(await talk.able_line("asking"), "three")
+async def test_unanswered_input_requests_are_repeated_in_the_next_round(rig: Rig) -> None:
+    call = InteractiveCall.of_tool(await rig.able_line("asking"), "three")
     first = await call.round()
     call.send_again({"greeting": SAMPLE}, first["requestState"])
     second = await call.round()
@@ -105,13 +107,13 @@ async def test_what_was_answered_is_not_asked_again_and_the_rest_is(talk: Talk) 
 
 
 @rule("BP-138", since=NEW)
-async def test_answers_without_a_state_answer_only_what_has_a_key_of_its_own(talk: Talk) -> None:
-    line = await talk.able_line("asking")
-    call = Interview.of_tool(line, "hello")
+async def test_answers_without_a_state_answer_only_what_has_a_key_of_its_own(rig: Rig) -> None:
+    line = await rig.able_line("asking")
+    call = InteractiveCall.of_tool(line, "hello")
     await call.round()
     call.send_again({"user_name": accept(name="Ada"), "extra": 5})
     assert await call.text() == "Hello, Ada!"
-    call = Interview.of_tool(line, "hello_from_a_thread")
+    call = InteractiveCall.of_tool(line, "hello_from_a_thread")
     (key,) = (await call.round())["inputRequests"]
     call.send_again({key: accept(name="Ada")})
     assert list((await call.round())["inputRequests"]) == [key]
@@ -136,10 +138,10 @@ async def test_answers_without_a_state_answer_only_what_has_a_key_of_its_own(tal
     ids=lambda each: json.dumps(each)[:32],
 )
 async def test_malformed_answers_are_refused_and_the_state_is_good_for_a_better_one(
-    talk: Talk, responses: Any
+    rig: Rig, responses: Any
 ) -> None:
-    raw = await talk.able_line("asking")
-    call = Interview.of_tool(raw, "hello")
+    raw = await rig.able_line("asking")
+    call = InteractiveCall.of_tool(raw, "hello")
     state = (await call.round())["requestState"]
     call.send_again(responses, state)
     assert (await call.error())["code"] == -32602
@@ -148,10 +150,10 @@ async def test_malformed_answers_are_refused_and_the_state_is_good_for_a_better_
 
 
 @rule("SEC-31", since=NEW)
-async def test_no_handler_runs_for_answers_or_a_state_that_are_refused(talk: Talk) -> None:
-    raw = await talk.able_line("asking")
+async def test_no_handler_runs_for_answers_or_a_state_that_are_refused(rig: Rig) -> None:
+    raw = await rig.able_line("asking")
     key = f"refused-{raw.new_id()}"
-    call = Interview.of_tool(raw, "stepwise", key=key)
+    call = InteractiveCall.of_tool(raw, "stepwise", key=key)
     state = (await call.round())["requestState"]
     for responses, brought in ({"step1": 5}, state), ({"step1": accept(name="Ada")}, state + "x"):
         call.send_again(responses, brought)
@@ -160,8 +162,8 @@ async def test_no_handler_runs_for_answers_or_a_state_that_are_refused(talk: Tal
 
 
 @rule("BP-138", since=NEW)
-async def test_answers_to_a_tool_that_asks_nothing_are_ignored(talk: Talk) -> None:
-    raw = await talk.able_line("asking")
+async def test_answers_to_a_tool_that_asks_nothing_are_ignored(rig: Rig) -> None:
+    raw = await rig.able_line("asking")
     params = {
         "name": "noted",
         "arguments": {"key": "nothing", "count": 0},
@@ -185,11 +187,9 @@ SPOILT: list[Callable[[str], Any]] = [
 
 @rule("mcp.rounds.state-untrusted", "mcp.rounds.state-protected", "SEC-31", since=NEW)
 @pytest.mark.parametrize("spoil", SPOILT, ids=[str(number) for number in range(len(SPOILT))])
-async def test_a_state_that_was_tampered_with_is_refused(
-    talk: Talk, spoil: Callable[[str], Any]
-) -> None:
-    raw = await talk.able_line("asking")
-    call = Interview.of_tool(raw, "hello")
+async def test_tampered_request_state_is_refused(rig: Rig, spoil: Callable[[str], Any]) -> None:
+    raw = await rig.able_line("asking")
+    call = InteractiveCall.of_tool(raw, "hello")
     state = (await call.round())["requestState"]
     call.send_again({"user_name": accept(name="Ada")}, spoil(state))
     error = await call.error()
@@ -199,9 +199,9 @@ async def test_a_state_that_was_tampered_with_is_refused(
 
 
 @rule("mcp.rounds.state-request-bound", "SEC-32", "BP-137", since=NEW)
-async def test_the_state_of_one_request_is_of_no_use_to_another(talk: Talk) -> None:
-    raw = await talk.able_line("asking")
-    call = Interview.of_tool(raw, "hello")
+async def test_request_state_of_another_request_is_refused(rig: Rig) -> None:
+    raw = await rig.able_line("asking")
+    call = InteractiveCall.of_tool(raw, "hello")
     state = (await call.round())["requestState"]
     given = {"inputResponses": {"user_name": accept(name="Ada")}, "requestState": state}
     for params in (
@@ -218,11 +218,11 @@ async def test_the_state_of_one_request_is_of_no_use_to_another(talk: Talk) -> N
 
 
 @rule("SEC-31", "BP-046", since=NEW, fresh=True)
-async def test_a_state_is_good_on_another_connection_and_none_is_kept_for_it(talk: Talk) -> None:
-    raw = await talk.able_line("asking")
-    call = Interview.of_tool(raw, "hello")
+async def test_a_state_is_good_on_another_connection_and_none_is_kept_for_it(rig: Rig) -> None:
+    raw = await rig.able_line("asking")
+    call = InteractiveCall.of_tool(raw, "hello")
     state = (await call.round())["requestState"]
-    other = await talk.line("asking", capabilities=raw.capabilities)
+    other = await rig.line("asking", capabilities=raw.capabilities)
     params = {
         "name": "hello",
         "arguments": {},
@@ -236,15 +236,15 @@ async def test_a_state_is_good_on_another_connection_and_none_is_kept_for_it(tal
 
 
 @rule("BP-130", since=NEW)
-async def test_a_prompt_and_a_resource_are_answered_with_questions_too(talk: Talk) -> None:
-    raw = await talk.able_line("asking")
-    prompt = Interview(raw, "prompts/get", {"name": "briefing"})
+async def test_a_prompt_and_a_resource_are_answered_with_questions_too(rig: Rig) -> None:
+    raw = await rig.able_line("asking")
+    prompt = InteractiveCall(raw, "prompts/get", {"name": "briefing"})
     asked = await prompt.round()
     assert list(asked["inputRequests"]) == ["user_context"]
     prompt.answer(accept(value="trains"))
     (message,) = (await prompt.result())["messages"]
     assert message["content"]["text"] == "Say something about trains."
-    read = Interview(raw, "resources/read", {"uri": "note://asked"})
+    read = InteractiveCall(raw, "resources/read", {"uri": "note://asked"})
     asked = await read.round()
     # An interim result says nothing of how long it may be kept.
     assert asked.keys().isdisjoint({"ttlMs", "cacheScope", "contents"})
@@ -271,9 +271,9 @@ async def test_a_prompt_and_a_resource_are_answered_with_questions_too(talk: Tal
     ],
 )
 async def test_nothing_else_is_answered_with_questions(
-    talk: Talk, method: str, params: dict[str, Any]
+    rig: Rig, method: str, params: dict[str, Any]
 ) -> None:
-    raw = await talk.able_line("asking")
+    raw = await rig.able_line("asking")
     for more in ({}, {"inputResponses": {"user_name": accept(name="Ada")}}):
         assert (await raw.result(method, {**params, **more}))["resultType"] == "complete"
 
@@ -289,18 +289,18 @@ async def test_nothing_else_is_answered_with_questions(
     ],
 )
 async def test_only_what_the_request_declared_is_asked(
-    talk: Talk, declared: dict[str, Any], methods: list[str]
+    rig: Rig, declared: dict[str, Any], methods: list[str]
 ) -> None:
-    raw = await talk.able_line("asking")
-    call = Interview(raw, "tools/call", {"name": "as_able"}, **{CAPABILITIES: declared})
+    raw = await rig.able_line("asking")
+    call = InteractiveCall(raw, "tools/call", {"name": "as_able"}, **{CAPABILITIES: declared})
     asked = (await call.round())["inputRequests"]
     assert [each["method"] for each in asked.values()] == methods
 
 
 @rule("BP-047", "BP-133", since=NEW)
-async def test_a_retry_that_no_longer_declares_what_is_needed_is_refused(talk: Talk) -> None:
-    raw = await talk.able_line("asking")
-    call = Interview.of_tool(raw, "stepwise", key=f"less-{raw.new_id()}")
+async def test_a_retry_that_no_longer_declares_what_is_needed_is_refused(rig: Rig) -> None:
+    raw = await rig.able_line("asking")
+    call = InteractiveCall.of_tool(raw, "stepwise", key=f"less-{raw.new_id()}")
     state = (await call.round())["requestState"]
     params = {
         "name": "stepwise",
@@ -314,10 +314,10 @@ async def test_a_retry_that_no_longer_declares_what_is_needed_is_refused(talk: T
 
 
 @rule("BP-131", since=NEW)
-async def test_a_handler_that_asks_on_and_on_is_ended(talk: Talk) -> None:
-    raw = await talk.able_line("asking")
+async def test_handler_with_too_many_rounds_is_ended(rig: Rig) -> None:
+    raw = await rig.able_line("asking")
     for times in (ROUNDS, ROUNDS + 1):
-        call = Interview.of_tool(raw, "on_and_on", times=times)
+        call = InteractiveCall.of_tool(raw, "on_and_on", times=times)
         for _ in range(ROUNDS):
             await call.round()
             call.answer(accept(value=True))
@@ -329,11 +329,11 @@ async def test_a_handler_that_asks_on_and_on_is_ended(talk: Talk) -> None:
 
 @rule("BP-131", since=NEW)
 async def test_many_calls_ask_side_by_side_and_none_gets_the_answers_of_another(
-    talk: Talk,
+    rig: Rig,
 ) -> None:
-    raw = await talk.able_line("asking")
+    raw = await rig.able_line("asking")
     names = [f"name-{number}" for number in range(10)]
-    calls = [Interview.of_tool(raw, "hello", greeting=name) for name in names]
+    calls = [InteractiveCall.of_tool(raw, "hello", greeting=name) for name in names]
     for call in calls:
         await call.round()
     for call, name in reversed(list(zip(calls, names, strict=True))):
@@ -343,9 +343,9 @@ async def test_many_calls_ask_side_by_side_and_none_gets_the_answers_of_another(
 
 
 @rule("BP-075", "BP-153", since=NEW)
-async def test_a_client_that_never_comes_back_leaves_nothing_behind(talk: Talk) -> None:
-    raw = await talk.able_line("asking")
-    call = Interview.of_tool(raw, "hello")
+async def test_abandoned_round_leaves_no_state_on_the_server(rig: Rig) -> None:
+    raw = await rig.able_line("asking")
+    call = InteractiveCall.of_tool(raw, "hello")
     await call.round()
     # The request was answered, so there is nothing to cancel.
     raw.notify("notifications/cancelled", {"requestId": call.ids[0]})
@@ -359,10 +359,10 @@ async def test_a_client_that_never_comes_back_leaves_nothing_behind(talk: Talk) 
 
 @rule("BP-134", "BP-135", "BP-136", "BP-137", since=NEW)
 async def test_our_client_sends_the_same_again_with_answers_and_state_under_a_new_id(
-    talk: Talk,
+    rig: Rig,
 ) -> None:
-    client, told, record = await talk.able_client("asking")
-    told.content = {"name": "Ada"}
+    client, callbacks, record = await rig.able_client("asking")
+    callbacks.content = {"name": "Ada"}
     count = len(record.lines)
     assert (await client.call_tool("hello", {"greeting": "Hey"})).text == "Hey, Ada!"
     lines = [(who, json.loads(line)) for who, line in record.lines[count:]]
@@ -382,8 +382,8 @@ async def test_our_client_sends_the_same_again_with_answers_and_state_under_a_ne
 
 
 @rule("BP-134", "BP-133", since=NEW, fresh=True)
-async def test_our_client_declares_what_it_has_handlers_for(talk: Talk) -> None:
-    client, record = await talk.connect_recorded("asking", on_sample=lambda _: None)
+async def test_our_client_declares_what_it_has_handlers_for(rig: Rig) -> None:
+    client, record = await rig.connect_recorded("asking", on_sample=lambda _: None)
     with pytest.raises(PeerError, match="elicitation") as caught:
         await client.call_tool("hello")
     assert caught.value.code == -32021
@@ -394,17 +394,17 @@ async def test_our_client_declares_what_it_has_handlers_for(talk: Talk) -> None:
 
 
 @rule("BP-134", since=NEW, fresh=True)
-async def test_our_client_leaves_a_server_that_asks_too_often(talk: Talk) -> None:
-    client = await talk.connect("asking", max_rounds=2, on_elicit=lambda _: {"value": True})
+async def test_client_stops_after_too_many_rounds(rig: Rig) -> None:
+    client = await rig.connect("asking", max_rounds=2, on_elicit=lambda _: {"value": True})
     with pytest.raises(TooManyRoundTrips):
         await client.call_tool("on_and_on", {"times": 3})
     assert (await client.call_tool("on_and_on", {"times": 2})).text == "enough"
 
 
 @rule("BP-146", since=NEW, fresh=True)
-async def test_what_came_of_questions_is_not_kept(talk: Talk) -> None:
+async def test_result_of_a_multi_round_read_is_not_cached(rig: Rig) -> None:
     names = iter(["Ada", "Bea"])
-    client = await talk.connect("asking", on_elicit=lambda _: {"name": next(names)})
+    client = await rig.connect("asking", on_elicit=lambda _: {"name": next(names)})
     for name in ("Ada", "Bea"):
         (contents,) = (await client.read_resource("note://asked")).contents
         assert contents.text == f"for {name}"

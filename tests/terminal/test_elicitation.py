@@ -1,4 +1,4 @@
-"""Questions of a server, answered by typing."""
+"""Elicitation at a terminal: forms and URLs answered by typing."""
 
 from __future__ import annotations
 
@@ -32,7 +32,9 @@ def test_a_form_is_filled_in_field_by_field(
     assert run.text.endswith("Ada large 2 True")
 
 
-def test_what_a_field_does_not_take_is_asked_again(terminal: Start, server: list[str]) -> None:
+def test_form_field_is_asked_again_after_an_invalid_value(
+    terminal: Start, server: list[str]
+) -> None:
     run = terminal("call", "order", *server)
     run.until("Your name:")
     run.type("\n")

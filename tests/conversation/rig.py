@@ -1,11 +1,11 @@
-"""How a script talks to the server of `app.py`: as a client of ours, and line by line.
+"""Test rig: connects a script to the server of `app.py`, by our client and line by line.
 
 `TRANSPORTS` says what carries the messages; a further one is one more entry. Each kind gives
 an address for a client, and a `Wire` for a script that writes its own bytes and reads what
 comes back: that one is made with nothing of ours but, in memory, the pair itself.
 
 Whatever goes over a connection is fed to a judge as it passes. When a script ends, nothing
-may be held against the server, nor against our client; see `Talk.judge`.
+may be held against the server, nor against our client; see `Rig.judge`.
 """
 
 from __future__ import annotations
@@ -377,7 +377,7 @@ class OverSocket:
             return "tcp://127.0.0.1:0"
         if self._folder is None:
             # Short: the system has no room for long ones.
-            self._folder = tempfile.TemporaryDirectory(prefix="talk-")
+            self._folder = tempfile.TemporaryDirectory(prefix="rig-")
         self._count += 1
         return f"unix:{self._folder.name}/{self._count}"
 
@@ -464,8 +464,8 @@ class Raw:
         self, method: str, params: dict[str, Any] | None = None, *, id: Any = None, **meta: Any
     ) -> dict[str, Any]:
         """Return a request as this revision has it, without sending it."""
-        told = self.meta(**meta)
-        params = {**(params or {}), "_meta": told} if told else params
+        keys = self.meta(**meta)
+        params = {**(params or {}), "_meta": keys} if keys else params
         message = {"jsonrpc": "2.0", "id": self.new_id() if id is None else id, "method": method}
         return message if params is None else {**message, "params": params}
 
@@ -545,20 +545,20 @@ class Raw:
         )
         return found
 
-    async def asked(self, method: str) -> dict[str, Any]:
-        """Return a request of the server."""
+    async def server_request(self, method: str) -> dict[str, Any]:
+        """Wait for a request of the server, and return it."""
         found: dict[str, Any] = await self.until(
             lambda each: isinstance(each, dict) and each.get("method") == method and "id" in each
         )
         return found
 
-    async def told(self, method: str, count: int = 1) -> list[dict[str, Any]]:
-        """Return so many notifications' params, in order."""
-        await self.until(lambda _: len(self.heard(method)) >= count)
-        return self.heard(method)
+    async def wait_for_notifications(self, method: str, count: int = 1) -> list[dict[str, Any]]:
+        """Wait for `count` notifications of a method, and return their params in order."""
+        await self.until(lambda _: len(self.notifications(method)) >= count)
+        return self.notifications(method)
 
-    def heard(self, method: str) -> list[dict[str, Any]]:
-        """Return the params of the notifications that have come."""
+    def notifications(self, method: str) -> list[dict[str, Any]]:
+        """Return the params of the notifications of a method received so far."""
         return [each.get("params", {}) for each in self.received if is_notice(each, method)]
 
     async def settle(self) -> list[Any]:
@@ -641,8 +641,8 @@ class Tap:
             self._record.add(sender, frame)
 
 
-class Told:
-    """What a client was told, and how it answers what it is asked."""
+class ClientCallbacks:
+    """Callbacks of a client: record what it receives, and answer requests of the server."""
 
     def __init__(self) -> None:
         self.logs: list[Any] = []
@@ -655,7 +655,7 @@ class Told:
         self._arrived = asyncio.Event()
 
     def options(self) -> dict[str, Any]:
-        """Return what makes a client tell us everything, and answer everything."""
+        """Return client options that register every callback."""
         return {
             "roots": lambda: ["file:///home/script"],
             "on_sample": self._sample,
@@ -667,13 +667,13 @@ class Told:
         }
 
     def further_options(self, revision: str) -> dict[str, Any]:
-        """Return what makes a client answer what few servers ask."""
+        """Return client options for URL elicitation and sampling with tools."""
         if not Window(V2025_11_25).holds(revision):
             return {}
         return {"on_elicit_url": self._visit, "sampling_tools": True}
 
     def forget(self) -> None:
-        """Begin anew, for another script."""
+        """Clear the records, for another script."""
         for each in (self.logs, self.changes, self.updates, self.others, self.questions):
             each.clear()
         self.content = {"answer": "yes"}
@@ -712,7 +712,7 @@ class Shared:
         self.revision = revision
         self.raw: Raw | None = None
         self.client: Client | None = None
-        self.told = Told()
+        self.callbacks = ClientCallbacks()
         # To other variants than the example, by name: connections that declare everything.
         self._lines: dict[str, Raw] = {}
         self._clients: dict[str, Standing] = {}
@@ -733,7 +733,7 @@ class Shared:
             self.client_record = Record(self.kind.name)
             address = Tap(self.kind.address("example"), self.client_record)
             self.client = Client(
-                address, revision=self.revision, name="script", **self.told.options()
+                address, revision=self.revision, name="script", **self.callbacks.options()
             )
             await self.client.connect()
 
@@ -755,13 +755,13 @@ class Shared:
         if standing is None or not standing.client.is_connected:
             if standing is not None:
                 await standing.client.close()
-            told, record = Told(), Record(self.kind.name)
+            callbacks, record = ClientCallbacks(), Record(self.kind.name)
             address = Tap(self.kind.address(variant), record)
-            options = {**told.options(), **told.further_options(self.revision)}
+            options = {**callbacks.options(), **callbacks.further_options(self.revision)}
             client = Client(address, revision=self.revision, name="script", **options)
             await client.connect()
-            standing = self._clients[variant] = Standing(client, told, record)
-        standing.told.forget()
+            standing = self._clients[variant] = Standing(client, callbacks, record)
+        standing.callbacks.forget()
         return standing
 
     async def close(self) -> None:
@@ -782,10 +782,10 @@ async def _close(raw: Raw | None) -> None:
 
 
 class Standing(NamedTuple):
-    """A client that outlives scripts, what it is told, and what goes over its connection."""
+    """A client shared by scripts, its callbacks, and the record of its connection."""
 
     client: Client
-    told: Told
+    callbacks: ClientCallbacks
     record: Record
 
 
@@ -802,7 +802,7 @@ async def open_raw(
     return raw
 
 
-class Talk:
+class Rig:
     """What one script talks by."""
 
     def __init__(self, transport: str, shared: Shared, ruled: Ruled) -> None:
@@ -812,7 +812,7 @@ class Talk:
         self.revision = shared.revision
         self.raw = shared.raw
         self.client = shared.client
-        self.told = shared.told
+        self.callbacks = shared.callbacks
         self._kind = shared.kind
         self._ruled = ruled
         self._closers: list[Callable[[], Awaitable[None]]] = []
@@ -822,7 +822,7 @@ class Talk:
             (shared.client_record, len(shared.client_record.findings), ("server", "client")),
         ]
         self.raw.received.clear()
-        self.told.forget()
+        self.callbacks.forget()
         self._shared = shared
 
     @property

@@ -1,4 +1,4 @@
-"""Changes reach who wants to know, in both eras: content, lists, and what a client keeps.
+"""Change notifications in both eras: updates, list changes, and what a client caches.
 
 What only a stream of 2026-07-28 has is in `test_subscriptions.py`.
 """
@@ -12,8 +12,8 @@ from typing import Any
 import pytest
 
 from tests.conversation.journal import HANGS
+from tests.conversation.rig import PREFIX, ClientCallbacks, Raw, Rig
 from tests.conversation.rules import SHARED, STREAMABLE, rule
-from tests.conversation.talking import PREFIX, Raw, Talk, Told
 from trunkline.errors import ConnectionLost
 from trunkline.spec.revisions import V2026_07_28
 
@@ -29,7 +29,7 @@ async def watch(raw: Raw, uris: list[str]) -> None:
         raw.start(
             "subscriptions/listen", {"notifications": {**wanted, "resourceSubscriptions": uris}}
         )
-        await raw.told("notifications/subscriptions/acknowledged")
+        await raw.wait_for_notifications("notifications/subscriptions/acknowledged")
         return
     for uri in uris:
         await raw.result("resources/subscribe", {"uri": uri})
@@ -47,60 +47,58 @@ async def changes(stream: Any, count: int) -> list[Any]:
 
 
 @rule("E-44", fresh=True)
-async def test_subscribers_hear_of_changed_content_and_of_no_other(talk: Talk) -> None:
-    raw = await talk.line()
+async def test_subscribers_receive_updates_of_their_resources_only(rig: Rig) -> None:
+    raw = await rig.line()
     await watch(raw, ["note://text", "city://no/Oslo"])
     await raw.call("touch", uris=["note://text", "note://blob", "city://no/Oslo", "city://no/Bo"])
-    told = await raw.told(UPDATED, 2)
+    notified = await raw.wait_for_notifications(UPDATED, 2)
     await raw.settle()
-    assert [each["uri"] for each in raw.heard(UPDATED)] == ["note://text", "city://no/Oslo"]
-    assert all(bool(each.get("_meta")) is talk.is_new for each in told)
+    assert [each["uri"] for each in raw.notifications(UPDATED)] == ["note://text", "city://no/Oslo"]
+    assert all(bool(each.get("_meta")) is rig.is_new for each in notified)
 
 
 @rule("E-45", "E-46", "E-47", fresh=True)
 @pytest.mark.parametrize("kind", KINDS)
-async def test_a_change_of_a_list_is_announced_by_its_own_notification(
-    talk: Talk, kind: str
-) -> None:
-    raw = await talk.line()
+async def test_each_changed_list_has_its_own_notification(rig: Rig, kind: str) -> None:
+    raw = await rig.line()
     await watch(raw, ["note://text"])
     for verb in ("grow", "shrink"):
         raw.received.clear()
         await raw.call(verb, kind=kind, names=["new"])
-        await raw.told(f"notifications/{kind}s/list_changed")
+        await raw.wait_for_notifications(f"notifications/{kind}s/list_changed")
         await raw.settle()
         methods = {each["method"] for each in raw.received if "method" in each}
         assert methods == {f"notifications/{kind}s/list_changed"}
 
 
 @rule("E-44", "E-45", "E-46", "E-47", fresh=True)
-async def test_the_callbacks_of_our_client_are_told_in_either_era(talk: Talk) -> None:
-    told = Told()
-    client = await talk.connect(**told.options())
+async def test_client_callbacks_receive_updates_and_list_changes_in_both_eras(rig: Rig) -> None:
+    callbacks = ClientCallbacks()
+    client = await rig.connect(**callbacks.options())
     await client.subscribe("note://text")
     await client.call_tool("touch", {"uris": ["note://blob", "note://text"]})
-    await told.until(lambda: bool(told.updates))
+    await callbacks.until(lambda: bool(callbacks.updates))
     for kind in KINDS:
         await client.call_tool("grow", {"kind": kind, "names": ["new"]})
-        await told.until(lambda kind=kind: f"{kind}s" in told.changes)
+        await callbacks.until(lambda kind=kind: f"{kind}s" in callbacks.changes)
     await client.unsubscribe("note://text")
     await client.call_tool("touch", {"uris": ["note://text"]})
     await client.call_tool("step", {"key": "after", "name": "x"})
-    assert told.updates == ["note://text"]
-    assert told.changes == ["tools", "prompts", "resources"]
+    assert callbacks.updates == ["note://text"]
+    assert callbacks.changes == ["tools", "prompts", "resources"]
 
 
 @rule("E-108", fresh=True)
-async def test_a_client_that_hears_of_a_changed_list_fetches_it_afresh(talk: Talk) -> None:
-    told = Told()
-    client, record = await talk.connect_recorded(**told.options())
+async def test_client_fetches_a_list_again_after_list_changed(rig: Rig) -> None:
+    callbacks = ClientCallbacks()
+    client, record = await rig.connect_recorded(**callbacks.options())
     before = {tool.name for tool in await client.list_tools()}
     asked = _lists(record.lines)
     # What may be kept is kept, where a server says that it may be.
     assert {tool.name for tool in await client.list_tools()} == before
-    assert (_lists(record.lines) == asked) is talk.is_new
+    assert (_lists(record.lines) == asked) is rig.is_new
     await client.call_tool("grow", {"kind": "tool", "names": ["new"]})
-    await told.until(lambda: "tools" in told.changes)
+    await callbacks.until(lambda: "tools" in callbacks.changes)
     asked = _lists(record.lines)
     assert {tool.name for tool in await client.list_tools()} == before | {"new"}
     assert _lists(record.lines) > asked
@@ -111,9 +109,9 @@ def _lists(lines: list[tuple[str, bytes]]) -> int:
 
 
 @rule("BP-149", since=NEW, fresh=True)
-async def test_a_resource_that_has_changed_is_read_again(talk: Talk) -> None:
-    told = Told()
-    client, record = await talk.connect_recorded(**told.options())
+async def test_a_resource_that_has_changed_is_read_again(rig: Rig) -> None:
+    callbacks = ClientCallbacks()
+    client, record = await rig.connect_recorded(**callbacks.options())
 
     def reads() -> int:
         return sum(b'"resources/read"' in line for who, line in record.lines if who == "client")
@@ -123,14 +121,14 @@ async def test_a_resource_that_has_changed_is_read_again(talk: Talk) -> None:
         await client.read_resource("config://app")
     assert reads() == 1
     await client.call_tool("touch", {"uris": ["config://app"]})
-    await told.until(lambda: bool(told.updates))
+    await callbacks.until(lambda: bool(callbacks.updates))
     await client.read_resource("config://app")
     assert reads() == 2
 
 
 @rule("E-109", fresh=True)
-async def test_every_stream_of_a_client_hears_of_each_update(talk: Talk) -> None:
-    client = await talk.connect()
+async def test_every_listen_stream_of_a_client_receives_each_update(rig: Rig) -> None:
+    client = await rig.connect()
     async with (
         client.listen(uris=["note://text"]) as one,
         client.listen(uris=["note://text", "note://blob"]) as two,
@@ -141,14 +139,14 @@ async def test_every_stream_of_a_client_hears_of_each_update(talk: Talk) -> None
         await client.call_tool("touch", {"uris": ["note://text"]})
         await client.call_tool("grow", {"kind": "tool", "names": ["new"]})
         assert [each.uri for each in await changes(one, 2)] == ["note://text"] * 2
-        told = [each.uri for each in await changes(two, 3)]
-        assert told == ["note://text", "note://blob", "note://text"]
+        notified = [each.uri for each in await changes(two, 3)]
+        assert notified == ["note://text", "note://blob", "note://text"]
         assert [each.kind for each in await changes(three, 1)] == ["tools"]
 
 
 @rule("E-109", "E-44", over=SHARED)
-async def test_every_subscriber_of_a_server_hears_of_each_update(talk: Talk) -> None:
-    clients = await talk.neighbours("example", [talk.revision] * 4)
+async def test_every_subscribed_client_receives_each_update(rig: Rig) -> None:
+    clients = await rig.neighbours("example", [rig.revision] * 4)
     streams = []
     for client in clients[:3]:
         streams.append(await client.listen(uris=["note://text"]).__aenter__())
@@ -160,8 +158,8 @@ async def test_every_subscriber_of_a_server_hears_of_each_update(talk: Talk) -> 
 
 
 @rule("E-46", over=("memory", *STREAMABLE), until=NEW)
-async def test_a_change_reaches_clients_of_both_eras_at_once(talk: Talk) -> None:
-    old, new, other = await talk.neighbours("example", [talk.revision, NEW, NEW])
+async def test_a_change_reaches_clients_of_both_eras_at_once(rig: Rig) -> None:
+    old, new, other = await rig.neighbours("example", [rig.revision, NEW, NEW])
     async with old.listen(tools=True) as here, new.listen(tools=True) as there:
         await other.call_tool("grow", {"kind": "tool", "names": ["new"]})
         assert [each.kind for each in await changes(here, 1)] == ["tools"]
@@ -169,8 +167,10 @@ async def test_a_change_reaches_clients_of_both_eras_at_once(talk: Talk) -> None
 
 
 @rule("BP-077", "BP-142", since=NEW, fresh=True)
-async def test_our_client_tells_its_streams_apart_and_leaves_them_by_name(talk: Talk) -> None:
-    client, record = await talk.connect_recorded()
+async def test_client_routes_updates_by_subscription_and_cancels_a_closed_stream(
+    rig: Rig,
+) -> None:
+    client, record = await rig.connect_recorded()
     async with client.listen(prompts=True) as other:
         async with client.listen(tools=True, uris=["note://nowhere"]) as stream:
             assert stream.honoured.uris == ()
@@ -188,41 +188,41 @@ async def test_our_client_tells_its_streams_apart_and_leaves_them_by_name(talk: 
 
 
 @rule("BP-143", since=NEW, over=SHARED)
-async def test_a_stream_of_our_client_ends_with_the_connection(talk: Talk) -> None:
-    client = await talk.connect()
+async def test_a_stream_of_our_client_ends_with_the_connection(rig: Rig) -> None:
+    client = await rig.connect()
     async with client.listen(tools=True) as stream:
         await client.close()
         with pytest.raises(ConnectionLost):
             await changes(stream, 1)
 
 
-async def survive_a_crash(talk: Talk) -> list[bytes]:
+async def survive_a_crash(rig: Rig) -> list[bytes]:
     """Return what a subscribed client sends after a crash of its server and a new start."""
-    told = Told()
-    client, record = await talk.connect_recorded("crashing", **told.options())
+    callbacks = ClientCallbacks()
+    client, record = await rig.connect_recorded("crashing", **callbacks.options())
     await client.subscribe("note://text")
     with pytest.raises(ConnectionLost):
         await client.call_tool("crash")
     count = len(record.lines)
     await client.connect()
     await client.call_tool("touch", {"uris": ["note://text"]})
-    await told.until(lambda: bool(told.updates))
-    assert told.updates == ["note://text"]
+    await callbacks.until(lambda: bool(callbacks.updates))
+    assert callbacks.updates == ["note://text"]
     return [line for who, line in record.lines[count:] if who == "client"]
 
 
 @rule("E-109", over=("stdio",), until=NEW)
-async def test_a_client_whose_server_crashed_subscribes_again(talk: Talk) -> None:
-    assert any(b"resources/subscribe" in line for line in await survive_a_crash(talk))
+async def test_a_client_whose_server_crashed_subscribes_again(rig: Rig) -> None:
+    assert any(b"resources/subscribe" in line for line in await survive_a_crash(rig))
 
 
 @rule("BP-076", over=("stdio",), since=NEW)
-async def test_a_client_whose_server_crashed_listens_again(talk: Talk) -> None:
-    assert any(b"subscriptions/listen" in line for line in await survive_a_crash(talk))
+async def test_a_client_whose_server_crashed_listens_again(rig: Rig) -> None:
+    assert any(b"subscriptions/listen" in line for line in await survive_a_crash(rig))
 
 
 @rule("BP-021", until=NEW)
-async def test_before_there_were_streams_nobody_listens(talk: Talk) -> None:
+async def test_subscriptions_listen_is_method_not_found_before_2026_07_28(rig: Rig) -> None:
     params = {"notifications": {"toolsListChanged": True}}
-    assert (await talk.raw.error("subscriptions/listen", params))["code"] == -32601
-    assert f"{PREFIX}subscriptionId" not in json.dumps(talk.raw.received)
+    assert (await rig.raw.error("subscriptions/listen", params))["code"] == -32601
+    assert f"{PREFIX}subscriptionId" not in json.dumps(rig.raw.received)

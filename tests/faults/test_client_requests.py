@@ -1,4 +1,4 @@
-"""Questions that go wrong: clients that leave, lie or flood, servers that end, and endless ones."""
+"""Faults during elicitation: disconnects, malformed replies, floods, endings, endless rounds."""
 
 from __future__ import annotations
 
@@ -60,7 +60,7 @@ KEY = b"a key that everybody has"
 ASKING = ("hello", "hello_from_a_thread")
 
 
-class Interviewer:
+class ElicitingServer:
     """A server with tools that ask, and what became of them."""
 
     def __init__(self, **limits: Any) -> None:
@@ -209,9 +209,9 @@ def replies(wire: Wire) -> list[Any]:
 
 
 @pytest.mark.parametrize("tool", ASKING)
-def test_a_client_that_leaves_while_it_is_asked_ends_the_handler_with_that(tool: str) -> None:
+def test_disconnect_during_elicitation_ends_the_handler_with_connection_lost(tool: str) -> None:
     async def script() -> None:
-        server = Interviewer()
+        server = ElicitingServer()
         async with connected(server.app, HANDSHAKE, ABLE) as wire:
             await server.question(wire, 1, tool)
             assert server.app._core.in_flight == 1
@@ -223,7 +223,7 @@ def test_a_client_that_leaves_while_it_is_asked_ends_the_handler_with_that(tool:
 
 
 @pytest.mark.parametrize("tool", ["asks_the_user", "asks_the_user_from_a_thread"])
-def test_a_process_whose_client_leaves_while_it_is_asked_exits_in_order(tool: str) -> None:
+def test_disconnect_during_elicitation_ends_the_process_in_order(tool: str) -> None:
     with piped() as server:
         server.handshake(elicitation={})
         server.send(_session_call(tool))
@@ -236,9 +236,9 @@ def test_a_process_whose_client_leaves_while_it_is_asked_exits_in_order(tool: st
 
 
 @pytest.mark.usefixtures("census")
-def test_nothing_is_kept_of_a_client_that_leaves_between_two_rounds() -> None:
+def test_nothing_is_kept_of_a_client_that_disconnects_between_rounds() -> None:
     async def script() -> None:
-        server = Interviewer()
+        server = ElicitingServer()
         async with connected(server.app, PER_REQUEST) as wire:
             for n in range(50):
                 reply = await attempt(wire, n, {"name": "counts"})
@@ -254,9 +254,9 @@ def test_nothing_is_kept_of_a_client_that_leaves_between_two_rounds() -> None:
 # Clients that answer as they like
 
 
-def test_a_second_answer_changes_nothing() -> None:
+def test_second_reply_to_a_server_request_is_ignored() -> None:
     async def script() -> None:
-        server = Interviewer()
+        server = ElicitingServer()
         async with connected(server.app, HANDSHAKE, ABLE) as wire:
             asked = await server.question(wire, 1, "hello")
             wire.send(answer(asked["id"], "Ada"))
@@ -268,9 +268,9 @@ def test_a_second_answer_changes_nothing() -> None:
     run(script, timers_too=True)
 
 
-def test_an_answer_to_another_id_answers_nothing(caplog: pytest.LogCaptureFixture) -> None:
+def test_reply_with_another_id_is_ignored(caplog: pytest.LogCaptureFixture) -> None:
     async def script() -> None:
-        server = Interviewer()
+        server = ElicitingServer()
         async with connected(server.app, HANDSHAKE, ABLE) as wire:
             asked = await server.question(wire, 1, "hello")
             id = asked["id"]
@@ -305,9 +305,9 @@ GARBAGE: dict[str, dict[str, Any]] = {
 
 @pytest.mark.parametrize("tool", ASKING)
 @pytest.mark.parametrize("what", GARBAGE)
-def test_garbage_for_an_answer_ends_the_call_with_an_answer(tool: str, what: str) -> None:
+def test_malformed_reply_to_an_elicitation_ends_the_call_with_a_reply(tool: str, what: str) -> None:
     async def script() -> None:
-        server = Interviewer()
+        server = ElicitingServer()
         async with connected(server.app, HANDSHAKE, ABLE) as wire:
             asked = await server.question(wire, 1, tool)
             wire.send({**GARBAGE[what], "jsonrpc": "2.0", "id": asked["id"]})
@@ -327,7 +327,7 @@ def test_an_answer_after_the_call_was_cancelled_is_dropped(
     tool: str, caplog: pytest.LogCaptureFixture
 ) -> None:
     async def script() -> None:
-        server = Interviewer()
+        server = ElicitingServer()
         async with connected(server.app, HANDSHAKE, ABLE) as wire:
             asked = await server.question(wire, 1, tool)
             cancel(wire, 1)
@@ -349,7 +349,7 @@ def test_an_answer_after_the_call_was_cancelled_is_dropped(
 
 def test_an_answer_after_the_handler_gave_up_is_dropped() -> None:
     async def script() -> None:
-        server = Interviewer()
+        server = ElicitingServer()
         async with connected(server.app, HANDSHAKE, ABLE) as wire:
             asked = await server.question(wire, 1, "impatient")
             assert (await wire.answer(1))["result"]["isError"]
@@ -367,7 +367,7 @@ def test_an_answer_after_the_handler_gave_up_is_dropped() -> None:
 @pytest.mark.parametrize("tool", ASKING)
 def test_a_call_that_is_cancelled_while_it_asks_is_not_answered_and_asks_no_more(tool: str) -> None:
     async def script() -> None:
-        server = Interviewer()
+        server = ElicitingServer()
         async with connected(server.app, HANDSHAKE, ABLE) as wire:
             asked = await server.question(wire, 1, tool)
             cancel(wire, 1)
@@ -386,7 +386,7 @@ def test_a_call_that_is_cancelled_while_it_asks_is_not_answered_and_asks_no_more
 @pytest.mark.parametrize("revision", [HANDSHAKE, PER_REQUEST])
 def test_a_call_that_is_cancelled_while_it_asks_and_works_leaves_neither(revision: str) -> None:
     async def script() -> None:
-        server = Interviewer()
+        server = ElicitingServer()
         async with connected(server.app, revision, ABLE) as wire:
             params: dict[str, Any] = {"name": "asks_and_works"}
             if revision == PER_REQUEST:
@@ -403,9 +403,9 @@ def test_a_call_that_is_cancelled_while_it_asks_and_works_leaves_neither(revisio
 
 
 @pytest.mark.parametrize("how", ["cancel", "leave"])
-def test_a_thread_that_works_once_ends_though_nobody_waits_for_it(how: str) -> None:
+def test_thread_in_once_ends_after_a_cancel_or_disconnect(how: str) -> None:
     async def script() -> None:
-        server = Interviewer()
+        server = ElicitingServer()
         async with connected(server.app, PER_REQUEST) as wire:
             wire.ask(1, "tools/call", {"name": "works_on_a_thread", "_meta": meta()})
             await asyncio.wait_for(server.begun.wait(), 5)
@@ -421,7 +421,7 @@ def test_a_thread_that_works_once_ends_though_nobody_waits_for_it(how: str) -> N
 
 
 @pytest.mark.parametrize("verb", ["elicit", "once"])
-def test_a_thread_that_asks_after_the_end_of_its_server_is_told_so(
+def test_elicit_and_once_on_a_thread_raise_after_the_server_has_ended(
     verb: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     found: list[str] = []
@@ -462,7 +462,7 @@ def test_a_thread_that_asks_after_the_end_of_its_server_is_told_so(
 @pytest.mark.parametrize("tool", ASKING)
 def test_an_answer_that_comes_before_the_question_is_sent_off_is_taken(tool: str) -> None:
     async def script() -> None:
-        server = Interviewer()
+        server = ElicitingServer()
         async with connected(server.app, HANDSHAKE, ABLE) as wire:
             take = wire.near.on_message
 
@@ -482,7 +482,7 @@ def test_an_answer_that_comes_before_the_question_is_sent_off_is_taken(tool: str
 
 def test_a_client_that_answers_nothing_takes_no_threads_from_others() -> None:
     async def script() -> None:
-        server = Interviewer(threads=4)
+        server = ElicitingServer(threads=4)
 
         @server.app.tool
         def on_a_thread() -> str:
@@ -512,7 +512,7 @@ def test_a_client_that_answers_nothing_takes_no_threads_from_others() -> None:
 @pytest.mark.parametrize("tool", ASKING)
 def test_a_server_that_stops_during_a_question_answers_the_call(tool: str) -> None:
     async def script() -> None:
-        server = Interviewer()
+        server = ElicitingServer()
         async with connected(server.app, HANDSHAKE, ABLE) as wire:
             await server.question(wire, 1, tool)
             server.app.stop()
@@ -527,7 +527,7 @@ def test_a_server_that_stops_during_a_question_answers_the_call(tool: str) -> No
 @pytest.mark.parametrize("tool", ASKING)
 def test_a_server_that_is_to_stop_still_takes_the_answer(tool: str) -> None:
     async def script() -> None:
-        server = Interviewer(grace=5.0)
+        server = ElicitingServer(grace=5.0)
         async with connected(server.app, HANDSHAKE, ABLE) as wire:
             asked = await server.question(wire, 1, tool)
             server.app.stop()
@@ -540,7 +540,7 @@ def test_a_server_that_is_to_stop_still_takes_the_answer(tool: str) -> None:
 
 def test_a_server_that_stops_at_once_waits_for_no_user() -> None:
     async def script() -> None:
-        server = Interviewer(grace=20.0)
+        server = ElicitingServer(grace=20.0)
         async with connected(server.app, HANDSHAKE, ABLE) as wire:
             await server.question(wire, 1, "hello")
             server.app.stop(at_once=True)
@@ -551,13 +551,13 @@ def test_a_server_that_stops_at_once_waits_for_no_user() -> None:
 
 def test_a_server_that_stops_between_rounds_owes_nothing() -> None:
     async def script() -> None:
-        server = Interviewer(grace=20.0)
+        server = ElicitingServer(grace=20.0)
         async with connected(server.app, PER_REQUEST) as wire:
             state = (await attempt(wire, 1, {"name": "counts"}))["result"]["requestState"]
             server.app.stop()
             await until_async(lambda: wire.ended)
         # The next server goes on with what the client has.
-        other = Interviewer()
+        other = ElicitingServer()
         async with connected(other.app, PER_REQUEST) as wire:
             given = {"name": accepted(value="Ada")}
             reply = await attempt(wire, 2, {"name": "counts"}, state=state, responses=given)
@@ -620,7 +620,7 @@ def test_a_server_that_is_killed_between_rounds_goes_on_if_the_next_has_its_key(
 
 def test_our_client_says_clearly_that_a_restarted_server_knows_nothing_of_its_state() -> None:
     async def script() -> None:
-        server = Interviewer()
+        server = ElicitingServer()
 
         async def on_elicit(_: Any) -> dict[str, Any]:
             # As after a restart, with keys that were drawn anew.
@@ -644,7 +644,7 @@ def test_our_client_says_clearly_that_a_restarted_server_knows_nothing_of_its_st
 
 def test_attempts_that_race_with_one_state_are_all_answered_and_do_nothing_twice() -> None:
     async def script() -> None:
-        server = Interviewer()
+        server = ElicitingServer()
         async with connected(server.app, PER_REQUEST) as wire:
             state = (await attempt(wire, 1, {"name": "counts"}))["result"]["requestState"]
             names = ["Ada", "Bob"] * 10
@@ -668,7 +668,7 @@ def test_attempts_that_race_with_one_state_are_all_answered_and_do_nothing_twice
 
 def test_a_state_that_is_replayed_a_thousand_times_takes_no_memory() -> None:
     async def script() -> None:
-        server = Interviewer()
+        server = ElicitingServer()
         async with connected(server.app, PER_REQUEST) as wire:
             state = (await attempt(wire, "first", {"name": "counts"}))["result"]["requestState"]
             given = {"name": accepted(value="Ada")}
@@ -718,7 +718,7 @@ HOSTILE: dict[str, Callable[[], str]] = {
 @pytest.mark.parametrize("what", HOSTILE)
 def test_hostile_answers_are_answered_and_nothing_of_them_is_kept(what: str) -> None:
     async def script() -> None:
-        server = Interviewer()
+        server = ElicitingServer()
         async with connected(server.app, PER_REQUEST) as wire:
             state = (await attempt(wire, 1, {"name": "hello"}))["result"]["requestState"]
             params = json.dumps({"name": "hello", "_meta": meta(), "requestState": state})
@@ -755,7 +755,7 @@ STATES: dict[str, Any] = {
 @pytest.mark.parametrize("what", STATES)
 def test_a_state_that_is_none_of_ours_is_refused_and_runs_nothing(what: str) -> None:
     async def script() -> None:
-        server = Interviewer()
+        server = ElicitingServer()
         async with connected(server.app, PER_REQUEST) as wire:
             params = {"name": "counts", "requestState": STATES[what], "_meta": meta()}
             wire.ask(1, "tools/call", params)
@@ -773,7 +773,7 @@ def test_a_state_that_is_none_of_ours_is_refused_and_runs_nothing(what: str) -> 
 @pytest.mark.parametrize("method", ["prompts/get", "resources/read"])
 def test_so_it_is_for_prompts_and_resources(method: str, what: str) -> None:
     async def script() -> None:
-        server = Interviewer()
+        server = ElicitingServer()
         runs: list[str] = []
 
         @server.app.prompt
@@ -813,9 +813,9 @@ def test_a_flood_of_states_that_are_none_of_ours_grows_no_process() -> None:
 
 
 @pytest.mark.parametrize("member", ["inputResponses", "requestState"])
-def test_what_waiting_calls_bring_back_counts_as_bytes_that_wait(member: str) -> None:
+def test_input_responses_and_state_of_waiting_calls_count_as_held_bytes(member: str) -> None:
     async def script() -> None:
-        server = Interviewer(in_flight=1, connection_bytes=MIB)
+        server = ElicitingServer(in_flight=1, connection_bytes=MIB)
         async with connected(server.app, PER_REQUEST) as wire:
             wire.ask("first", "tools/call", {"name": "never_ends", "_meta": meta()})
             await asyncio.wait_for(server.begun.wait(), 5)
@@ -838,7 +838,7 @@ def test_what_waiting_calls_bring_back_counts_as_bytes_that_wait(member: str) ->
 @pytest.mark.parametrize("revision", [HANDSHAKE, PER_REQUEST])
 def test_a_handler_that_asks_a_thousand_questions_at_once_gets_an_end(revision: str) -> None:
     async def script() -> None:
-        server = Interviewer()
+        server = ElicitingServer()
         at_once = most = 0
 
         async def on_elicit(_: Any) -> dict[str, Any]:
@@ -865,7 +865,7 @@ def test_a_handler_that_asks_a_thousand_questions_at_once_gets_an_end(revision: 
 
 def test_a_thousand_questions_can_be_answered_by_a_client_that_has_so_many_users() -> None:
     async def script() -> None:
-        server = Interviewer()
+        server = ElicitingServer()
         async with connected(server.app, HANDSHAKE, ABLE) as wire:
             wire.call(1, "many", number=1000)
             asked = list(await wire.until(1000))
@@ -887,7 +887,7 @@ def test_more_questions_than_a_state_can_carry_are_refused_with_the_reason_in_th
     caplog: pytest.LogCaptureFixture,
 ) -> None:
     async def script() -> None:
-        server = Interviewer()
+        server = ElicitingServer()
         async with connected(server.app, PER_REQUEST) as wire:
             params = {"name": "many", "arguments": {"number": 1000}}
             reply = await attempt(wire, 1, params)
@@ -907,7 +907,7 @@ def test_a_handler_that_does_not_end_with_its_round_is_stopped_and_its_questions
     )
 
     async def script() -> None:
-        server = Interviewer()
+        server = ElicitingServer()
         async with connected(server.app, PER_REQUEST) as wire:
             for n in range(3):
                 reply = await attempt(wire, n, {"name": "never_ends"})
@@ -923,7 +923,7 @@ def test_a_handler_that_does_not_end_with_its_round_is_stopped_and_its_questions
 @pytest.mark.parametrize("how", ["cancel", "leave", "stop", "stop at once"])
 def test_a_handler_that_does_not_end_with_its_round_is_stopped_like_any_other(how: str) -> None:
     async def script() -> None:
-        server = Interviewer()
+        server = ElicitingServer()
         async with connected(server.app, PER_REQUEST) as wire:
             wire.ask(1, "tools/call", {"name": "never_ends", "_meta": meta()})
             await asyncio.wait_for(server.begun.wait(), 5)
@@ -946,7 +946,7 @@ def test_a_handler_that_does_not_end_with_its_round_is_stopped_like_any_other(ho
 
 def test_a_handler_that_does_not_end_with_its_round_runs_out_of_its_time() -> None:
     async def script() -> None:
-        server = Interviewer()
+        server = ElicitingServer()
         async with connected(server.app, PER_REQUEST) as wire:
             reply = await attempt(wire, 1, {"name": "runs_out"})
             assert "exceeded its timeout" in texts_of(reply)
@@ -956,11 +956,11 @@ def test_a_handler_that_does_not_end_with_its_round_runs_out_of_its_time() -> No
 
 @pytest.mark.parametrize("revision", [HANDSHAKE, PER_REQUEST])
 @pytest.mark.parametrize("fault", ["undeclared", "misfit"])
-def test_what_a_client_did_wrong_is_told_as_that_though_tasks_of_the_handler_asked(
+def test_client_fault_inside_a_task_group_is_reported_as_client_fault(
     fault: str, revision: str
 ) -> None:
     async def script() -> None:
-        server = Interviewer()
+        server = ElicitingServer()
 
         @server.app.tool
         async def grouped(ctx: Context) -> str:
@@ -998,7 +998,7 @@ def test_nothing_is_kept_of_calls_that_are_cancelled_as_their_round_ends() -> No
         return any("Context._stop" in repr(each) for each in timers())
 
     async def script() -> None:
-        server = Interviewer()
+        server = ElicitingServer()
         async with connected(server.app, PER_REQUEST) as wire:
             for n in range(20):
                 wire.ask(n, "tools/call", {"name": "hello", "_meta": meta()})
@@ -1078,7 +1078,7 @@ def test_in_whatever_order_a_client_calls_cancels_and_answers_nothing_is_left(se
     how = ("leave", "stop", "stop at once")[seed % 3]
 
     async def script() -> None:
-        server = Interviewer(ask_timeout=chance.choice([0.05, 5.0]))
+        server = ElicitingServer(ask_timeout=chance.choice([0.05, 5.0]))
 
         @server.app.tool
         async def mixed(ctx: Context) -> str:
@@ -1229,7 +1229,7 @@ FORM = {
 DONE = text("done", resultType="complete")
 
 
-def test_a_server_that_asks_without_end_is_left_and_asked_no_more() -> None:
+def test_client_stops_after_too_many_rounds_of_one_call() -> None:
     async def script() -> None:
         place = Place({"tools/call": asking(("a", FORM))})
         async with Client(place, on_elicit=lambda _: {"value": "x"}) as client:
@@ -1300,7 +1300,7 @@ def test_ten_thousand_questions_are_answered_a_few_at_a_time() -> None:
     run(script, timers_too=True)
 
 
-def test_a_caller_who_is_asked_ten_thousand_questions_can_leave() -> None:
+def test_call_with_ten_thousand_input_requests_can_be_cancelled() -> None:
     async def script() -> None:
         count = 0
         asked = asyncio.Event()
@@ -1343,7 +1343,7 @@ BAD_RESULTS: dict[str, Any] = {
 
 
 @pytest.mark.parametrize("what", BAD_RESULTS)
-def test_questions_that_may_not_be_asked_bother_nobody(what: str) -> None:
+def test_malformed_input_requests_call_no_handler_and_raise(what: str) -> None:
     async def script() -> None:
         bothered: list[Any] = []
         answers = {
@@ -1379,7 +1379,7 @@ def test_a_state_of_another_kind_is_refused_and_not_sent(state: Any) -> None:
 
 
 @pytest.mark.parametrize("method", ["tools/list", "server/discover", "completion/complete"])
-def test_what_may_not_ask_is_refused(method: str) -> None:
+def test_input_required_for_a_method_without_rounds_raises(method: str) -> None:
     async def script() -> None:
         bothered: list[Any] = []
         place = Place({method: asking(("a", FORM))})
@@ -1557,7 +1557,7 @@ def test_a_client_closes_though_the_handler_of_a_question_hangs(
     release = threading.Event()
 
     async def script() -> None:
-        server = Interviewer()
+        server = ElicitingServer()
         asked, go = asyncio.Event(), asyncio.Event()
         loop = asyncio.get_running_loop()
 
@@ -1590,9 +1590,9 @@ def test_a_client_closes_though_the_handler_of_a_question_hangs(
     run(script, timers_too=True)
 
 
-def test_what_a_handler_raises_is_told_to_the_caller_and_not_to_the_server() -> None:
+def test_elicitation_handler_exception_is_the_cause_of_input_request_failed() -> None:
     async def script() -> None:
-        server = Interviewer()
+        server = ElicitingServer()
 
         async def on_elicit(_: Any) -> Any:
             raise RuntimeError("the user has left the building")

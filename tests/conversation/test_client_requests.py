@@ -1,4 +1,4 @@
-"""A handler asks the client: the user, the model, and for folders, in every revision."""
+"""Elicitation, sampling and roots, requested by a handler in every revision."""
 
 from __future__ import annotations
 
@@ -8,16 +8,16 @@ from typing import Any
 import pytest
 
 from tests.conversation.asking_app import CHOICES, PAGE_TO_VISIT
-from tests.conversation.interview import (
+from tests.conversation.interactive_call import (
     CANCEL,
     DECLINE,
     FOLDERS,
     SAMPLE,
-    Interview,
+    InteractiveCall,
     accept,
 )
+from tests.conversation.rig import PREFIX, Rig, everything
 from tests.conversation.rules import rule
-from tests.conversation.talking import PREFIX, Talk, everything
 from trunkline import RequestError
 from trunkline.errors import InputRequestFailed
 from trunkline.jsonrpc import Policy
@@ -32,13 +32,13 @@ NEW = V2026_07_28
 
 @rule("F-28", since=FORMS)
 @pytest.mark.parametrize("tool", ["hello", "hello_from_a_thread"])
-async def test_a_handler_asks_the_user_and_goes_on_with_the_answer(talk: Talk, tool: str) -> None:
-    call = Interview.of_tool(await talk.able_line("asking"), tool)
+async def test_handler_elicits_a_form_and_continues_with_the_content(rig: Rig, tool: str) -> None:
+    call = InteractiveCall.of_tool(await rig.able_line("asking"), tool)
     (question,) = await call.questions()
     assert question["method"] == "elicitation/create"
     params = question["params"]
     assert params["message"] == "What is your name?"
-    assert params.get("mode") == ("form" if talk.since(V2025_11_25) else None)
+    assert params.get("mode") == ("form" if rig.since(V2025_11_25) else None)
     assert params["requestedSchema"] == {
         "type": "object",
         "properties": {"name": {"type": "string"}},
@@ -51,8 +51,10 @@ async def test_a_handler_asks_the_user_and_goes_on_with_the_answer(talk: Talk, t
 
 @rule("F-28", since=FORMS)
 @pytest.mark.parametrize("answer", [DECLINE, CANCEL], ids=["declined", "cancelled"])
-async def test_a_user_who_does_not_want_to_is_an_answer(talk: Talk, answer: dict[str, Any]) -> None:
-    call = Interview.of_tool(await talk.able_line("asking"), "hello")
+async def test_declined_or_cancelled_elicitation_is_a_result_with_that_action(
+    rig: Rig, answer: dict[str, Any]
+) -> None:
+    call = InteractiveCall.of_tool(await rig.able_line("asking"), "hello")
     await call.questions()
     call.answer(answer)
     assert await call.text() == answer["action"]
@@ -74,10 +76,10 @@ async def test_a_user_who_does_not_want_to_is_an_answer(talk: Talk, answer: dict
     ],
     ids=lambda answer: json.dumps(answer)[:40],
 )
-async def test_an_answer_that_does_not_fit_the_question_is_refused(
-    talk: Talk, answer: dict[str, Any]
+async def test_elicited_content_that_does_not_match_the_schema_is_refused(
+    rig: Rig, answer: dict[str, Any]
 ) -> None:
-    call = Interview.of_tool(await talk.able_line("asking"), "hello")
+    call = InteractiveCall.of_tool(await rig.able_line("asking"), "hello")
     await call.questions()
     call.answer(answer)
     error = await call.error()
@@ -86,13 +88,15 @@ async def test_an_answer_that_does_not_fit_the_question_is_refused(
 
 
 @rule("F-28", "mcp.elicitation.mode-default", since=V2025_11_25)
-async def test_a_form_tells_the_defaults(talk: Talk) -> None:
-    raw = await talk.able_line("asking")
-    call = Interview.of_tool(raw, "profile")
+async def test_elicitation_form_has_the_defaults_of_its_fields(rig: Rig) -> None:
+    raw = await rig.able_line("asking")
+    call = InteractiveCall.of_tool(raw, "profile")
     (question,) = await call.questions()
     schema = question["params"]["requestedSchema"]
-    told = {name: (each["type"], each["default"]) for name, each in schema["properties"].items()}
-    assert told == {
+    defaults = {
+        name: (each["type"], each["default"]) for name, each in schema["properties"].items()
+    }
+    assert defaults == {
         "name": ("string", "John Doe"),
         "age": ("integer", 30),
         "score": ("number", 95.5),
@@ -107,8 +111,8 @@ async def test_a_form_tells_the_defaults(talk: Talk) -> None:
 
 
 @rule("F-28", since=FORMS)
-async def test_what_is_left_out_of_a_form_is_its_default(talk: Talk) -> None:
-    call = Interview.of_tool(await talk.able_line("asking"), "profile")
+async def test_fields_missing_from_elicited_content_get_their_defaults(rig: Rig) -> None:
+    call = InteractiveCall.of_tool(await rig.able_line("asking"), "profile")
     await call.questions()
     call.answer(accept(age=31))
     assert json.loads(await call.text())["content"] == {
@@ -121,9 +125,9 @@ async def test_what_is_left_out_of_a_form_is_its_default(talk: Talk) -> None:
 
 
 @rule("F-28", since=FORMS, until=V2025_11_25)
-async def test_a_form_says_no_more_than_its_revision_can(talk: Talk) -> None:
-    raw = await talk.able_line("asking")
-    call = Interview.of_tool(raw, "profile")
+async def test_elicitation_schema_has_only_keywords_of_its_revision(rig: Rig) -> None:
+    raw = await rig.able_line("asking")
+    call = InteractiveCall.of_tool(raw, "profile")
     (question,) = await call.questions()
     fields = question["params"]["requestedSchema"]["properties"]
     # Only whether something is so had a default then.
@@ -139,8 +143,8 @@ async def test_a_form_says_no_more_than_its_revision_can(talk: Talk) -> None:
 
 
 @rule("F-28", since=V2025_11_25)
-async def test_a_form_has_every_way_to_choose(talk: Talk) -> None:
-    call = Interview.of_tool(await talk.able_line("asking"), "choose")
+async def test_elicitation_form_has_every_kind_of_enum(rig: Rig) -> None:
+    call = InteractiveCall.of_tool(await rig.able_line("asking"), "choose")
     (question,) = await call.questions()
     assert question["params"]["requestedSchema"]["properties"] == CHOICES["properties"]
     given = {
@@ -155,20 +159,20 @@ async def test_a_form_has_every_way_to_choose(talk: Talk) -> None:
 
 
 @rule("F-28", "mcp.elicitation.secrets-by-url", since=V2025_11_25)
-async def test_a_user_is_sent_to_a_page(talk: Talk) -> None:
-    call = Interview.of_tool(await talk.able_line("asking"), "visit")
+async def test_handler_elicits_by_url(rig: Rig) -> None:
+    call = InteractiveCall.of_tool(await rig.able_line("asking"), "visit")
     (question,) = await call.questions()
     params = question["params"]
     assert (params["mode"], params["url"]) == ("url", PAGE_TO_VISIT)
-    assert ("elicitationId" in params) is not talk.is_new
+    assert ("elicitationId" in params) is not rig.is_new
     assert "requestedSchema" not in params
     call.answer({"action": "accept"})
     assert await call.text() == "accept"
 
 
 @rule("F-27")
-async def test_a_handler_asks_the_model(talk: Talk) -> None:
-    call = Interview.of_tool(await talk.able_line("asking"), "capital")
+async def test_handler_requests_sampling(rig: Rig) -> None:
+    call = InteractiveCall.of_tool(await rig.able_line("asking"), "capital")
     (question,) = await call.questions()
     assert question["method"] == "sampling/createMessage"
     (message,) = question["params"]["messages"]
@@ -182,8 +186,8 @@ async def test_a_handler_asks_the_model(talk: Talk) -> None:
 
 
 @rule("BP-166", "mcp.sampling.results-alone", "mcp.sampling.results-match")
-async def test_a_model_is_asked_with_tools_and_what_they_gave(talk: Talk) -> None:
-    call = Interview.of_tool(await talk.able_line("asking"), "with_tools")
+async def test_sampling_request_has_tools_and_tool_results(rig: Rig) -> None:
+    call = InteractiveCall.of_tool(await rig.able_line("asking"), "with_tools")
     (question,) = await call.questions()
     params = question["params"]
     assert [each["name"] for each in params["tools"]] == ["weather"]
@@ -197,8 +201,8 @@ async def test_a_model_is_asked_with_tools_and_what_they_gave(talk: Talk) -> Non
 
 
 @rule("F-29")
-async def test_a_handler_asks_for_the_folders(talk: Talk) -> None:
-    call = Interview.of_tool(await talk.able_line("asking"), "folders")
+async def test_handler_requests_roots(rig: Rig) -> None:
+    call = InteractiveCall.of_tool(await rig.able_line("asking"), "folders")
     (question,) = await call.questions()
     assert question["method"] == "roots/list"
     call.answer(FOLDERS)
@@ -206,8 +210,8 @@ async def test_a_handler_asks_for_the_folders(talk: Talk) -> None:
 
 
 @rule("F-27", "F-28", "F-29", since=FORMS)
-async def test_three_things_of_three_kinds_are_asked_at_once(talk: Talk) -> None:
-    call = Interview.of_tool(await talk.able_line("asking"), "three")
+async def test_elicitation_sampling_and_roots_are_requested_concurrently(rig: Rig) -> None:
+    call = InteractiveCall.of_tool(await rig.able_line("asking"), "three")
     asked = await call.questions(3)
     assert [each["method"] for each in asked] == [
         "elicitation/create",
@@ -219,11 +223,11 @@ async def test_three_things_of_three_kinds_are_asked_at_once(talk: Talk) -> None
 
 
 @rule("F-28", since=FORMS)
-async def test_a_handler_asks_on_and_does_once_what_is_to_be_done_once(talk: Talk) -> None:
-    raw = await talk.able_line("asking")
+async def test_handler_resumes_between_rounds_without_repeating_side_effects(rig: Rig) -> None:
+    raw = await rig.able_line("asking")
     key = f"steps-{raw.new_id()}"
     params = {"name": "stepwise", "arguments": {"key": key}}
-    call = Interview(raw, "tools/call", params, progressToken=key)
+    call = InteractiveCall(raw, "tools/call", params, progressToken=key)
     await call.questions()
     call.answer(accept(name="Ada"))
     (second,) = await call.questions()
@@ -232,10 +236,10 @@ async def test_a_handler_asks_on_and_does_once_what_is_to_be_done_once(talk: Tal
     assert await call.text() == "Ada likes red (ticket-1)"
     notes = await raw.text("noted", key=key)
     assert notes.count("drawn") == 1
-    assert notes.count("ran") == (3 if talk.is_new else 1)
+    assert notes.count("ran") == (3 if rig.is_new else 1)
     # What was reported before a question is not reported again when the handler is.
-    told = [each["progress"] for each in raw.heard("notifications/progress")]
-    assert told == [1, 2]
+    notified = [each["progress"] for each in raw.notifications("notifications/progress")]
+    assert notified == [1, 2]
 
 
 @rule("BP-047", "BP-133", "BP-036", since=FORMS, fresh=True)
@@ -247,12 +251,12 @@ async def test_a_handler_asks_on_and_does_once_what_is_to_be_done_once(talk: Tal
         ("folders", {"sampling": {}}, {"roots": {}}),
     ],
 )
-async def test_what_the_client_did_not_declare_is_not_asked_and_named(
-    talk: Talk, tool: str, declared: dict[str, Any], missing: dict[str, Any]
+async def test_undeclared_client_capability_fails_the_call_and_is_named(
+    rig: Rig, tool: str, declared: dict[str, Any], missing: dict[str, Any]
 ) -> None:
-    raw = await talk.line("asking", capabilities=declared)
+    raw = await rig.line("asking", capabilities=declared)
     error = await raw.error("tools/call", {"name": tool})
-    assert error["code"] == (-32021 if talk.is_new else -32600)
+    assert error["code"] == (-32021 if rig.is_new else -32600)
     assert error["data"]["requiredCapabilities"] == missing
     assert [each for each in await raw.settle() if "method" in each] == []
 
@@ -267,25 +271,25 @@ async def test_what_the_client_did_not_declare_is_not_asked_and_named(
         ("with_tools", {"sampling": {}}, {"sampling": {"tools": {}}}),
     ],
 )
-async def test_a_mode_that_the_client_did_not_declare_is_not_used(
-    talk: Talk, tool: str, declared: dict[str, Any], missing: dict[str, Any]
+async def test_undeclared_elicitation_mode_is_not_requested(
+    rig: Rig, tool: str, declared: dict[str, Any], missing: dict[str, Any]
 ) -> None:
-    raw = await talk.line("asking", capabilities=declared)
+    raw = await rig.line("asking", capabilities=declared)
     error = await raw.error("tools/call", {"name": tool})
     assert error["data"]["requiredCapabilities"] == missing
 
 
 @rule("F-28", until=V2025_06_18)
-async def test_where_users_cannot_be_asked_a_handler_may_do_without(talk: Talk) -> None:
-    raw = await talk.able_line("asking")
+async def test_handler_can_continue_if_elicitation_is_not_supported(rig: Rig) -> None:
+    raw = await rig.able_line("asking")
     assert await raw.text("hello_if_possible") == "without elicitation"
     assert "error" in await raw.ask("tools/call", {"name": "hello"})
 
 
-async def declined(talk: Talk) -> str:
+async def declined(rig: Rig) -> str:
     """Return what a handler makes of a client that declines to sample."""
-    raw = await talk.able_line("asking")
-    call = Interview.of_tool(raw, "capital")
+    raw = await rig.able_line("asking")
+    call = InteractiveCall.of_tool(raw, "capital")
     (question,) = await call.questions()
     error = {"code": -1, "message": "User rejected sampling request"}
     raw.send({"jsonrpc": "2.0", "id": question["id"], "error": error})
@@ -293,45 +297,45 @@ async def declined(talk: Talk) -> str:
 
 
 @rule("K-76", until=NEW)
-async def test_a_handler_hears_that_the_user_declined_to_sample(talk: Talk) -> None:
-    assert (await declined(talk)).startswith("-1 User rejected sampling request")
+async def test_handler_gets_the_error_of_declined_sampling(rig: Rig) -> None:
+    assert (await declined(rig)).startswith("-1 User rejected sampling request")
 
 
 @rule("K-76", until=NEW)
-async def test_a_handler_knows_by_its_symbol_that_the_user_declined(talk: Talk) -> None:
-    assert (await declined(talk)).endswith("USER_REJECTED")
+async def test_handler_recognizes_declined_sampling_by_its_error_symbol(rig: Rig) -> None:
+    assert (await declined(rig)).endswith("USER_REJECTED")
 
 
 @rule("F-28", "F-38", since=FORMS, until=NEW)
 @pytest.mark.parametrize("tool", ["hello", "hello_from_a_thread"])
-async def test_a_call_that_is_cancelled_takes_its_question_back(talk: Talk, tool: str) -> None:
-    raw = await talk.able_line("asking")
-    call = Interview.of_tool(raw, tool)
+async def test_cancelled_call_cancels_its_open_elicitation(rig: Rig, tool: str) -> None:
+    raw = await rig.able_line("asking")
+    call = InteractiveCall.of_tool(raw, tool)
     await call.questions()
     (question,) = [each for each in raw.received if "method" in each and "id" in each]
     raw.notify("notifications/cancelled", {"requestId": call.ids[0]})
-    (told,) = await raw.told("notifications/cancelled")
-    assert told["requestId"] == question["id"]
+    (notified,) = await raw.wait_for_notifications("notifications/cancelled")
+    assert notified["requestId"] == question["id"]
     # What crosses it on the wire is of no consequence.
     raw.send({"jsonrpc": "2.0", "id": question["id"], "result": accept(name="Ada")})
     assert [each for each in await raw.settle() if each.get("id") == call.ids[0]] == []
 
 
 @rule("F-28", since=FORMS, over=("stdio", "http", "asgi", "old-sse", "websocket"))
-async def test_a_client_that_leaves_while_it_is_asked_leaves_no_server_waiting(talk: Talk) -> None:
-    raw = await talk.line("asking", capabilities=everything(talk.revision))
+async def test_disconnect_during_elicitation_ends_the_waiting_handler(rig: Rig) -> None:
+    raw = await rig.line("asking", capabilities=everything(rig.revision))
     for tool in ("hello", "hello_from_a_thread", "three"):
-        await Interview.of_tool(raw, tool).questions(3 if tool == "three" else 1)
+        await InteractiveCall.of_tool(raw, tool).questions(3 if tool == "three" else 1)
     await raw.wire.close()  # which fails if the server does not end, and well
     assert not raw.wire.is_open
 
 
 @rule("F-28", since=FORMS)
-async def test_questions_of_many_calls_are_answered_in_any_order(talk: Talk) -> None:
-    raw = await talk.able_line("asking")
+async def test_elicitations_of_concurrent_calls_are_answered_in_any_order(rig: Rig) -> None:
+    raw = await rig.able_line("asking")
     calls = []
     for number in range(5):
-        calls.append(Interview.of_tool(raw, "hello", greeting=f"Hello {number}"))
+        calls.append(InteractiveCall.of_tool(raw, "hello", greeting=f"Hello {number}"))
         await calls[-1].questions()
     for number, call in reversed(list(enumerate(calls))):
         call.answer(accept(name=f"name-{number}"))
@@ -340,12 +344,12 @@ async def test_questions_of_many_calls_are_answered_in_any_order(talk: Talk) -> 
 
 
 @rule("F-27", "BP-011", since="2025-03-26", until=FORMS)
-async def test_a_part_of_a_batch_may_ask_and_the_batch_is_answered_as_one(talk: Talk) -> None:
-    raw = await talk.able_line("asking")
+async def test_batch_with_an_eliciting_call_is_answered_as_one_batch(rig: Rig) -> None:
+    raw = await rig.able_line("asking")
     asking = raw.request("tools/call", {"name": "capital"})
     other = raw.request("tools/call", {"name": "noted", "arguments": {"key": "x", "count": 0}})
     raw.send([asking, other])
-    question = await raw.asked("sampling/createMessage")
+    question = await raw.server_request("sampling/createMessage")
     raw.send({"jsonrpc": "2.0", "id": question["id"], "result": SAMPLE})
     batch = await raw.until(lambda each: isinstance(each, list))
     assert [each["id"] for each in batch] == [asking["id"], other["id"]]
@@ -353,15 +357,17 @@ async def test_a_part_of_a_batch_may_ask_and_the_batch_is_answered_as_one(talk: 
 
 
 @rule("BP-067", "BP-022", since=NEW, fresh=True)
-async def test_on_one_connection_each_request_is_asked_in_the_way_of_its_era(talk: Talk) -> None:
-    raw = await talk.line("asking", opened=False)
+async def test_requests_of_both_eras_on_one_connection_elicit_in_the_way_of_their_era(
+    rig: Rig,
+) -> None:
+    raw = await rig.line("asking", opened=False)
     raw.revision = V2025_11_25
     await raw.shake_hands(capabilities=everything(V2025_11_25))
-    old = Interview.of_tool(raw, "hello", greeting="Old")
+    old = InteractiveCall.of_tool(raw, "hello", greeting="Old")
     (asked,) = await old.questions()
     assert asked["params"]["mode"] == "form"
     raw.revision, raw.capabilities = NEW, everything(NEW)
-    new = Interview.of_tool(raw, "hello", greeting="New")
+    new = InteractiveCall.of_tool(raw, "hello", greeting="New")
     await new.round()
     new.answer(accept(name="Bea"))
     assert await new.text() == "New, Bea!"
@@ -375,79 +381,79 @@ async def test_on_one_connection_each_request_is_asked_in_the_way_of_its_era(tal
 
 
 @rule("F-28", since=FORMS)
-async def test_our_client_answers_what_a_user_is_asked(talk: Talk) -> None:
-    client, told, _ = await talk.able_client("asking")
-    told.content = {"name": "Ada"}
+async def test_client_answers_elicitation(rig: Rig) -> None:
+    client, callbacks, _ = await rig.able_client("asking")
+    callbacks.content = {"name": "Ada"}
     assert (await client.call_tool("hello")).text == "Hello, Ada!"
-    (question,) = told.questions
+    (question,) = callbacks.questions
     assert question.message == "What is your name?"
-    told.content = {"name": "Bea"}
+    callbacks.content = {"name": "Bea"}
     assert (await client.call_tool("hello_from_a_thread")).text == "Hello, Bea!"
 
 
 @rule("F-27", "F-29")
-async def test_our_client_answers_for_its_model_and_its_folders(talk: Talk) -> None:
-    client, told, _ = await talk.able_client("asking")
+async def test_client_answers_sampling_and_roots(rig: Rig) -> None:
+    client, callbacks, _ = await rig.able_client("asking")
     assert (await client.call_tool("capital")).text == "model-1 says a sample"
-    assert told.questions[0].max_tokens == 100
+    assert callbacks.questions[0].max_tokens == 100
     folders = await client.call_tool("folders", result_type=list[str])
     assert folders.value == ["file:///home/script"]
 
 
 @rule("F-27", "F-28", "F-29", since=FORMS)
-async def test_our_client_answers_three_things_at_once(talk: Talk) -> None:
-    client, told, _ = await talk.able_client("asking")
-    told.content = {"name": "Ada"}
+async def test_client_answers_three_requests_at_once(rig: Rig) -> None:
+    client, callbacks, _ = await rig.able_client("asking")
+    callbacks.content = {"name": "Ada"}
     found = await client.call_tool("three", result_type=list[str])
     assert found.value == ["Ada", "a sample", "file:///home/script"]
 
 
 @rule("F-28", "mcp.elicitation.mode-default", since=V2025_11_25)
-async def test_our_client_visits_a_page_and_samples_with_tools(talk: Talk) -> None:
-    client, told, _ = await talk.able_client("asking")
+async def test_client_answers_url_elicitation_and_sampling_with_tools(rig: Rig) -> None:
+    client, callbacks, _ = await rig.able_client("asking")
     assert (await client.call_tool("visit")).text == "accept"
-    assert told.questions[0].url == PAGE_TO_VISIT
+    assert callbacks.questions[0].url == PAGE_TO_VISIT
     assert (await client.call_tool("with_tools")).text == "None"
-    assert told.questions[1].tools[0].name == "weather"
+    assert callbacks.questions[1].tools[0].name == "weather"
 
 
 @rule("F-28", since=FORMS)
-async def test_our_client_goes_through_several_rounds_with_one_call(talk: Talk) -> None:
-    key = f"ours-{talk.raw.new_id()}"
-    heard: list[float] = []
+async def test_client_completes_one_call_in_several_rounds(rig: Rig) -> None:
+    key = f"ours-{rig.raw.new_id()}"
+    reports: list[float] = []
 
     def answer(params: Any) -> dict[str, Any]:
         wanted = params.requested_schema["properties"]
         return {name: value for name, value in FILLED.items() if name in wanted}
 
-    client = await talk.connect("asking", on_elicit=answer)
+    client = await rig.connect("asking", on_elicit=answer)
     result = await client.call_tool(
-        "stepwise", {"key": key}, on_progress=lambda *report: heard.append(report[0])
+        "stepwise", {"key": key}, on_progress=lambda *report: reports.append(report[0])
     )
     assert result.text == "Ada likes red (ticket-1)"
-    assert heard == [1, 2]
+    assert reports == [1, 2]
 
 
 FILLED = {"name": "Ada", "value": "red"}
 
 
 @rule("F-28", since=FORMS)
-async def test_prompts_and_resources_ask_too(talk: Talk) -> None:
-    client, told, _ = await talk.able_client("asking")
-    told.content = {"value": "trains"}
+async def test_prompts_and_resources_can_elicit(rig: Rig) -> None:
+    client, callbacks, _ = await rig.able_client("asking")
+    callbacks.content = {"value": "trains"}
     prompt = await client.get_prompt("briefing")
     assert prompt.messages[0].content.text == "Say something about trains."
-    told.content = {"name": "Ada"}
+    callbacks.content = {"name": "Ada"}
     (contents,) = (await client.read_resource("note://asked")).contents
     assert contents.text == "for Ada"
 
 
 @rule("F-28", since=FORMS)
-async def test_our_client_does_not_give_an_answer_that_does_not_fit(talk: Talk) -> None:
-    client, told, record = await talk.able_client("asking")
-    told.content = {"name": 5}
+async def test_client_does_not_send_content_that_does_not_match_the_schema(rig: Rig) -> None:
+    client, callbacks, record = await rig.able_client("asking")
+    callbacks.content = {"name": 5}
     count = len(record.lines)
-    if talk.is_new:
+    if rig.is_new:
         with pytest.raises(InputRequestFailed, match="user_name"):
             await client.call_tool("hello")
     else:
@@ -458,18 +464,18 @@ async def test_our_client_does_not_give_an_answer_that_does_not_fit(talk: Talk) 
 
 @rule("K-76", fresh=True)
 @pytest.mark.parametrize("policy", [None, "erlmcp"])
-async def test_a_user_who_declines_to_sample_has_the_number_of_the_profile(
-    talk: Talk, policy: str | None
+async def test_declined_sampling_has_the_error_code_of_the_profile(
+    rig: Rig, policy: str | None
 ) -> None:
     def decline(_: Any) -> Any:
         raise RequestError("USER_REJECTED")
 
     chosen = {} if policy is None else {"policy": Policy.erlmcp()}
     variant = "asking" if policy is None else "asking-erlmcp"
-    client, record = await talk.connect_recorded(
+    client, record = await rig.connect_recorded(
         variant, on_sample=decline, judged=policy is None, **chosen
     )
-    if talk.is_new:
+    if rig.is_new:
         # There is no place for an error among the answers, so the call is not sent again.
         with pytest.raises(InputRequestFailed) as caught:
             await client.call_tool("capital")
@@ -482,21 +488,21 @@ async def test_a_user_who_declines_to_sample_has_the_number_of_the_profile(
 
 
 @rule("BP-022", since=NEW)
-async def test_a_server_that_asks_sends_no_requests(talk: Talk) -> None:
-    raw = await talk.able_line("asking")
-    call = Interview.of_tool(raw, "three")
+async def test_server_of_2026_07_28_sends_no_requests(rig: Rig) -> None:
+    raw = await rig.able_line("asking")
+    call = InteractiveCall.of_tool(raw, "three")
     await call.questions(3)
     assert [each for each in await raw.settle() if "method" in each] == []
 
 
 @rule("BP-046", "BP-133", since=NEW)
-async def test_what_was_declared_counts_for_the_request_that_declared_it(talk: Talk) -> None:
-    raw = await talk.able_line("asking")
+async def test_client_capabilities_of_a_request_apply_to_it_alone(rig: Rig) -> None:
+    raw = await rig.able_line("asking")
     only_sampling = {f"{PREFIX}clientCapabilities": {"sampling": {}}}
-    call = Interview(raw, "tools/call", {"name": "as_able"}, **only_sampling)
+    call = InteractiveCall(raw, "tools/call", {"name": "as_able"}, **only_sampling)
     (question,) = await call.questions()
     assert question["method"] == "sampling/createMessage"
     error = await raw.error("tools/call", {"name": "hello"}, **only_sampling)
     assert error["code"] == -32021
-    both = Interview.of_tool(raw, "as_able")
+    both = InteractiveCall.of_tool(raw, "as_able")
     assert len(await both.questions(2)) == 2

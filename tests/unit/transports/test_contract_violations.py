@@ -239,7 +239,7 @@ def test_a_transport_that_breaks_none_passes() -> None:
     assert skipped(Plain()) == WITHOUT
 
 
-def test_what_a_transport_is_not_held_to_is_seen_to_be_skipped() -> None:
+def test_excused_contract_tests_are_skipped() -> None:
     class Excused(Plain):
         connects_alone = False
         carries_any_bytes = False

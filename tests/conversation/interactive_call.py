@@ -1,4 +1,4 @@
-"""A request during which the server asks, line by line, whichever way the revision has that.
+"""A call that needs input: elicitation, sampling or roots, in the way of its revision.
 
 With a handshake the server sends requests meanwhile; since 2026-07-28 it answers with its
 questions, and the request is sent again with the answers. A script sees questions come and
@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from tests.conversation.talking import Raw, is_reply
+from tests.conversation.rig import Raw, is_reply
 
 Json = dict[str, Any]
 
@@ -30,7 +30,7 @@ SAMPLE = {
 FOLDERS = {"roots": [{"uri": "file:///home/script", "name": "home"}]}
 
 
-class Interview:
+class InteractiveCall:
     """One request, from its first sending to its result."""
 
     def __init__(self, raw: Raw, method: str, params: Json, **meta: Any) -> None:
@@ -47,7 +47,7 @@ class Interview:
         self._seen: set[Any] = {each["id"] for each in raw.received if "id" in each}
 
     @classmethod
-    def of_tool(cls, raw: Raw, name: str, **arguments: Any) -> Interview:
+    def of_tool(cls, raw: Raw, name: str, **arguments: Any) -> InteractiveCall:
         return cls(raw, "tools/call", {"name": name, "arguments": arguments})
 
     async def questions(self, count: int = 1) -> list[Json]:
