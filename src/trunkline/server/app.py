@@ -24,7 +24,7 @@ from ..migration_hints import (
     missing_attribute,
     with_hints,
 )
-from .core import ServerCore
+from .core import ServerCore, core_of
 from .dispatch import extension_methods
 from .dispatch.methods import OwnMethod
 from .dispatch.middleware import Middleware
@@ -96,7 +96,7 @@ class Server(RegistrationMethods):
     @property
     def instructions(self) -> str | None:
         """How a model should use the server."""
-        return self._core.instructions
+        return self._core.options.instructions
 
     @property
     def revisions(self) -> tuple[str, ...]:
@@ -106,7 +106,7 @@ class Server(RegistrationMethods):
     @property
     def state(self) -> Any:
         """What the lifespan yielded; None without a lifespan and while nothing is served."""
-        return self._core.state
+        return self._core.runtime.state
 
     # -- tools -------------------------------------------------------------------------------
 
@@ -115,7 +115,7 @@ class Server(RegistrationMethods):
         entry = register.tool(core, handler, options)
         if entry.task != "never":
             extension_methods.extend_with_tasks(core)
-        core.tools.add(entry.name, entry)
+        core.catalog.tools.add(entry.name, entry)
 
     def remove_tool(self, name: str) -> None:
         """Remove a tool; connected clients are notified.
@@ -123,7 +123,7 @@ class Server(RegistrationMethods):
         Raises:
             LookupError: no tool has that name.
         """
-        register.remove(self._core.tools, name, "tool")
+        register.remove(self._core.catalog.tools, name, "tool")
 
     # -- resources ---------------------------------------------------------------------------
 
@@ -132,7 +132,7 @@ class Server(RegistrationMethods):
     ) -> None:
         core = self._core
         entry = register.resource(core, handler, uri, options)
-        (core.resources if entry.template is None else core.templates).add(uri, entry)
+        (core.catalog.resources if entry.template is None else core.catalog.templates).add(uri, entry)
 
     def remove_resource(self, uri: str) -> None:
         """Remove a resource or a template; connected clients are notified.
@@ -142,14 +142,14 @@ class Server(RegistrationMethods):
         """
         core = self._core
         register.remove(
-            core.templates if uri in core.templates else core.resources, uri, "resource"
+            core.catalog.templates if uri in core.catalog.templates else core.catalog.resources, uri, "resource"
         )
 
     # -- prompts and completion --------------------------------------------------------------
 
     def _add_prompt(self, handler: Callable[..., Any], options: PromptOptions) -> None:
         entry = register.prompt(self._core, handler, options)
-        self._core.prompts.add(entry.name, entry)
+        self._core.catalog.prompts.add(entry.name, entry)
 
     def remove_prompt(self, name: str) -> None:
         """Remove a prompt; connected clients are notified.
@@ -157,7 +157,7 @@ class Server(RegistrationMethods):
         Raises:
             LookupError: no prompt has that name.
         """
-        register.remove(self._core.prompts, name, "prompt")
+        register.remove(self._core.catalog.prompts, name, "prompt")
 
     def completion(
         self,
@@ -191,7 +191,7 @@ class Server(RegistrationMethods):
             key, completer = register.completer(
                 self._core, handler, argument, prompt, resource, inline, timeout
             )
-            self._core.completions[key] = completer
+            self._core.catalog.completions[key] = completer
             return handler
 
         return decorate
@@ -268,7 +268,7 @@ class Server(RegistrationMethods):
         return function
 
     def _mount(self, other: Server, options: MountOptions) -> None:
-        mount(self._core, other._core, options.prefix, options.guard(None))
+        mount(self._core, core_of(other), options.prefix, options.guard(None))
 
     def notify_resource_updated(self, uri: str) -> None:
         """Notify clients that are subscribed to a resource that it has changed.
@@ -276,7 +276,7 @@ class Server(RegistrationMethods):
         Clients of a server that this one is mounted in are notified too. May be called from any
         thread, and while nothing is served. Changes of lists are announced by themselves.
         """
-        self._core.streams.resource_updated(uri)
+        self._core.services.streams.resource_updated(uri)
 
     # -- running -----------------------------------------------------------------------------
 
@@ -474,7 +474,7 @@ class Server(RegistrationMethods):
             ValueError: `auth` cannot recognise the client of such a connection.
             PermissionError: it does not know the client.
         """
-        await self._core.serve(transport, auth)
+        await serve(self._core, transport, auth)
 
     def stop(self, *, at_once: bool = False) -> None:
         """Begin to end every connection: new requests are refused, running handlers may finish.
@@ -488,4 +488,4 @@ class Server(RegistrationMethods):
 
         It makes a server an address: `Client(app)`.
         """
-        return self._core.connect_in_process()
+        return connect_in_process(self._core)

@@ -235,7 +235,7 @@ class Context(Struct, Generic[State], eq=False):
     @property
     def state(self) -> State:
         """What the lifespan of the server yielded; None without a lifespan."""
-        state: State = self._request.owner.state
+        state: State = self._request.owner.runtime.state
         return state
 
     def extension(self, id: str) -> dict[str, Any] | None:

@@ -38,16 +38,16 @@ def mount(core: ServerCore, other: ServerCore, prefix: str, guard: Guard | None 
     """Offer what another server offers, now and after each change, behind a guard if given."""
     if other is core or _reaches(other, core):
         raise ValueError(f"{other!r} mounts {core!r}: neither could be listed")
-    if core.is_open and other.has_lifespan:
+    if core.runtime.is_open and other.has_lifespan:
         raise RuntimeError(f"mount {other!r} before {core!r} is served: its lifespan is to begin")
     if prefix:
         check_name(prefix, "server")
     before = f"{prefix}_" if prefix else ""
     pairs: list[tuple[str, PagedList[Any], PagedList[Any], str]] = [
-        ("tools", core.tools, other.tools, before),
-        ("prompts", core.prompts, other.prompts, before),
-        ("resources", core.resources, other.resources, prefix),
-        ("resources", core.templates, other.templates, prefix),
+        ("tools", core.catalog.tools, other.catalog.tools, before),
+        ("prompts", core.catalog.prompts, other.catalog.prompts, before),
+        ("resources", core.catalog.resources, other.catalog.resources, prefix),
+        ("resources", core.catalog.templates, other.catalog.templates, prefix),
     ]
     pairs = [each for each in pairs if other.offers(each[0])]
     taken: dict[int, dict[str, Any]] = {id(theirs): {} for _, _, theirs, _ in pairs}
@@ -68,10 +68,11 @@ def mount(core: ServerCore, other: ServerCore, prefix: str, guard: Guard | None 
                 raise ValueError(f"{name!r} is taken; mount {other!r} with {how}")
     extension_methods.check_mounted(core, other)
     core.mounted.append(other)
+    core.catalog.mounted.append(other.catalog)
     other.mount_updates.append(follow)
     fixed = partial(_is_fixed, other)
-    other.streams.followers.append(
-        (core.streams, lambda uri: uri if not prefix or fixed(uri) else prefixed_uri(uri, prefix))
+    other.services.streams.followers.append(
+        (core.services.streams, lambda uri: uri if not prefix or fixed(uri) else prefixed_uri(uri, prefix))
     )
     for what in ("tools", "prompts", "resources", "extensions"):
         follow(what)
@@ -99,7 +100,7 @@ def _mounted_key(entry: Any, lead: str) -> str:
 
 def _is_fixed(other: ServerCore, uri: str) -> bool:
     """Return True if a URI names a resource that keeps its URI."""
-    entry = next((entry for entry, _ in other.find_resources(uri)), None)
+    entry = next((entry for entry, _ in other.catalog.find_resources(uri)), None)
     return entry is not None and entry.fixed_uri
 
 

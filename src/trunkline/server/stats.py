@@ -102,20 +102,20 @@ class Counters:
 
 def stats_of(core: ServerCore) -> ServerStats:
     """Return the gauges and counters of a server."""
-    connections, counters, threads = list(core.connections), core.counters, core.threads
+    connections, counters, threads = list(core.runtime.connections), core.runtime.counters, core.runtime.threads
     unread = sum(each.transport.backlog for each in connections)
     # What was unread when it was last weighed may have been read since.
     weighed = sum(each.runner.unread.bytes for each in connections)
     return ServerStats(
         connections=len(connections),
-        in_flight=core.in_flight,
+        in_flight=core.runtime.in_flight,
         waiting=sum(len(each.runner.waiting) for each in connections),
-        held_bytes=core.budget.used - weighed + unread,
+        held_bytes=core.runtime.budget.used - weighed + unread,
         unread_bytes=unread,
         threads_busy=threads.busy,
         threads_waiting=threads.waiting,
-        streams=core.streams.open_streams,
-        sessions=sum(getattr(each, "sessions", 0) for each in list(core.listeners)),
+        streams=core.services.streams.open_streams,
+        sessions=sum(getattr(each, "sessions", 0) for each in list(core.runtime.listeners)),
         refused=dict(counters.refused),
         dropped_answers=counters.dropped_answers,
         dropped_notifications=counters.dropped_notifications,

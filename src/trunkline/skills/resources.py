@@ -133,7 +133,7 @@ class Skills(Extension):
         return {"resources": [_resource(snapshot, child) for child in children]}
 
     def _cache_hint(self, context: Context) -> dict[str, Any]:
-        cache = request_of(context).owner.cache if self._cache is None else self._cache
+        cache = request_of(context).owner.options.cache if self._cache is None else self._cache
         return {"ttlMs": cache.milliseconds, "cacheScope": cache.scope}
 
     # -- files -------------------------------------------------------------------------------

@@ -42,6 +42,7 @@ from ..redaction import show
 from ..server.app import Server
 from ..server.client_requests.client_request import WireAsker
 from ..server.context import request_of
+from ..server.core import core_of
 from ..server.dispatch.handler_run import InputQuestion, handler_run_of
 from ..spec.profiles import profile
 from .compare_runs import differences
@@ -51,7 +52,6 @@ from .side_effects import EffectWatch, SideEffect
 
 if TYPE_CHECKING:
     from ..server import Context
-    from ..server.core import ServerCore
     from ..server.dispatch.request import ServerRequest
 
 __all__ = ["BothEras", "EraRun", "ErasDiffer", "run_in_both_eras", "run_in_both_eras_sync"]
@@ -257,7 +257,7 @@ class _EraScript:
         """
         app = self.make()
         self.entry(app)
-        revs = [_core_of(app).revision(revision) for revision in app.revisions]
+        revs = [core_of(app).revision(revision) for revision in app.revisions]
         handshake = [each.revision for each in revs if each.has_handshake]
         rounds = [each.revision for each in revs if each.asks_in_results]
         if not handshake or not rounds:
@@ -272,10 +272,10 @@ class _EraScript:
         """
         entry: Any
         if self.what == "resource":
-            entry = next((found for found, _ in _core_of(app).find_resources(self.name)), None)
+            entry = next((found for found, _ in core_of(app).catalog.find_resources(self.name)), None)
         else:
-            core = _core_of(app)
-            lists = core.tools if self.what == "tool" else core.prompts
+            core = core_of(app)
+            lists = core.catalog.tools if self.what == "tool" else core.catalog.prompts
             entry = lists.get(self.name)
         if entry is None:
             raise ValueError(f"{app!r} has no {self.what} {self.name!r}")
@@ -289,7 +289,7 @@ class _EraScript:
         entry = self.entry(app)
         async with open_connection(app, run.revision, _ALL_CAPABILITIES) as connection:
             # Here, because the lifespan has started.
-            state = entry.owner.state
+            state = entry.owner.runtime.state
             effects = EffectWatch(entry.arguments.call, state, self.effects, self.ignore)
             connection.on_notification = run.reports.append
             effects.begin()
@@ -403,7 +403,7 @@ async def _named(app: Server, connection: RawConnection) -> AsyncIterator[dict[s
             handler_run_of(request).asker = _KeyRecordingAsker(request, keys)
         return await proceed()
 
-    core = _core_of(app)
+    core = core_of(app)
     core.middleware = (name, *core.middleware)
     try:
         yield keys
@@ -411,8 +411,6 @@ async def _named(app: Server, connection: RawConnection) -> AsyncIterator[dict[s
         core.middleware = tuple(each for each in core.middleware if each is not name)
 
 
-def _core_of(app: Server) -> ServerCore:
-    return app._core
 
 
 class _KeyRecordingAsker(WireAsker):
@@ -446,8 +444,8 @@ async def _play_rounds(script: _EraScript, run: EraRun) -> None:
         if app is script.app:
             await stack.enter_async_context(_kept_open(app, run))
         # One round trip more than the server allows, to see its error.
-        for _ in range(_core_of(first).limits.rounds + 1):
-            _core_of(app).rounds.seal = _core_of(first).rounds.seal
+        for _ in range(core_of(first).limits.rounds + 1):
+            core_of(app).services.rounds.seal = core_of(first).services.rounds.seal
             async with script.run(app, run) as connection:
                 reply = await connection.call(script.method, {**script.params, **more})
             result = reply.get("result", {})

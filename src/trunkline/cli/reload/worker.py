@@ -179,7 +179,7 @@ def _follow_control(control: socket.socket, app: Server) -> None:
         except OSError:
             has_byte = False
         if has_byte:
-            for each in core_of(app).listeners:
+            for each in core_of(app).runtime.listeners:
                 each.stop_accepting()
             return
         loop.remove_reader(control)

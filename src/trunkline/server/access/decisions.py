@@ -81,16 +81,16 @@ def is_visible(entry: Entry, request: ServerRequest) -> bool:
                 _failed("visible", entry, error)
                 return False
     core: ServerCore = request.connection.core
-    return core.tool_sets is None or core.tool_sets.offers(entry, request.tenant)
+    return core.catalog.tool_sets is None or core.catalog.tool_sets.offers(entry, request.tenant)
 
 
 def is_listed(entry: Entry, request: ServerRequest) -> bool:
     """Return True if an entry is in the lists of the caller."""
     core: ServerCore = request.connection.core
     guard: Guard | None = entry.guard
-    if guard is not None and guard.scopes and core.hide_unscoped:
+    if guard is not None and guard.scopes and core.catalog.hide_unscoped:
         principal = request.principal
-        if principal is None or core.implied_scopes.missing(guard.scopes, principal.scopes):
+        if principal is None or core.catalog.implied_scopes.missing(guard.scopes, principal.scopes):
             return False
     return is_visible(entry, request)
 
@@ -107,7 +107,7 @@ def check_scopes(guard: Guard, request: ServerRequest) -> None:
     if principal is None:
         raise AccessRefused(None, needed, needed)
     core: ServerCore = request.connection.core
-    missing = core.implied_scopes.missing(needed, principal.scopes)
+    missing = core.catalog.implied_scopes.missing(needed, principal.scopes)
     if missing:
         raise AccessRefused(principal, needed, missing)
 

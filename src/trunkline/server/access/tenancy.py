@@ -121,7 +121,7 @@ class Tenancy:
             if idle is not None:
                 del self._tenants[idle]
         core, limits = self._core, self.settings.limits_of.get(tenant, self.settings.limits)
-        budget = type(core.budget)(limits.bytes or core.budget.limit // 2, core.budget)
+        budget = type(core.runtime.budget)(limits.bytes or core.runtime.budget.limit // 2, core.runtime.budget)
         running = limits.in_flight or max(1, core.limits.in_flight_overall // 2)
         return TenantUse(tenant, limits, running, budget, ThreadGroup(self._is_shared))
 
@@ -160,7 +160,7 @@ class Tenancy:
         use = self.use(tenant)
         if use.sessions < (use.limits.sessions or max(1, overall // 2)):
             return True
-        self._core.counters.refuse("tenant_sessions")
+        self._core.runtime.counters.refuse("tenant_sessions")
         return False
 
     def session_opened(self, tenant: str | None, by: int = 1) -> None:
@@ -178,7 +178,7 @@ class Tenancy:
         wait = use.wait(connection.loop.time())
         if not wait:
             return True
-        self._core.counters.refuse("tenant_rate")
+        self._core.runtime.counters.refuse("tenant_rate")
         route: Any = asked.route
         if asked.slot is None and hasattr(route, "status"):
             route.status = HTTP["rate-limited"].status
@@ -213,5 +213,5 @@ class Tenancy:
         most = self.use(tenant).limits.tasks or max(1, overall // 2)
         if running < most:
             return True
-        self._core.counters.refuse("tenant_tasks")
+        self._core.runtime.counters.refuse("tenant_tasks")
         return False

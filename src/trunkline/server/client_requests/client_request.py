@@ -177,7 +177,7 @@ class ClientRequest(Coroutine[Any, Any, T]):
         Raises:
             RuntimeError: called on the thread of the event loop: await it instead.
         """
-        workers = self._request.connection.core.threads
+        workers = self._request.connection.core.runtime.threads
         future = self._begin_on_loop()
         with workers.blocked():
             return _outcome(future)
@@ -368,7 +368,7 @@ def once(
     run = handler_run_of(request)
     # A namespace apart from the keys of questions, which clients see and send.
     chosen = run.name("once", f"once {_checked(key)}").key
-    if is_secret and not request.connection.core.rounds.is_secret:
+    if is_secret and not request.connection.core.services.rounds.is_secret:
         raise RuntimeError("the request state is not encrypted: install trunkline[crypto]")
 
     async def perform() -> Raw:
@@ -405,7 +405,7 @@ def _asker(request: ServerRequest, run: HandlerRun) -> Asker:
         run.asker = (
             WireAsker(request)
             if request.rev.has_handshake
-            else connection.core.rounds.begin(request, run)
+            else connection.core.services.rounds.begin(request, run)
         )
     return run.asker
 

@@ -148,7 +148,7 @@ class Connection:
         self._frame_bytes = 0
         self._session_bytes = 0
         largest = core.policy.limits.message_size(transport.name)
-        self.budget = ByteBudget(connection_bytes(core.limits, largest), core.budget)
+        self.budget = ByteBudget(connection_bytes(core.limits, largest), core.runtime.budget)
         # Whether the client can still send something.
         self._hears = True
         # Whether it has begun to close, why, and what `run` waits for.
@@ -163,8 +163,8 @@ class Connection:
         self._opens_sessions: bool = getattr(transport, "opens_sessions", True)
         receive, serve = self._on_request, self._serve
         make_peer: Callable[..., Peer] = Peer
-        if core.observe is not None:
-            recorder = core.observe(self, receive, serve)
+        if core.services.observe is not None:
+            recorder = core.services.observe(self, receive, serve)
             receive, serve, make_peer = recorder.receive, recorder.serve, recorder.peer
         self.peer = make_peer(
             core.newest_revision.codec(transport.name),
@@ -196,8 +196,8 @@ class Connection:
     def use_principal(self, principal: Principal) -> None:
         """Serve a principal, until its credential ends."""
         self.principal = principal
-        if self.core.tenancy is not None:
-            self.core.tenancy.attach(self)
+        if self.core.services.tenancy is not None:
+            self.core.services.tenancy.attach(self)
         if principal.expires_at is not None:
             seconds = max(0.0, principal.expires_at - time.time())
             error = TransportError("the credential of the client has ended")
@@ -253,14 +253,14 @@ class Connection:
     async def _finish(self, grace: float) -> None:
         if self._expiry is not None:
             self._expiry.cancel()
-        streams = self.core.streams
+        streams = self.core.services.streams
         try:
             if self.runner.is_stopping:
                 # Before waiting for handlers: clients that listen can reconnect elsewhere.
                 streams.finish(self)
             until = self.loop.time() + grace
             await self.runner.wait(grace)
-            await self.core.finish_results(self, until - self.loop.time())
+            await self.core.services.finish_results(self, until - self.loop.time())
             if self._has_client_closed() and not self.runner.is_stopping:
                 streams.finish(self)
                 self.runner.abandon(grace)
@@ -269,7 +269,7 @@ class Connection:
             # The last changes of handlers are still sent, then the streams end.
             streams.finish(self)
             streams.leave(self)
-            self.core.connection_ended(self)
+            self.core.services.connection_ended(self)
             self._fail_requests(self.peer.close()[0])
             self.runner.drain()  # wakes handlers that wait for the client to read
             self.log_limit.connection_ended()
@@ -284,7 +284,7 @@ class Connection:
 
     def _drained(self) -> None:
         self.runner.unread.drained()
-        self.core.streams.drained(self)
+        self.core.services.streams.drained(self)
         self.runner.drain()
 
     def end(self, why: TransportError | None = None) -> None:
@@ -315,10 +315,10 @@ class Connection:
         if at_once or (self._is_ended and not was_stopping):
             # A client that closed its output and then sends a signal has waited already.
             if self._has_client_closed() and not was_stopping:
-                self.core.streams.finish(self)
+                self.core.services.streams.finish(self)
                 self.runner.abandon()
             self.runner.cancel_all()
-            self.core.connection_ended(self)
+            self.core.services.connection_ended(self)
         self.end()
 
     # -- requests ----------------------------------------------------------------------------
@@ -363,7 +363,7 @@ class Connection:
 
     def _on_request(self, asked: IncomingRequest) -> None:
         size = self._frame_bytes
-        if self.core.is_gated:
+        if self.core.services.is_gated:
             self._pass_gate(asked, size)
             return
         if size < SMALL_BYTES and asked.slot is None and self.transport.backlog <= HIGH_WATER:
@@ -376,13 +376,13 @@ class Connection:
         core = self.core
 
         def admitted(asked: IncomingRequest) -> None:
-            if core.tenancy is None or core.tenancy.admits(self, asked):
+            if core.services.tenancy is None or core.services.tenancy.admits(self, asked):
                 self.runner.take(asked, size, self._policy)
 
-        if core.envelope_auth is None:
+        if core.services.envelope_auth is None:
             admitted(asked)
         else:
-            core.envelope_auth.receive(self, asked, admitted)
+            core.services.envelope_auth.receive(self, asked, admitted)
 
     def _serve(self, asked: IncomingRequest) -> None:
         """Find the revision and the handler of a request, and serve it; it is always answered."""
@@ -504,10 +504,10 @@ class Connection:
             name = text_in(params, NAME_MEMBERS.get(asked.method))
             return exchange.mismatch(asked.method, caller.protocol_version, name)  # type: ignore[no-any-return]  # an Exchange
         fault: str | None = exchange.mismatch(asked.method, caller.protocol_version, params.name)
-        entry = self.core.tools.get(params.name)
+        entry = self.core.catalog.tools.get(params.name)
         if fault is not None or entry is None or not entry.param_headers:
             return fault
-        if entry.guard is not None or self.core.tool_sets is not None:
+        if entry.guard is not None or self.core.catalog.tool_sets is not None:
             from .guarded import is_hidden  # here: most servers have no guards
 
             rev = self.core.newest_revision

@@ -124,13 +124,13 @@ def serve_entry(method: EntryMethod, request: ServerRequest) -> Action:
     guarded: list[Entry] = []
     visible: list[Entry] = []
     if method.find is None:
-        entry = core.lists[method.listed].get(request.name)
+        entry = core.catalog.lists[method.listed].get(request.name)
         candidates: Iterable[tuple[Any, Any]] = () if entry is None else ((entry, None),)
     else:
         candidates = method.find(core, params)
     for entry, given in candidates:
         request.owner = entry.owner
-        if entry.guard is not None or core.tool_sets is not None:
+        if entry.guard is not None or core.catalog.tool_sets is not None:
             from .guarded import is_hidden, missing_scopes  # here: most servers have no guards
 
             if is_hidden(request, entry):
@@ -166,7 +166,7 @@ def serve_entry(method: EntryMethod, request: ServerRequest) -> Action:
 def _resume(request: ServerRequest, params: Any) -> Refuse | None:
     """Resume a call with its answers; return the refusal of invalid ones."""
     retry = params if type(params) is ToolCall else _read_retry(params_of(request.message))
-    rounds = request.connection.core.rounds
+    rounds = request.connection.core.services.rounds
     try:
         rounds.resume(request, retry.input_responses, retry.request_state)
     except RequestError as error:
@@ -176,13 +176,13 @@ def _resume(request: ServerRequest, params: Any) -> Refuse | None:
 
 def is_guarded(core: ServerCore, method: str, params: Any) -> bool:
     """Return True if the answer to a request depends on the rights of its caller."""
-    listed = core.lists.get(LISTED.get(method))
+    listed = core.catalog.lists.get(LISTED.get(method))
     if listed is not None:
-        return core.varies(listed)
+        return core.catalog.varies(listed)
     row = ENTRY_METHODS.get(method)
     if row is None:
         return False
-    if core.tool_sets is not None and row.renderer is renderers.TOOL:
+    if core.catalog.tool_sets is not None and row.renderer is renderers.TOOL:
         return True
     return any(entry.guard is not None for entry in entries_of(row, core, params))
 
@@ -191,7 +191,7 @@ def entries_of(method: EntryMethod, core: ServerCore, params: Any) -> Iterator[E
     """Yield the entries that the params of a request may mean, best first, for any caller."""
     if method.find is not None:
         yield from (entry for entry, _ in method.find(core, params))
-    elif (entry := core.lists[method.listed].get(method.name(params))) is not None:
+    elif (entry := core.catalog.lists[method.listed].get(method.name(params))) is not None:
         yield entry
 
 
@@ -206,7 +206,7 @@ def _no_such_tool(request: ServerRequest, name: str) -> Refuse:
 def _tool_arguments(request: ServerRequest, entry: ToolEntry, params: ToolCall, _: None) -> Any:
     core = request.connection.core
     if entry.task != "never" or params.task is not UNSET:
-        refused = core.tasks.admit(request, entry, params.task)
+        refused = core.services.tasks.admit(request, entry, params.task)
         if refused is not None:
             return refused
     raw = params.arguments
@@ -220,7 +220,7 @@ def _tool_arguments(request: ServerRequest, entry: ToolEntry, params: ToolCall, 
     if entry.check is not None and (problem := entry.check.problem(values)) is not None:
         return _refuse_arguments(request, entry, problem)
     if entry.deprecated:
-        core.warn_deprecated(entry)
+        core.catalog.warn_deprecated(entry)
     return values
 
 
@@ -261,7 +261,7 @@ def _refuse_arguments(request: ServerRequest, entry: ToolEntry, problem: str) ->
 
 
 def _find_resources(core: ServerCore, params: Any) -> Iterator[tuple[ResourceEntry, Any]]:
-    return core.served_resources(params.uri)
+    return core.catalog.served_resources(params.uri)
 
 
 def _no_such_resource(request: ServerRequest, uri: str) -> Refuse:
@@ -297,7 +297,7 @@ def _subscribed(request: ServerRequest, uri: str) -> Any:
     """Subscribe a session to a resource; return the answer."""
     connection, rev = request.connection, request.rev
     core = connection.core
-    if core.streams.subscribe(connection, uri, request.principal):
+    if core.services.streams.subscribe(connection, uri, request.principal):
         return rev.empty()
     text = f"No more than {core.limits.subscriptions} subscriptions"
     return errors.worded_error(ErrorKind.SUBSCRIPTION_FAILED, rev.policy, request.method, text)
@@ -341,7 +341,7 @@ def _prompt_arguments(
 
 
 def _has_completions(request: ServerRequest) -> Refuse | None:
-    return None if request.connection.core.has_completions else not_offered(request)
+    return None if request.connection.core.catalog.has_completions else not_offered(request)
 
 
 def _reference(params: CompleteRequestParams) -> str:
@@ -357,8 +357,8 @@ def _find_completed(
     core: ServerCore, params: CompleteRequestParams
 ) -> Iterator[tuple[Entry, None]]:
     kind = _completed_kind(params)
-    if core.offers(f"{kind}s"):
-        for entry in core.completed_entries(kind, _reference(params)):
+    if core.catalog.offers(f"{kind}s"):
+        for entry in core.catalog.completed_entries(kind, _reference(params)):
             yield entry, None
 
 
@@ -371,7 +371,7 @@ def _completion_arguments(
     request: ServerRequest, _: Entry, params: CompleteRequestParams, entries: list[Entry]
 ) -> Any:
     argument, core = params.argument, request.connection.core
-    completer = core.completer(_completed_kind(params), entries, argument.name)
+    completer = core.catalog.completer(_completed_kind(params), entries, argument.name)
     if completer is None:
         # An argument without a completion.
         result = CompleteResult(CompleteResultCompletion([], has_more=False, total=0))

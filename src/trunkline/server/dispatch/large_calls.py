@@ -58,13 +58,13 @@ class LargeCall(Call, gc=False, kw_only=True):
 def read_large_call(connection: Connection, frame: bytes) -> LargeCall | None:
     """Return a call with its arguments decoded, or None if it has to go the usual way."""
     core, codec = connection.core, connection.peer.codec
-    if core.is_gated or core.middleware or core.observe is not None or core.tool_sets is not None:
+    if core.services.is_gated or core.middleware or core.services.observe is not None or core.catalog.tool_sets is not None:
         return None  # these see a request before its arguments are decoded
     found = codec.large_params(frame)
     if found is None or found.method != "tools/call" or not connection.runner.has_room(len(frame)):
         return None
     start = _pattern(_START).match(frame, found.start, found.start + _MAX_END_BYTES)
-    entry = None if start is None else core.tools.get(start["name"].decode())
+    entry = None if start is None else core.catalog.tools.get(start["name"].decode())
     if start is None or entry is None or not _is_plain(entry):
         return None
     depth = _depth_of(entry.arguments)

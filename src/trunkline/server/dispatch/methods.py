@@ -75,10 +75,10 @@ def _set_level(request: ServerRequest) -> Action:
 def _list(kind: EntryKind, request: ServerRequest) -> Action:
     core, rev = request.connection.core, request.rev
     cursor = _read_page(params_of(request.message)).cursor
-    listed, place = core.lists[kind], None if cursor is UNSET else cursor
+    listed, place = core.catalog.lists[kind], None if cursor is UNSET else cursor
     try:
-        tail = rev.tail(core.cache_of(listed))
-        if core.varies(listed):
+        tail = rev.tail(core.catalog.cache_of(listed))
+        if core.catalog.varies(listed):
             from .guarded import page_for  # here: most servers have no guards
 
             page = page_for(listed, request, place, tail)
@@ -95,7 +95,7 @@ def _list(kind: EntryKind, request: ServerRequest) -> Action:
 
 def _unsubscribe(request: ServerRequest) -> Action:
     uri = _read_subscribe(params_of(request.message)).uri
-    request.connection.core.streams.unsubscribe(request.connection, uri)
+    request.connection.core.services.streams.unsubscribe(request.connection, uri)
     return Answer(request.rev.empty())
 
 
@@ -167,7 +167,7 @@ def _without_meta(raw: Raw) -> bytes:
 def _initialized(connection: Connection, _: Any) -> None:
     if connection.session is not None:
         connection.session.is_ready = True
-        connection.core.streams.ready(connection)
+        connection.core.services.streams.ready(connection)
 
 
 def _cancelled(connection: Connection, params: Any) -> None:
@@ -175,7 +175,7 @@ def _cancelled(connection: Connection, params: Any) -> None:
     if id is UNSET:
         initialize.cancel_by_token(connection, params)
     else:
-        connection.core.streams.cancel(connection, id)
+        connection.core.services.streams.cancel(connection, id)
         connection.runner.cancel(id)
 
 

@@ -40,7 +40,7 @@ async def _call(core: ServerCore, entry: Entry, values: Any, request: ServerRequ
     call = entry.arguments.call
     if entry.on_thread:
         share = request.connection.runner.threads
-        value = await core.threads.run(partial(call, values, request.context), share)
+        value = await core.runtime.threads.run(partial(call, values, request.context), share)
     else:
         value = call(values, request.context)
     # A plain function may return a coroutine, as lambdas and wrappers do.

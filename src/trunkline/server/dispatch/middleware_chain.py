@@ -185,5 +185,5 @@ def _sent(value: Any, request: ServerRequest) -> Any:
     """Return a result that a middleware made or changed, in its wire form."""
     rev, result = request.rev, request.rev.result(value)
     if getattr(value, "ttl_ms", 0) in (UNSET, None):
-        return rev.cached(result, request.connection.core.cache)
+        return rev.cached(result, request.connection.core.options.cache)
     return result

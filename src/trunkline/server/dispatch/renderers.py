@@ -106,7 +106,7 @@ def _cache_of(entry: ResourceEntry | None, request: ServerRequest) -> CacheHint:
         cache = CacheHint()
     else:
         own = None if entry is None else entry.cache
-        cache = own or request.owner.cache
+        cache = own or request.owner.options.cache
     if entry is not None and entry.guard is not None and cache.scope != "private":
         return CacheHint(cache.seconds)  # another caller may not read it
     return cache

@@ -127,7 +127,7 @@ class RequestRunner:
         self._serve = serve
         self._end = end
         self._loop = loop = asyncio.get_running_loop()
-        self._new_task = core.new_task(loop)
+        self._new_task = core.runtime.new_task(loop)
         self.at_work: dict[IncomingRequest, ServerRequest] = {}
         self.waiting: dict[IncomingRequest, None] = {}
         # Handlers that count, of requests and of notifications.
@@ -171,14 +171,14 @@ class RequestRunner:
             self._queue(message, policy)
         elif self.is_stopping:
             self._peer.fail(message, _unavailable(policy))
-        elif core.in_flight >= core.limits.in_flight_overall:
+        elif core.runtime.in_flight >= core.limits.in_flight_overall:
             self._refuse(message, policy, "in_flight_overall")
         elif (size or self.unread.bytes) and (limit := self._exceeded(size)) is not None:
             self._refuse(message, policy, limit)
-        elif core.tenancy is not None and not core.tenancy.begin(request.connection, message):
+        elif core.services.tenancy is not None and not core.services.tenancy.begin(request.connection, message):
             self._refuse(message, policy, "tenant_in_flight")
         else:
-            core.in_flight += 1
+            core.runtime.in_flight += 1
             self.running += 1
             self.at_work[message] = request
             entry = action.entry
@@ -272,7 +272,7 @@ class RequestRunner:
         if isinstance(error, asyncio.CancelledError) and self.is_stopping:
             return _unavailable(policy)
         if isinstance(error, NoThreadFree):
-            self._core.counters.refuse("waiting_for_thread")
+            self._core.runtime.counters.refuse("waiting_for_thread")
             return named_error(ErrorKind.OVERLOADED, policy=policy, retryAfterMs=RETRY_AFTER_MS)
         return _failure_of(action, request, error)
 
@@ -285,10 +285,10 @@ class RequestRunner:
         handler_run_of(request).on_end = on_end
         if self.at_work.pop(request.message, None) is not None:
             # Its arguments are still held, and count until it has ended.
-            self._core.in_flight -= 1
+            self._core.runtime.in_flight -= 1
             self.running -= 1
-            if self._core.tenancy is not None:
-                self._core.tenancy.end(request.message)
+            if self._core.services.tenancy is not None:
+                self._core.services.tenancy.end(request.message)
             self._start_next(request.message)
 
     def _done(self, request: ServerRequest, outcome: Any) -> None:
@@ -312,10 +312,10 @@ class RequestRunner:
             self._not_encoded(asked, request.rev.policy, error)
         finally:
             del self.at_work[asked]
-            self._core.in_flight -= 1
+            self._core.runtime.in_flight -= 1
             self.running -= 1
-            if self._core.tenancy is not None:
-                self._core.tenancy.end(asked)
+            if self._core.services.tenancy is not None:
+                self._core.services.tenancy.end(asked)
             if asked.size:
                 self.budget.release(asked.size)
             if run is not None:
@@ -336,7 +336,7 @@ class RequestRunner:
 
     def _dropped(self, request: ServerRequest) -> ErrorObject:
         """Return the error in place of a result, for a client that does not read."""
-        counters = self._core.counters
+        counters = self._core.runtime.counters
         counters.dropped_answers += 1
         counters.warn(
             "answer",
@@ -382,7 +382,7 @@ class RequestRunner:
             return
         request = self.at_work.get(asked)
         self._peer.drop(asked)
-        self._core.request_cancelled(asked)
+        self._core.services.request_cancelled(asked)
         self._unqueue(asked)
         if request is not None:
             self._stop(request)
@@ -508,14 +508,14 @@ class RequestRunner:
         """Return the limit that so many more bytes would exceed, or None if they fit."""
         if self._is_draining or self._is_turning:
             return None  # the request was accepted before it waited
-        budget, overall, unread = self.budget, self._core.budget, self.unread
+        budget, overall, unread = self.budget, self._core.runtime.budget, self.unread
         if unread.bytes:
             unread.weigh()
         if budget.used + size > budget.limit and (self.running or self.waiting or self._turns):
             return "connection_bytes"
         if budget.parent is not overall and not budget.has_shared_room(size, overall):
             return "connection_bytes"
-        if overall.used + size > overall.limit and self._core.in_flight:
+        if overall.used + size > overall.limit and self._core.runtime.in_flight:
             return "server_bytes"
         return None
 
@@ -524,7 +524,7 @@ class RequestRunner:
         return self._exceeded(size) is None
 
     def _refuse(self, asked: IncomingRequest, policy: Policy, limit: str) -> None:
-        self._core.counters.refuse(limit)
+        self._core.runtime.counters.refuse(limit)
         error = named_error(ErrorKind.OVERLOADED, policy=policy, retryAfterMs=RETRY_AFTER_MS)
         self._peer.fail(asked, error)
 
@@ -546,14 +546,14 @@ class RequestRunner:
         limit = self._exceeded(size)
         if self.running >= core.limits.in_flight:
             limit = "in_flight"
-        elif core.in_flight >= core.limits.in_flight_overall:
+        elif core.runtime.in_flight >= core.limits.in_flight_overall:
             limit = "in_flight_overall"
         if limit is not None or self.is_stopping:
             why = "the server stops" if limit is None else f"ServerLimits.{limit} is reached"
-            core.counters.drop_notification(entry.name, why)
+            core.runtime.counters.drop_notification(entry.name, why)
             return
         values = {} if raw is UNSET else read(raw)
-        core.in_flight += 1
+        core.runtime.in_flight += 1
         self.running += 1
         self.budget.charge(size)
         task = self._new_task(self._run_notification(entry, values))
@@ -564,14 +564,14 @@ class RequestRunner:
         core = self._core
         try:
             call = partial(entry.arguments.call, values, None)
-            value = await core.threads.run(call, self.threads) if entry.on_thread else call()
+            value = await core.runtime.threads.run(call, self.threads) if entry.on_thread else call()
             if isawaitable(value):
                 await value
         except asyncio.CancelledError:
             pass  # the connection has ended, or the handler cancelled itself
         except NoThreadFree:
             why = "ServerLimits.waiting_for_thread is reached"
-            core.counters.drop_notification(entry.name, why)
+            core.runtime.counters.drop_notification(entry.name, why)
         except BaseException as error:  # noqa: BLE001  # SystemExit too: handlers end nothing
             _log.error(
                 "handler of notification %s failed\n%s", show(entry.name), as_redacted(error)
@@ -579,7 +579,7 @@ class RequestRunner:
 
     def _notification_ended(self, size: int, task: asyncio.Task[None]) -> None:
         self._notified.pop(task, None)
-        self._core.in_flight -= 1
+        self._core.runtime.in_flight -= 1
         self.running -= 1
         self.budget.release(size)
         if self.waiting:

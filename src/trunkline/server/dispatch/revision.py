@@ -86,7 +86,7 @@ class ServerRevision:
             and row.form == "wire"
             and row.name in served
             and not row.extension
-            and core.offers(row.capability)
+            and core.catalog.offers(row.capability)
         }
         self.has_extensions = has_extensions(revision)
         self.methods: dict[str, MethodHandler] = {}
@@ -94,7 +94,7 @@ class ServerRevision:
         # Whether questions are sent inside results, and answers come as params.
         self.asks_in_results = InputRequiredResult in result_types("tools/call", revision)
         # Many clients of these revisions read the first page only.
-        self.page_bytes = MAX_PAGE_BYTES if self.has_handshake and core.has_whole_lists else None
+        self.page_bytes = MAX_PAGE_BYTES if self.has_handshake and core.catalog.has_whole_lists else None
         self._codecs: dict[str, Codec] = {}
         self._info = narrow(core.info, revision)
         # Whether each result carries `resultType` and the server's `_meta`.
@@ -103,7 +103,7 @@ class ServerRevision:
         self._caches = "ttlMs" in requires("ListToolsResult", revision)
         self._own_meta = {SERVER_INFO: Raw(encode(self._info))} if self._says_type else {}
         self.meta: dict[str, Any] | None = self._own_meta or None
-        self._logs = core.offers("logging")
+        self._logs = core.catalog.offers("logging")
         self._structured = _structured(revision)
         self._failures_are_errors = self.policy.tool_failures == "error"
         # Whether invalid arguments of a tool give a result, not an error.
@@ -210,24 +210,24 @@ class ServerRevision:
     def capabilities(self) -> ServerCapabilities:
         """Return the capabilities in this revision: what is not switched off."""
         core = self.core
-        changes = True if core.list_changed else None
-        completes = core.has_completions and capability("completions", self.revision, "server")
+        changes = True if core.options.list_changed else None
+        completes = core.catalog.has_completions and capability("completions", self.revision, "server")
         declared = narrow(
             ServerCapabilities(
                 tools=ServerCapabilitiesTools(list_changed=changes)
-                if core.offers("tools")
+                if core.catalog.offers("tools")
                 else None,
                 prompts=ServerCapabilitiesPrompts(list_changed=changes)
-                if core.offers("prompts")
+                if core.catalog.offers("prompts")
                 else None,
                 resources=ServerCapabilitiesResources(
-                    list_changed=changes, subscribe=True if core.subscribe else None
+                    list_changed=changes, subscribe=True if core.options.subscribe else None
                 )
-                if core.offers("resources")
+                if core.catalog.offers("resources")
                 else None,
                 completions={} if completes else None,
-                logging={} if core.offers("logging") else None,
-                experimental=core.experimental or None,
+                logging={} if core.catalog.offers("logging") else None,
+                experimental=core.options.experimental or None,
                 tasks=_TASKS if TASKS in core.extensions else None,
             ),
             self.revision,
@@ -242,19 +242,19 @@ class ServerRevision:
             self.capabilities(),
             self.revision,
             self._info,
-            instructions=self.core.instructions or None,
+            instructions=self.core.options.instructions or None,
         )
 
     def discovered(self) -> DiscoverResult:
         """Return the result of `server/discover`."""
-        cache = self.core.cache
+        cache = self.core.options.cache
         return DiscoverResult(
             cache.scope,
             self.capabilities(),
             list(self.core.revisions),
             cache.milliseconds,
             meta=self.meta,
-            instructions=self.core.instructions or None,
+            instructions=self.core.options.instructions or None,
         )
 
     # -- logging -----------------------------------------------------------------------------

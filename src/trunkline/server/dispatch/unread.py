@@ -122,7 +122,7 @@ class UnreadAnswers:
     def _pause(self) -> None:
         pause = getattr(self._transport, "pause", None)
         if pause is None:
-            self._core.counters.closed_unread += 1
+            self._core.runtime.counters.closed_unread += 1
             self._end(TransportError("the client sends requests and does not read the answers"))
             return
         self._is_paused = True
@@ -134,7 +134,7 @@ class UnreadAnswers:
         if written != self._written or self._transport.backlog <= self._bound:
             self._written, self._since = written, now
         elif now - self._since >= timeout:
-            self._core.counters.closed_unread += 1
+            self._core.runtime.counters.closed_unread += 1
             text = f"the client has not read any of {self.bytes} bytes for {timeout:g} s"
             self._end(TransportError(text))
             return

@@ -91,6 +91,6 @@ _GENERIC: Final = {-32600, -32602, -32603}
 
 def enable_audit(core: ServerCore, hook: Callable[[AuditEvent], object]) -> None:
     """Report the requests of connections that are opened from now on; a hook is used once."""
-    known = [each.hook for each in core.observers if isinstance(each, AuditTrail)]
+    known = [each.hook for each in core.services.observers if isinstance(each, AuditTrail)]
     if hook not in known:
         add_observer(core, AuditTrail(hook))

@@ -141,14 +141,14 @@ class Operation:
         target = _target_of(asked.params)
         kind = NAMED.get(method)
         if kind == "tool":
-            self.tool = _registered(core.tools, target.name)
+            self.tool = _registered(core.catalog.tools, target.name)
         elif kind == "prompt":
-            self.prompt = _registered(core.prompts, target.name)
+            self.prompt = _registered(core.catalog.prompts, target.name)
         elif kind == "reference" and target.ref is not None and target.ref.type == "ref/prompt":
-            self.prompt = _registered(core.prompts, target.ref.name)
+            self.prompt = _registered(core.catalog.prompts, target.ref.name)
         elif kind == "resource" and isinstance(target.uri, str):
             self.uri = target.uri
-            self.resource = next((entry.uri for entry, _ in core.find_resources(target.uri)), None)
+            self.resource = next((entry.uri for entry, _ in core.catalog.find_resources(target.uri)), None)
         caller = _caller_of(core, target.meta)
         self.meta: dict[str, Any] = caller.meta
         is_known = caller.protocol_version in core.revisions
@@ -183,7 +183,7 @@ class Operation:
     @property
     def tenant_label(self) -> str:
         """The tenant as metrics name it; "" without tenants."""
-        tenancy = self._connection.core.tenancy
+        tenancy = self._connection.core.services.tenancy
         return "" if tenancy is None else tenancy.label(self.tenant)
 
     @property
@@ -212,7 +212,7 @@ class Operation:
     @property
     def secret_arguments(self) -> frozenset[str]:
         """The arguments of the tool whose type is a secret."""
-        tool = None if self.tool is None else self._connection.core.tools.get(self.tool)
+        tool = None if self.tool is None else self._connection.core.catalog.tools.get(self.tool)
         return frozenset() if tool is None else tool.arguments.secret_names
 
     @property
@@ -296,8 +296,8 @@ class Observer:
 
 def add_observer(core: ServerCore, observer: Observer) -> None:
     """Observe the requests of all connections that are opened from now on."""
-    core.observers = (*core.observers, observer)
-    core.observe = partial(OperationRecorder, core.observers)
+    core.services.observers = (*core.services.observers, observer)
+    core.services.observe = partial(OperationRecorder, core.services.observers)
 
 
 class OperationRecorder:
@@ -385,7 +385,7 @@ class OperationRecorder:
 
     def _failed(self, error: Exception) -> None:
         text = "a request is not observed: %s: %s"
-        self._connection.core.counters.warn("observer", text, type(error).__name__, one_line(error))
+        self._connection.core.runtime.counters.warn("observer", text, type(error).__name__, one_line(error))
 
 
 class _ObservedPeer(Peer):

@@ -167,7 +167,7 @@ def metrics_page(core: ServerCore) -> bytes:
 
 
 def _metrics_of(core: ServerCore) -> Metrics | None:
-    return next((each for each in core.observers if isinstance(each, Metrics)), None)
+    return next((each for each in core.services.observers if isinstance(each, Metrics)), None)
 
 
 def _heading(name: str, kind: str, text: str) -> Iterator[str]:

@@ -34,5 +34,5 @@ class _TenantLog(Observer):
 
 def enable_tenant_log(core: ServerCore) -> None:
     """Set log fields on connections that are opened from now on."""
-    if not any(isinstance(each, _TenantLog) for each in core.observers):
+    if not any(isinstance(each, _TenantLog) for each in core.services.observers):
         add_observer(core, _TenantLog())

@@ -169,7 +169,7 @@ def enable_tracing(
     Raises:
         RuntimeError: they are traced already.
     """
-    if any(isinstance(each, Tracing) for each in core.observers):
+    if any(isinstance(each, Tracing) for each in core.services.observers):
         raise RuntimeError(f"tracing of the server {core.name!r} is enabled already")
     tracing = Tracing(
         tracer_provider,

@@ -29,6 +29,7 @@ if TYPE_CHECKING:
     from ..core import ServerCore
     from ..dispatch.connection import Connection
     from ..dispatch.methods import NotificationHandler
+    from .catalog import Catalog
     from .options import PromptOptions, ResourceOptions, ToolOptions
 
 __all__ = [
@@ -77,13 +78,13 @@ def check_revisions(revisions: tuple[str, ...]) -> None:
 
 
 def list_maker(
-    page_size: int, key: bytes, core: ServerCore
+    page_size: int, key: bytes, on_change: Callable[[str], object]
 ) -> Callable[[str, Callable[[Any, str], Any]], PagedList[Any]]:
     """Return a function that makes the lists of one server."""
 
     def make(member: str, row: Callable[[Any, str], Any]) -> PagedList[Any]:
         listed: PagedList[Any] = PagedList(member, row, page_size=page_size, key=key)
-        listed.on_change = lambda: core.notify_list_changed(_KIND_OF[member])
+        listed.on_change = lambda: on_change(_KIND_OF[member])
         return listed
 
     return make
@@ -118,7 +119,7 @@ def tool(core: ServerCore, handler: Callable[..., Any], given: ToolOptions) -> T
     if given.task_start == "handler" and given.task == "never":
         raise ValueError("task_start='handler' needs a tool that may be a task: give it task=")
     chosen = _named(given.name, handler, "tool")
-    if chosen in core.tools:
+    if chosen in core.catalog.tools:
         raise ValueError(f"a tool named {chosen!r} exists already")
     return ToolEntry(
         name=chosen,
@@ -170,7 +171,7 @@ def resource(
         )
     if given.unsafe and template is None:
         raise ValueError(f"unsafe=True is for templates, and {uri!r} has no variables")
-    if uri in core.resources or uri in core.templates:
+    if uri in core.catalog.resources or uri in core.catalog.templates:
         raise ValueError(f"a resource {uri!r} exists already")
     return ResourceEntry(
         name=given.name or str(getattr(handler, "__name__", uri)),
@@ -199,7 +200,7 @@ def prompt(core: ServerCore, handler: Callable[..., Any], given: PromptOptions) 
                 "use str, a number, bool, a Literal or an Enum"
             )
     chosen = _named(given.name, handler, "prompt")
-    if chosen in core.prompts:
+    if chosen in core.catalog.prompts:
         raise ValueError(f"a prompt named {chosen!r} exists already")
     fields = given.fields(arguments, "prompt")
     return PromptEntry(name=chosen, owner=core, arguments=arguments, **fields)
@@ -229,7 +230,7 @@ def completer(
         )
     kind, name = ("prompt", prompt) if prompt is not None else ("resource", resource)
     assert name is not None
-    if (kind, name, argument) in core.completions:
+    if (kind, name, argument) in core.catalog.completions:
         raise ValueError(f"{argument!r} of {name!r} has a completion already")
     made = Completer(name=name, owner=core, arguments=arguments, inline=inline, timeout=timeout)
     return (kind, name, argument), made
@@ -243,13 +244,14 @@ def _takes(type_: Any, example: Any) -> bool:
     return True
 
 
-def warn_of_completions(core: ServerCore) -> None:
+def warn_of_completions(catalog: Catalog) -> None:
     """Log completions of a prompt, template or argument that does not exist.
 
     It is called when the server starts: a completion may be registered before what it completes.
     """
-    for kind, name, argument in core.completions:
-        entry: Entry | None = (core.prompts if kind == "prompt" else core.templates).get(name)
+    for kind, name, argument in catalog.completions:
+        listed: PagedList[Any] = catalog.prompts if kind == "prompt" else catalog.templates
+        entry: Entry | None = listed.get(name)
         if entry is not None and argument in entry.arguments.names:
             continue
         what = "prompt" if kind == "prompt" else "resource template"

@@ -255,7 +255,7 @@ class _Run:
     async def _hold(self) -> None:
         core = self._app.core
         try:
-            async with core.opened():
+            async with core.runtime.opened():
                 await self._serve()
         except BaseException as error:  # SystemExit of a lifespan too: requests wait for it
             if self.ready.done():
@@ -275,7 +275,7 @@ class _Run:
             service, app.admission, settings, limits, app.path, loop.time, app.authenticator
         )
         service.on_session_end = endpoint.sessions.discard
-        endpoint.session_check = service.has_session_room if core.tenancy is not None else None
+        endpoint.session_check = service.has_session_room if core.services.tenancy is not None else None
 
         def on_wrong_host(host: str) -> None:
             log_limit.warning(
@@ -291,7 +291,7 @@ class _Run:
             access_log=settings.access_log,
             on_wrong_host=on_wrong_host,
         )
-        core.listeners.add(app)
+        core.runtime.listeners.add(app)
         try:
             self.ready.set_result(server)
             await self._stopping.wait()
@@ -300,5 +300,5 @@ class _Run:
             self.stop()
             await service.close()
             await server.close(_FLUSH_TIMEOUT_S)
-            core.listeners.discard(app)
+            core.runtime.listeners.discard(app)
             log_limit.end()

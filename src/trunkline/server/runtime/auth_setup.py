@@ -27,19 +27,19 @@ def use_auth(core: ServerCore, auth: object) -> AuthSettings:
     """
     settings = settings_of(auth)
     tenants = settings.tenants
-    if tenants is not None and core.tenancy is None:
+    if tenants is not None and core.services.tenancy is None:
         # Imported here, as below: most servers have no tenants.
         from ..access.tenancy import Tenancy
         from ..access.tool_sets import ToolSets
         from ..observability.tenant_log import enable_tenant_log
 
-        core.tenancy = Tenancy(core, tenants)
-        core.is_gated = True
+        core.services.tenancy = Tenancy(core, tenants)
+        core.services.is_gated = True
         if tenants.has_tool_sets:
-            core.tool_sets = ToolSets(tenants.tools, tenants.default_tools)
-            core.forget_lists()
+            core.catalog.tool_sets = ToolSets(tenants.tools, tenants.default_tools)
+            core.catalog.forget_lists()
         enable_tenant_log(core)
-    elif tenants is not None and core.tenancy is not None and core.tenancy.settings != tenants:
+    elif tenants is not None and core.services.tenancy is not None and core.services.tenancy.settings != tenants:
         raise ValueError("the listeners of a server have the same tenants: give both the same")
     if settings.audit is not None:
         from ..observability.audit import enable_audit
@@ -49,6 +49,6 @@ def use_auth(core: ServerCore, auth: object) -> AuthSettings:
         return settings
     from ..access.envelope import EnvelopeAuth
 
-    core.envelope_auth = EnvelopeAuth(core, settings)
-    core.is_gated = True
+    core.services.envelope_auth = EnvelopeAuth(core, settings)
+    core.services.is_gated = True
     return replace(settings, required=False, tenants=None)

@@ -122,13 +122,13 @@ class HttpListener:
         self._loop = asyncio.get_running_loop()
         self._stopping = asyncio.Event()
         async with AsyncExitStack() as opening:
-            await opening.enter_async_context(self._app.opened())
+            await opening.enter_async_context(self._app.runtime.opened())
             if self._settings.metrics is not None:
                 await self._open_metrics(self._settings.metrics, opening)
             await self._listen(opening)
             opening.callback(self._listener.close)
-            self._app.listeners.add(self)
-            opening.callback(self._app.listeners.discard, self)
+            self._app.runtime.listeners.add(self)
+            opening.callback(self._app.runtime.listeners.discard, self)
             self._open = opening.pop_all()
         _log.info("listening on %s", self.address)
         if self._metrics is not None:

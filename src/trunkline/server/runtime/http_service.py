@@ -88,7 +88,7 @@ class _SingleConnection(Connection):
         """Cancel what the client has not waited for."""
         for asked in self.peer.incoming:
             if asked.id is not None:
-                self.core.streams.cancel(self, asked.id)
+                self.core.services.streams.cancel(self, asked.id)
                 self.runner.cancel(asked.id)
 
 
@@ -161,7 +161,7 @@ class HttpService:
         expired = TransportError("the credential of the client has ended")
         transport.on_end = partial(connection.end, expired)
         connection.log_limit = self._log_limit
-        self._core.connections.add(connection)
+        self._core.runtime.connections.add(connection)
         self._connections.add(connection)
 
     def _serve(self, connection: C) -> C:
@@ -175,21 +175,21 @@ class HttpService:
         connection.log_limit = self._log_limit
         session.is_connected = True
         session.on_end = connection.end
-        self._core.connections.add(connection)
+        self._core.runtime.connections.add(connection)
         self._connections.add(connection)
         self._sessions[session] = connection
 
     def _place(self, connection: Connection, owner: Any) -> None:
         """Let a connection belong to its owner, and count it for the tenant."""
         connection.principal = _principal(owner)
-        tenancy = self._core.tenancy
+        tenancy = self._core.services.tenancy
         if tenancy is not None and owner is not None:
             tenancy.attach(connection)
             tenancy.session_opened(owner.tenant)
 
     def has_session_room(self, owner: Owner | None) -> bool:
         """Return True if the tenant of an owner may open a session."""
-        tenancy = self._core.tenancy
+        tenancy = self._core.services.tenancy
         if tenancy is None or owner is None:
             return True
         return tenancy.has_session_room(owner.tenant, self._limits.sessions)
@@ -207,8 +207,8 @@ class HttpService:
 
     def _event_store(self) -> Store:
         if self._store is None:
-            if self._core.has_own_store:
-                self._store = self._core.store
+            if self._core.services.has_own_store:
+                self._store = self._core.services.store
             else:
                 from ...store.memory import MemoryStore
 
@@ -228,7 +228,7 @@ class HttpService:
         """
         found = self._clients.get(client) or self._new_client(client, owner)
         if found.in_flight >= self._core.limits.in_flight:
-            self._core.counters.refuse("in_flight")
+            self._core.runtime.counters.refuse("in_flight")
             return None
         while True:
             connection = self._idle.pop() if self._idle else self._new_single()
@@ -239,7 +239,7 @@ class HttpService:
         connection.principal = owner
         connection.budget.parent = found.budget
         connection.runner.threads = found.threads
-        self._core.connections.add(connection)
+        self._core.runtime.connections.add(connection)
         self._connections.add(connection)
         transport: SingleRequest = connection.transport  # type: ignore[assignment]  # made so
         return transport
@@ -253,9 +253,9 @@ class HttpService:
         return connection
 
     def _release(self, connection: _SingleConnection) -> None:
-        self._core.connections.discard(connection)
+        self._core.runtime.connections.discard(connection)
         self._connections.discard(connection)
-        streams = self._core.streams
+        streams = self._core.services.streams
         if connection in streams.connections:
             # The table of subscriptions would keep a connection that is not used again.
             streams.leave(connection)
@@ -268,10 +268,10 @@ class HttpService:
             if self._clients[oldest].in_flight:
                 self._clients.move_to_end(oldest)
             else:
-                self._core.threads.leave(self._clients.pop(oldest).threads)
-        tenancy = self._core.tenancy
+                self._core.runtime.threads.leave(self._clients.pop(oldest).threads)
+        tenancy = self._core.services.tenancy
         tenant = None if tenancy is None else tenancy.of(owner)
-        above = self._core.budget if tenant is None else tenant.budget
+        above = self._core.runtime.budget if tenant is None else tenant.budget
         self._clients[key] = found = _Client(key, ByteBudget(self._client_bytes, above))
         if tenant is not None:
             found.threads.group = tenant.threads
@@ -292,12 +292,12 @@ class HttpService:
         try:
             await connection.finish()
         finally:
-            self._core.connections.discard(connection)
+            self._core.runtime.connections.discard(connection)
             self._connections.discard(connection)
             if not isinstance(connection, _SingleConnection):
-                self._core.threads.leave(connection.runner.threads)
-                if self._core.tenancy is not None and connection.principal is not None:
-                    self._core.tenancy.session_opened(connection.principal.tenant, by=-1)
+                self._core.runtime.threads.leave(connection.runner.threads)
+                if self._core.services.tenancy is not None and connection.principal is not None:
+                    self._core.services.tenancy.session_opened(connection.principal.tenant, by=-1)
 
     def stop(self, *, at_once: bool = False) -> None:
         """Refuse new requests; running handlers may finish, unless `at_once`."""

@@ -166,12 +166,12 @@ class ServerListener:
         self._stopping = asyncio.Event()
         self._log_limit = LogLimit(self._loop, is_shared=True)
         async with AsyncExitStack() as opening:
-            await opening.enter_async_context(self._app.opened())
+            await opening.enter_async_context(self._app.runtime.opened())
             await self._listener.open()
             opening.callback(self._listener.close)
             opening.callback(self._log_limit.end)
-            self._app.listeners.add(self)
-            opening.callback(self._app.listeners.discard, self)
+            self._app.runtime.listeners.add(self)
+            opening.callback(self._app.runtime.listeners.discard, self)
             self._open = opening.pop_all()
         _log.info("listening on %s", self.address)
         if is_exposed(self.address):
@@ -266,7 +266,7 @@ class ServerListener:
         try:
             self._principals[transport] = self._peers.principal_of(transport)
         except PermissionError:
-            self._app.counters.refused_connections += 1
+            self._app.runtime.counters.refused_connections += 1
             if self._log_limit is not None:
                 text = "connection from %s refused: its client is not known"
                 self._log_limit.warning(text, transport.peer or "a client")
@@ -278,7 +278,7 @@ class ServerListener:
         if len(self._admitted) >= self._limits.connections:
             oldest = _oldest_unused(self._silent)
             if oldest is None:
-                self._app.counters.refused_connections += 1
+                self._app.runtime.counters.refused_connections += 1
                 _log.debug("connection refused: limit of %d reached", self._limits.connections)
                 return False
             self._drop(oldest, "no message so far, gave way to a new connection")
@@ -287,7 +287,7 @@ class ServerListener:
         return True
 
     def _drop(self, transport: AcceptedSocket, reason: str) -> None:
-        self._app.counters.dropped_connections += 1
+        self._app.runtime.counters.dropped_connections += 1
         # At once: its task ends later, and another may take its place until then.
         self._admitted.discard(transport)
         self._silent.pop(transport, None)
@@ -385,7 +385,7 @@ class ServerListener:
         self._connections.add(connection)
         keepalive.start()
         try:
-            await self._app.serve_connection(connection)
+            await self._app.runtime.serve(connection)
         finally:
             keepalive.stop()
             self._connections.discard(connection)

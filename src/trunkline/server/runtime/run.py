@@ -51,7 +51,7 @@ def run_stdio(app: Server, auth: Any = None) -> None:
         SystemExit: the process has no standard streams, or stdout cannot be written: the disk is
             full, for example. A client that has closed its end is not an error.
     """
-    auth = app._core.auth if auth is None else auth
+    auth = core_of(app).auth if auth is None else auth
     if auth is not None:
         # Imported here: most servers on standard streams have none. It raises before a loop runs.
         from ...auth.server.peers import peer_rules_of
@@ -59,7 +59,7 @@ def run_stdio(app: Server, auth: Any = None) -> None:
         peer_rules_of(auth, "stdio")
 
     async def serve() -> None:
-        transport = StdioServer(app._core.policy)
+        transport = StdioServer(core_of(app).policy)
         await app.serve(transport, auth=auth)
         if transport.write_error is not None:
             raise transport.write_error
@@ -153,7 +153,7 @@ async def _serve(app: Server, work: Callable[[], Coroutine[Any, Any, None]]) -> 
             await serving
         except asyncio.CancelledError:
             pass  # only the signal handler cancels it
-        await app._core.finish_tasks()
+        await core_of(app).services.finish_tasks()
     finally:
         watch.stop()
         restore_signals()
@@ -170,7 +170,7 @@ def _catch(
         app.stop(at_once=len(seen) > 1)
         # Without connections the lifespan is being entered or exited. Entering is cancelled at
         # once; exiting is what the signal asks for, so that takes a second signal.
-        if not app._core.connections and (len(seen) > 1 or not app._core.was_opened):
+        if not core_of(app).runtime.connections and (len(seen) > 1 or not core_of(app).runtime.was_opened):
             serving.cancel()
 
     return handle_signals(loop, _SIGNALS, on_signal)
@@ -223,7 +223,7 @@ class StallWatch:
         self._thread.join(1.0)
 
     def _watch(self) -> None:
-        seconds = self._app._core.limits.stall
+        seconds = core_of(self._app).limits.stall
         waited = 0  # quarters since the callback was scheduled
         is_asked = False
         while not self._stop.wait(seconds / _LOOKS):
@@ -232,7 +232,7 @@ class StallWatch:
                 if waited == _LOOKS:
                     self._report(seconds)
                 continue
-            waited, is_asked = 0, self._app._core.in_flight > 0
+            waited, is_asked = 0, core_of(self._app).runtime.in_flight > 0
             if is_asked:
                 self._answered.clear()
                 try:

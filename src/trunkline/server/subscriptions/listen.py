@@ -55,8 +55,8 @@ def listen(request: ServerRequest) -> Action:
     if refused is not None:
         return refused
     core, uris = request.connection.core, dict.fromkeys(_given(wanted.resource_subscriptions))
-    is_guarded = core.has_guards(core.resources) or core.has_guards(core.templates)
-    if uris and is_guarded and core.offers("resources.subscribe"):
+    is_guarded = core.catalog.has_guards(core.catalog.resources) or core.catalog.has_guards(core.catalog.templates)
+    if uris and is_guarded and core.catalog.offers("resources.subscribe"):
         from .readable import readable  # here: most servers have no guards
 
         return readable(request, uris, partial(_open, request, wanted))
@@ -72,7 +72,7 @@ def _open(request: ServerRequest, wanted: SubscriptionFilter, uris: list[str]) -
         return Refuse(refusal(error, request.rev.policy), str(error.kind))
     message.set_params(UNSET)  # a stream stays open for long, and its params may be large
     # Opened before the acknowledgement: a client in this process may cancel on receiving it.
-    connection.core.streams.open(connection, message, request.rev, _topics(honoured))
+    connection.core.services.streams.open(connection, message, request.rev, _topics(honoured))
     acknowledged = SubscriptionsAcknowledgedNotificationParams(
         honoured, meta={SUBSCRIPTION_ID: message.id}
     )
@@ -92,7 +92,7 @@ def _refusal(request: ServerRequest, wanted: SubscriptionFilter) -> Refuse | Non
         text = f"No more than {MAX_URI_CHARS} characters of URIs in one request"
         return request.refuse(ErrorKind.SUBSCRIPTION_FAILED, text)
     named = [*{*_given(wanted.resource_subscriptions)}, *{*_given(wanted.task_ids)}]
-    problem = connection.core.streams.no_room(connection, named, is_stream=True)
+    problem = connection.core.services.streams.no_room(connection, named, is_stream=True)
     return None if problem is None else request.refuse(ErrorKind.SUBSCRIPTION_FAILED, problem)
 
 

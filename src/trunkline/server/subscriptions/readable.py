@@ -37,7 +37,7 @@ def readable(
     connection = request.connection
     found: dict[str, tuple[ResourceEntry, Any, ServerRequest] | None] = {}
     for uri in uris:
-        for entry, values in connection.core.served_resources(uri):
+        for entry, values in connection.core.catalog.served_resources(uri):
             if entry.guard is None:
                 found[uri] = None
                 break
@@ -55,7 +55,7 @@ def readable(
             break
     if all(each is None for each in found.values()):
         return proceed(list(found))
-    opening = connection.core.streams.opening
+    opening = connection.core.services.streams.opening
     if sum(each is connection for each in opening.values()) >= _MAX_OPENING:
         return request.refuse(ErrorKind.OVERLOADED, retryAfterMs=RETRY_AFTER_MS)
     task = connection.loop.create_task(_decide(request, found, proceed))

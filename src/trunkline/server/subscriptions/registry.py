@@ -199,12 +199,12 @@ class SubscriptionRegistry:
         elif count + len(named) > limits.subscriptions:
             limit, text = "subscriptions", f"No more than {limits.subscriptions} subscriptions"
         elif weighs + size > connection.budget.limit // 2 or not connection.budget.has_shared_room(
-            size, self._app.budget
+            size, self._app.runtime.budget
         ):
             limit, text = "connection_bytes", "No room for the URIs of so many subscriptions"
         else:
             return None
-        self._app.counters.refuse(limit)
+        self._app.runtime.counters.refuse(limit)
         return text
 
     def open(
@@ -237,10 +237,10 @@ class SubscriptionRegistry:
         connection, asked = listener.connection, listener.asked
         connection.runner.unread.weigh()
         if asked is None:
-            self._app.counters.deferred_changes += 1
+            self._app.runtime.counters.deferred_changes += 1
             self.connections[connection].deferred[topic] = None
             return
-        self._app.counters.dropped_streams += 1
+        self._app.runtime.counters.dropped_streams += 1
         self._close(listener)
         text = "subscription stream %s dropped: %s"
         connection.log_limit.warning(text, show(asked.id), _TOO_SLOW)
@@ -312,9 +312,9 @@ class SubscriptionRegistry:
 
     def _reader_check(self, topic: Topic) -> Callable[[FanoutListener], bool] | None:
         """Return what decides which subscribers get a change; None if all do."""
-        if topic.method != _UPDATED or not (needed := self._app.scopes_of_resource(topic.about)):
+        if topic.method != _UPDATED or not (needed := self._app.catalog.scopes_of_resource(topic.about)):
             return None
-        missing = self._app.implied_scopes.missing
+        missing = self._app.catalog.implied_scopes.missing
 
         def may_read(listener: FanoutListener) -> bool:
             principal = listener.principal

@@ -18,9 +18,9 @@ __all__ = ["check_access", "is_accessible"]
 def check_access(record: TaskRecord, request: ServerRequest) -> None:
     """Raise RequestError if the caller may not use the tool of a task any more."""
     core = request.connection.core
-    entry = core.tools.get(record.tool)
+    entry = core.catalog.tools.get(record.tool)
     guard = None if entry is None else entry.guard
-    if guard is None and not record.scopes and core.tool_sets is None:
+    if guard is None and not record.scopes and core.catalog.tool_sets is None:
         return
     # Imported here: most servers have no guards.
     from ..access.decisions import check_scopes, is_visible

@@ -189,7 +189,7 @@ class Tasks:
         if admission.start == "call" or (admission.start == "soon" and not self.settings.quick):
             run.begin = lambda _: start()
         elif admission.start == "soon":
-            run.asker = DeferredTaskAsker(start, request, self.app.rounds)
+            run.asker = DeferredTaskAsker(start, request, self.app.services.rounds)
             request.connection.loop.call_later(self.settings.quick, start.start_if_running)
         return None
 
@@ -212,7 +212,7 @@ class Tasks:
         own = sum(each.requestor == requestor for each in self.running.values())
         if len(self.running) >= self.settings.running or own >= self.settings.running_each:
             raise _unavailable(ErrorKind.OVERLOADED)
-        tenancy = self.app.tenancy
+        tenancy = self.app.services.tenancy
         if tenancy is not None:
             tenant = request.tenant
             theirs = sum(each.tenant == tenant for each in self.running.values())
@@ -257,12 +257,12 @@ class Tasks:
         )
 
     def _scopes_of(self, tool: str) -> tuple[str, ...]:
-        entry = self.app.tools.get(tool)
+        entry = self.app.catalog.tools.get(tool)
         return () if entry is None or entry.guard is None else tuple(sorted(entry.guard.scopes))
 
     async def _store(self, running: RunningTask, record: TaskRecord) -> TaskRecord:
         await self._runner.begin()
-        lifespan = self.app.opened()
+        lifespan = self.app.runtime.opened()
         await lifespan.__aenter__()
         running.lifespan = lifespan
         record = replace(record, runner=self._runner.name)
@@ -331,7 +331,7 @@ class Tasks:
             return
         params = wire.status_params(record, running.rev)
         if running.form == "extension":
-            self.app.streams.task_changed(running.id, params)
+            self.app.services.streams.task_changed(running.id, params)
         elif record.status != running.notified_status and not self._is_behind(running):
             running.connection.notify("notifications/tasks/status", params)
         running.notified_status, running.notified_at = record.status, record.updated
@@ -408,7 +408,7 @@ class Tasks:
         change = await self.records.change(record.tenant, record.id, outcome.applied_to)
         if change.is_ours and change.record is not None and record.form == "extension":
             params = wire.status_params(change.record, rev)
-            self.app.streams.task_changed(record.id, params)
+            self.app.services.streams.task_changed(record.id, params)
         return change.record
 
     def settle(self, tenant: str, id: str, record: TaskRecord | None) -> None:
@@ -537,7 +537,7 @@ class Tasks:
     def stop_soon(self, *, at_once: bool = False) -> None:
         """Stop tasks as `stop` does. May be called from any thread."""
         # Also without running tasks: a running handler may want to become one.
-        self.is_stopping = self.app.is_open
+        self.is_stopping = self.app.runtime.is_open
         if self._loop is not None:
             try:
                 self._loop.call_soon_threadsafe(partial(self.stop, at_once=at_once))
@@ -546,7 +546,7 @@ class Tasks:
 
     def stop(self, *, at_once: bool = False) -> None:
         """Reject new tasks, and end the running ones after the grace period, or `at_once`."""
-        self.is_stopping = self.app.is_open
+        self.is_stopping = self.app.runtime.is_open
         if self.running:
             self.spawn(self.finish(0 if at_once else self.app.limits.grace))
 

@@ -161,7 +161,7 @@ async def _list(request: ServerRequest, params: Any) -> Any:
 
 
 def _tasks(request: ServerRequest) -> Tasks:
-    return request.connection.core.tasks
+    return request.connection.core.services.tasks
 
 
 async def _found(request: ServerRequest, id: str) -> TaskRecord:

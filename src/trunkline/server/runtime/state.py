@@ -1,0 +1,112 @@
+"""The runtime state of a server: its connections, listeners, threads, budget and lifespan."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable
+from contextlib import AbstractAsyncContextManager, AsyncExitStack
+from functools import partial
+from typing import TYPE_CHECKING, Any
+
+from ...concurrency.thread_pool import ThreadPool
+from ..dispatch.budget import ByteBudget, server_bytes
+from ..stats import Counters
+from .lifespan import SharedLifespan
+
+if TYPE_CHECKING:
+    from ...jsonrpc.limits import Limits
+    from ..dispatch.connection import Connection
+    from ..settings import ServerLimits
+    from .asgi import AsgiApp
+    from .http_listener import HttpListener
+    from .listener import ServerListener
+
+__all__ = ["ServerRuntime"]
+
+
+class ServerRuntime:
+    """What is connected to one server, and what its handlers run on."""
+
+    def __init__(
+        self,
+        name: str,
+        limits: ServerLimits,
+        sizes: Limits,
+        enter: Callable[[AsyncExitStack], Any],
+    ) -> None:
+        self.limits = limits
+        self.connections: set[Connection] = set()
+        self.listeners: set[AsgiApp | HttpListener | ServerListener] = set()
+        # Handlers that run, on all connections.
+        self.in_flight = 0
+        self.budget = ByteBudget(server_bytes(limits, sizes))
+        self.counters = Counters()
+        self.threads = ThreadPool(
+            limits.threads,
+            limits.waiting_for_thread,
+            name="trunkline-handler",
+            is_shared=lambda: len(self.connections) > 1,
+            on_late=self._threads_are_late,
+        )
+        # What the lifespan yielded, while it lasts.
+        self.state: Any = None
+        self._life = SharedLifespan(f"<Server {name!r}>", enter)
+        self._new_task: tuple[Any, Callable[[Any], asyncio.Task[Any]]] | None = None
+
+    def _threads_are_late(self, more: int, waiting: int, seconds: float) -> None:
+        self.counters.late_threads += more
+        self.counters.warn(
+            "threads",
+            "%d calls wait for one of %d threads, the first for %.1f s",
+            waiting,
+            self.limits.threads,
+            seconds,
+        )
+
+    # -- the lifespan ------------------------------------------------------------------------
+
+    @property
+    def is_open(self) -> bool:
+        """Whether the lifespan is entered."""
+        return self._life.is_held
+
+    @property
+    def was_opened(self) -> bool:
+        """Whether the lifespan was ever entered."""
+        return self._life.was_entered
+
+    def opened(self) -> AbstractAsyncContextManager[None]:
+        """Hold the lifespan: entered for the first connection, left after the last."""
+        return self._life.held()
+
+    # -- connections -------------------------------------------------------------------------
+
+    async def serve(self, connection: Connection) -> None:
+        """Serve one connection, with the lifespan entered, until it ends."""
+        self.connections.add(connection)
+        try:
+            await connection.run()
+        finally:
+            self.connections.discard(connection)
+            self.threads.leave(connection.runner.threads)
+
+    def stop(self, *, at_once: bool = False) -> None:
+        """Begin to end every listener and connection; may be called from any thread."""
+        for each in list(self.listeners):
+            each.stop(at_once=at_once)
+        for connection in list(self.connections):
+            try:
+                stop = partial(connection.stop, at_once=at_once)
+                connection.loop.call_soon_threadsafe(stop)
+            except RuntimeError:
+                # Its event loop is closed.
+                self.connections.discard(connection)
+
+    def new_task(self, loop: asyncio.AbstractEventLoop) -> Callable[[Any], asyncio.Task[Any]]:
+        """Return what makes tasks of a loop, one object for all connections."""
+        if self._new_task is None or self._new_task[0] is not loop:
+            # As `create_task` would, without looking for a task factory each time.
+            is_plain = loop.get_task_factory() is None and isinstance(loop, asyncio.BaseEventLoop)
+            make = partial(asyncio.Task, loop=loop) if is_plain else loop.create_task
+            self._new_task = loop, make
+        return self._new_task[1]
