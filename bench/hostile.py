@@ -83,7 +83,7 @@ def uris() -> dict[str, Callable[[int], Work]]:
 
         def work() -> None:
             for _ in range(size // len(uri)):
-                next(app._core.find_resources(uri), None)
+                next(app._core.catalog.find_resources(uri), None)
 
         return work
 

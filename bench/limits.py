@@ -450,8 +450,8 @@ def bytes_per_call_of_a_server(count: int = 1000) -> int:
             near.send(HOLD % id)
         await asyncio.sleep(0.01)
         used = _traced() - before
-        if app._core.in_flight != count + 1:
-            raise RuntimeError(f"{app._core.in_flight} handlers are at work, not {count + 1}")
+        if app._core.runtime.in_flight != count + 1:
+            raise RuntimeError(f"{app._core.runtime.in_flight} handlers are at work, not {count + 1}")
         await near.close()
         await serving
         return used

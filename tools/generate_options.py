@@ -394,7 +394,7 @@ def body(method: Method, options: list[Option]) -> str:
 
 def imports(source: OptionsSource) -> str:
     """Return the import statements, in the order of the linter."""
-    plain, checked = set(IMPORTS), {("..app", "Server")}
+    plain, checked = set(IMPORTS), {("..api.app", "Server")}
     for name in source.used & set(source.imports):
         module, only_types = source.imports[name]
         (checked if only_types else plain).add((module, name))

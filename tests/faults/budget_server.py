@@ -18,7 +18,7 @@ from msgspec import to_builtins
 
 from trunkline import Server, ServerLimits, SocketLimits, Tls
 from trunkline.jsonrpc import Policy
-from trunkline.server.runtime.run import run_listening
+from trunkline.server.api.run import run_listening
 from trunkline.transports.addresses import parse_address
 
 logging.basicConfig(level="WARNING", format="%(levelname)s %(message)s")

@@ -15,7 +15,7 @@ from contextlib import asynccontextmanager
 from pathlib import Path
 
 from trunkline import Server, ServerLimits, SocketLimits
-from trunkline.server.runtime.run import run_listening
+from trunkline.server.api.run import run_listening
 
 logging.basicConfig(level="WARNING", format="%(levelname)s %(message)s")
 

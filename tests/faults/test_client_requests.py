@@ -214,10 +214,10 @@ def test_disconnect_during_elicitation_ends_the_handler_with_connection_lost(too
         server = ElicitingServer()
         async with connected(server.app, HANDSHAKE, ABLE) as wire:
             await server.question(wire, 1, tool)
-            assert server.app._core.in_flight == 1
+            assert server.app._core.runtime.in_flight == 1
         assert server.ended == ["ConnectionLost"]
-        assert server.app._core.in_flight == 0
-        assert not server.app._core.connections
+        assert server.app._core.runtime.in_flight == 0
+        assert not server.app._core.runtime.connections
 
     run(script, timers_too=True)
 
@@ -243,7 +243,7 @@ def test_nothing_is_kept_of_a_client_that_disconnects_between_rounds() -> None:
             for n in range(50):
                 reply = await attempt(wire, n, {"name": "counts"})
                 assert reply["result"]["resultType"] == "input_required"
-            assert server.app._core.in_flight == 0
+            assert server.app._core.runtime.in_flight == 0
             assert alive(Context, HandlerRun, RoundTrip) == []
         del wire
         assert alive(Context, HandlerRun, RoundTrip, Connection) == []
@@ -317,7 +317,7 @@ def test_malformed_reply_to_an_elicitation_ends_the_call_with_a_reply(tool: str,
             # It is asked no more, and a better answer is late.
             wire.send(answer(asked["id"]))
             await server.still_serves(wire)
-            await until_async(lambda: server.app._core.in_flight == 0)
+            await until_async(lambda: server.app._core.runtime.in_flight == 0)
 
     run(script, timers_too=True)
 
@@ -331,7 +331,7 @@ def test_an_answer_after_the_call_was_cancelled_is_dropped(
         async with connected(server.app, HANDSHAKE, ABLE) as wire:
             asked = await server.question(wire, 1, tool)
             cancel(wire, 1)
-            await until_async(lambda: server.app._core.in_flight == 0)
+            await until_async(lambda: server.app._core.runtime.in_flight == 0)
             wire.send(answer(asked["id"]))
             await server.still_serves(wire)
             assert 1 not in replies(wire)
@@ -339,7 +339,7 @@ def test_an_answer_after_the_call_was_cancelled_is_dropped(
             asked = await server.question(wire, 2, tool)
             cancel(wire, 2)
             wire.send(answer(asked["id"]))
-            await until_async(lambda: server.app._core.in_flight == 0)
+            await until_async(lambda: server.app._core.runtime.in_flight == 0)
             await server.still_serves(wire)
             assert 2 not in replies(wire)
 
@@ -372,7 +372,7 @@ def test_a_call_that_is_cancelled_while_it_asks_is_not_answered_and_asks_no_more
             asked = await server.question(wire, 1, tool)
             cancel(wire, 1)
             cancel(wire, 1)
-            await until_async(lambda: server.app._core.in_flight == 0)
+            await until_async(lambda: server.app._core.runtime.in_flight == 0)
             await until_async(lambda: server.ended == ["CancelledError"])
             # The client is told that its user need not think any longer.
             told = [each for each in wire.got if each.get("method") == "notifications/cancelled"]
@@ -394,7 +394,7 @@ def test_a_call_that_is_cancelled_while_it_asks_and_works_leaves_neither(revisio
             wire.ask(1, "tools/call", params)
             await asyncio.wait_for(server.begun.wait(), 5)
             cancel(wire, 1)
-            await until_async(lambda: server.app._core.in_flight == 0)
+            await until_async(lambda: server.app._core.runtime.in_flight == 0)
             await until_async(lambda: server.ended == ["CancelledError"])
             await server.still_serves(wire)
             assert 1 not in replies(wire)
@@ -411,7 +411,7 @@ def test_thread_in_once_ends_after_a_cancel_or_disconnect(how: str) -> None:
             await asyncio.wait_for(server.begun.wait(), 5)
             if how == "cancel":
                 cancel(wire, 1)
-                await until_async(lambda: server.app._core.in_flight == 0)
+                await until_async(lambda: server.app._core.runtime.in_flight == 0)
                 await server.still_serves(wire)
                 assert 1 not in replies(wire)
         server.release.set()
@@ -624,7 +624,7 @@ def test_our_client_says_clearly_that_a_restarted_server_knows_nothing_of_its_st
 
         async def on_elicit(_: Any) -> dict[str, Any]:
             # As after a restart, with keys that were drawn anew.
-            server.app._core.rounds = RoundTrips(
+            server.app._core.services.rounds = RoundTrips(
                 StateSealer([os.urandom(32)]), server.app._core.limits
             )
             return {"value": "Ada"}
@@ -727,7 +727,7 @@ def test_hostile_answers_are_answered_and_nothing_of_them_is_kept(what: str) -> 
             wire.near.send((head + params + "}").encode())
             # What cannot be read has no id.
             await until_async(lambda: any(each.get("id") in (2, None) for each in wire.got))
-            assert server.app._core.in_flight == 0
+            assert server.app._core.runtime.in_flight == 0
             await server.still_serves(wire)
             wire.got.clear()
             assert alive(Context, HandlerRun, RoundTrip) == []
@@ -858,7 +858,7 @@ def test_a_handler_that_asks_a_thousand_questions_at_once_gets_an_end(revision: 
                     await client.call_tool("many", {"number": 1000})
             assert (await client.call_tool("many", {"number": 90})).text == "90"
             assert most <= 100
-            assert server.app._core.in_flight == 0
+            assert server.app._core.runtime.in_flight == 0
 
     run(script, timers_too=True)
 
@@ -878,7 +878,7 @@ def test_a_thousand_questions_can_be_answered_by_a_client_that_has_so_many_users
             wire.call(2, "many", number=1000)
             for each in list(await wire.until(1000))[:500]:
                 wire.send(answer(each["id"]))
-        assert server.app._core.in_flight == 0
+        assert server.app._core.runtime.in_flight == 0
 
     run(script, timers_too=True)
 
@@ -913,7 +913,7 @@ def test_a_handler_that_does_not_end_with_its_round_is_stopped_and_its_questions
                 reply = await attempt(wire, n, {"name": "never_ends"})
                 assert reply["result"]["resultType"] == "input_required"
             assert server.ended == ["at last"] * 3
-            assert server.app._core.in_flight == 0
+            assert server.app._core.runtime.in_flight == 0
             wire.got.clear()
             assert alive(Context, HandlerRun, RoundTrip) == []
 
@@ -929,7 +929,7 @@ def test_a_handler_that_does_not_end_with_its_round_is_stopped_like_any_other(ho
             await asyncio.wait_for(server.begun.wait(), 5)
             if how == "cancel":
                 cancel(wire, 1)
-                await until_async(lambda: server.app._core.in_flight == 0)
+                await until_async(lambda: server.app._core.runtime.in_flight == 0)
                 await server.still_serves(wire)
                 assert 1 not in replies(wire)
             elif how.startswith("stop"):
@@ -939,7 +939,7 @@ def test_a_handler_that_does_not_end_with_its_round_is_stopped_like_any_other(ho
                 assert ("error" in reply) != ("result" in reply)
                 assert replies(wire) == [1]
         assert server.ended == ["at last"]
-        assert server.app._core.in_flight == 0
+        assert server.app._core.runtime.in_flight == 0
 
     run(script, timers_too=True)
 
@@ -1005,7 +1005,7 @@ def test_nothing_is_kept_of_calls_that_are_cancelled_as_their_round_ends() -> No
                 # Its question is put, and not yet sent.
                 await soon(insists)
                 cancel(wire, n)
-                await soon(lambda: server.app._core.in_flight == 0)
+                await soon(lambda: server.app._core.runtime.in_flight == 0)
                 assert not insists()
             assert replies(wire) == []
             for _ in range(3):  # the last of them is still being let go of
@@ -1104,12 +1104,12 @@ def test_in_whatever_order_a_client_calls_cancels_and_answers_nothing_is_left(se
                 server.app.stop(at_once=how != "stop")
                 await until_async(lambda: wire.ended)
         # No thread asks on when the loop is gone.
-        threads = server.app._core.threads
+        threads = server.app._core.runtime.threads
         await until_async(lambda: not threads.busy and not threads.waiting)
         answered = replies(wire)
         assert len(answered) == len(set(map(str, answered)))
-        assert server.app._core.in_flight == 0
-        assert not server.app._core.connections
+        assert server.app._core.runtime.in_flight == 0
+        assert not server.app._core.runtime.connections
 
     run(script, timers_too=True)
 
@@ -1138,7 +1138,15 @@ def test_no_canary_of_questions_answers_and_keys_is_seen(
         async def careful(ctx: Context) -> str:
             kept = await ctx.once("ticket", ticket, secret=True)
             answer = await ctx.elicit("Password?", str, key="password")
-            shown.extend([ctx, ctx._request.run, app, app._core.rounds, app._core.rounds.seal])
+            shown.extend(
+                [
+                    ctx,
+                    ctx._request.run,
+                    app,
+                    app._core.services.rounds,
+                    app._core.services.rounds.seal,
+                ]
+            )
             assert kept["ticket"].endswith("once")
             assert answer.content is not None
             return str(len(answer.content))
@@ -1583,7 +1591,7 @@ def test_a_client_closes_though_the_handler_of_a_question_hangs(
         with pytest.raises(RequestAborted):
             await call
         assert not client.is_connected
-        await until_async(lambda: server.app._core.in_flight == 0)
+        await until_async(lambda: server.app._core.runtime.in_flight == 0)
         go.set()
         release.set()
 

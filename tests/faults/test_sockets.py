@@ -443,7 +443,7 @@ def test_five_hundred_clients_at_once_are_served_and_leave_nothing(path: Path) -
             everybody.set()
             assert await asyncio.gather(*crowd) == [str(n) for n in range(500)]
             await until_async(lambda: server.connections == 0)
-            assert app._core.connections == set()
+            assert app._core.runtime.connections == set()
 
     run(script, timers_too=True)
     kinds = (Connection, Session, KeepAlive, AcceptedSocket, DialledSocket)

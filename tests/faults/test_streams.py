@@ -87,7 +87,7 @@ def updates(wire: Wire) -> list[Any]:
 
 
 def is_forgotten(app: Server) -> bool:
-    return not app._core.streams._listeners and not app._core.streams.connections
+    return not app._core.services.streams._listeners and not app._core.services.streams.connections
 
 
 # Clients that do not read
@@ -222,7 +222,7 @@ def test_a_thousand_streams_whose_connections_are_gone_at_once_leave_nothing() -
         for _ in range(2):
             await crowd()
             assert is_forgotten(app)
-            await until_async(lambda: not app._core.streams._fanout._is_busy)  # type: ignore[union-attr]  # made by the first
+            await until_async(lambda: not app._core.services.streams._fanout._is_busy)  # type: ignore[union-attr]  # made by the first
             assert alive(FanoutListener, Connection) == []
         # Nobody is told, and that is no fault.
         app.notify_resource_updated("note://1")
@@ -304,7 +304,7 @@ def test_stream_cancelled_twice_or_with_another_id_type_ends_once() -> None:
             await until_async(lambda: updates(wire))
             assert updates(wire) == [7]
             cancel(wire, 7)
-            assert not app._core.streams._listeners
+            assert not app._core.services.streams._listeners
 
     run(script, timers_too=True)
 
@@ -351,7 +351,7 @@ def test_subscribing_and_leaving_many_times_keeps_nothing(revision: str) -> None
             assert await grown(come_and_go, 2000, first=1000) < 500
             for _ in range(5):
                 await asyncio.sleep(0.01)
-            fanout = app._core.streams._fanout
+            fanout = app._core.services.streams._fanout
             assert fanout is not None
             assert not fanout._waiting
             assert not fanout._coalescing

@@ -170,7 +170,9 @@ class Workshop:
             return text
 
     def is_idle(self) -> bool:
-        return not self.app._core.tasks.running and not len(self.app._core.tasks.result_waiters)
+        return not self.app._core.services.tasks.running and not len(
+            self.app._core.services.tasks.result_waiters
+        )
 
     def is_closed(self) -> bool:
         """Return True if the lifespan was exited, to its last step."""
@@ -247,7 +249,7 @@ def test_a_store_that_fails_when_it_is_read_has_every_request_answered(
                     params["inputResponses"] = {}
                 assert is_temporary(await talk.refused(method, **params)), method
             await shop.still_serves(talk)
-            assert shop.app._core.in_flight == 0
+            assert shop.app._core.runtime.in_flight == 0
             shop.store.fails.clear()
             shop.gate.set()
             assert (await talk.until(task))["status"] == "completed"
@@ -386,7 +388,7 @@ def test_store_that_hangs_at_task_creation_does_not_block_cancel_or_close(
             await shop.still_serves(talk)
             if how == "cancel":
                 talk.wire.tell("notifications/cancelled", {"requestId": id})
-                await until_async(lambda: shop.app._core.in_flight == 0)
+                await until_async(lambda: shop.app._core.runtime.in_flight == 0)
                 await shop.still_serves(talk)
                 assert not [each for each in talk.wire.got if each.get("id") == id]
             elif how == "stop":
@@ -564,7 +566,7 @@ def test_task_of_a_dead_server_has_failed_on_another_server(revision: str) -> No
                 # As if it had been killed: it gives no sign of life any more.
                 (runner,) = {
                     name for kind, name in await store.names() if kind == "task-runner"
-                } - {other.app._core.tasks._runner.name}
+                } - {other.app._core.services.tasks._runner.name}
                 await store.delete(Key("", "task-runner", runner))
                 with pytest.raises(PeerError, match="has ended"):
                     await waiting
@@ -596,7 +598,7 @@ def test_a_task_goes_on_without_its_client_and_can_be_come_back_to(revision: str
         await client.close()
         with pytest.raises(RequestAborted):
             await waiting
-        await until_async(lambda: not shop.app._core.connections)
+        await until_async(lambda: not shop.app._core.runtime.connections)
         assert (shop.begun, shop.ended) == (1, [])
         async with Client(shop.app, revision=revision) as another:
             again = another.task(call.id)
@@ -641,13 +643,13 @@ def test_a_thousand_calls_that_wait_for_results_are_gone_with_their_client() -> 
             for task in tasks:
                 for _ in range(100):
                     talk.send("tasks/result", taskId=task["taskId"])
-            await until_async(lambda: len(shop.app._core.tasks.result_waiters) == 1000)
-        await until_async(lambda: not len(shop.app._core.tasks.result_waiters))
-        assert len(shop.app._core.tasks.running) == 10
+            await until_async(lambda: len(shop.app._core.services.tasks.result_waiters) == 1000)
+        await until_async(lambda: not len(shop.app._core.services.tasks.result_waiters))
+        assert len(shop.app._core.services.tasks.running) == 10
         # Others may wait in their place.
         async with talking(shop.app, HANDSHAKE) as talk:
             waiting = talk.send("tasks/result", taskId=tasks[0]["taskId"])
-            await until_async(lambda: len(shop.app._core.tasks.result_waiters) == 1)
+            await until_async(lambda: len(shop.app._core.services.tasks.result_waiters) == 1)
             shop.gate.set()
             assert "result" in await talk.wire.answer(waiting)
         await until_async(shop.is_idle)
@@ -780,7 +782,7 @@ def test_many_cancels_and_looks_at_once_are_all_answered(revision: str) -> None:
             for task in tasks:
                 assert (await talk.until(task))["status"] in OVER
             await until_async(shop.is_idle)
-            assert shop.app._core.in_flight == 0
+            assert shop.app._core.runtime.in_flight == 0
 
     run(script, timers_too=True)
 
@@ -795,7 +797,7 @@ def test_tasks_and_waiting_results_beyond_the_limits_are_refused_with_when_to_co
                 assert is_temporary(error)
             id = tasks[0]["taskId"]
             waiting = [talk.send("tasks/result", taskId=id) for _ in range(10)]
-            await until_async(lambda: len(shop.app._core.tasks.result_waiters) == 10)
+            await until_async(lambda: len(shop.app._core.services.tasks.result_waiters) == 10)
             assert is_temporary(await talk.refused("tasks/result", taskId=id))
             # Whoever cancels makes room.
             talk.wire.tell("notifications/cancelled", {"requestId": waiting.pop()})
@@ -941,7 +943,7 @@ def test_a_thousand_tasks_leave_no_more_memory_than_none(revision: str) -> None:
                 async with asyncio.timeout(10):
                     while not [each for each in talk.wire.got if each.get("id") == id]:
                         await asyncio.sleep(0)
-                    while shop.app._core.tasks.running:
+                    while shop.app._core.services.tasks.running:
                         await asyncio.sleep(0)
 
             async def expire() -> None:
@@ -958,7 +960,7 @@ def test_a_thousand_tasks_leave_no_more_memory_than_none(revision: str) -> None:
                 await expire()
                 if n + 1 in (first, first + times):
                     # Memory is measured now.
-                    await until_async(lambda: not len(shop.app._core.tasks.retention))
+                    await until_async(lambda: not len(shop.app._core.services.tasks.retention))
 
             # One thing that is kept of each would be a thousand.
             assert await grown(many, times, first=first) < 500
@@ -1063,7 +1065,7 @@ def test_in_whatever_order_tasks_are_begun_looked_at_and_cancelled_nothing_is_le
         answered = [each["id"] for each in talk.wire.got if "method" not in each]
         assert len(answered) == len(set(answered))
         assert shop.is_idle()
-        assert shop.app._core.in_flight == 0
+        assert shop.app._core.runtime.in_flight == 0
         # Whoever asks another server of what is kept learns that nobody works at it any more.
         kept = [name for kind, name in await store.names() if kind == "task"]
         async with talking(Workshop(store).app, revision) as talk:

@@ -116,7 +116,7 @@ class Scene:
 
     async def _open(self) -> None:
         core, loop = self.app._core, asyncio.get_running_loop()
-        self._lifespan = core.opened()
+        self._lifespan = core.runtime.opened()
         await self._lifespan.__aenter__()
         settings = HttpSettings()
         admission = Admission(settings, [("127.0.0.1", 8000)])
@@ -669,14 +669,14 @@ async def ended(stage: Scene, alone: set[asyncio.Task[Any]]) -> None:
         session.on_end()
     core = stage.app._core
     async with asyncio.timeout(PATIENCE):
-        while not asyncio.all_tasks() <= alone or core.in_flight or stage.service._ending:
+        while not asyncio.all_tasks() <= alone or core.runtime.in_flight or stage.service._ending:
             await asyncio.sleep(0)
     for _ in range(3):
         await asyncio.sleep(0)
     assert not stage.http.connections
     assert not stage.http.idle
-    assert not core.connections, core.connections
-    assert not core.budget.used, core.budget.used
+    assert not core.runtime.connections, core.runtime.connections
+    assert not core.runtime.budget.used, core.runtime.budget.used
     assert all(not each.in_flight for each in stage.service._clients.values())
 
 

@@ -521,7 +521,7 @@ async def converse(frames: list[Frame], mode: str | None, scene: Scene) -> None:
         await asyncio.wait_for(serving, PATIENCE)
     check_answers(wire, expected)
     assert asyncio.all_tasks() <= alone
-    assert scene.app._core.in_flight == 0
+    assert scene.app._core.runtime.in_flight == 0
 
 
 async def begin(wire: Wire, mode: str | None) -> None:

@@ -70,20 +70,25 @@ ALLOWED: dict[str, set[str]] = {
 }
 
 # What each sub-package may import of its sisters. Modules beside the sub-packages join them
-# (`server/app.py`) or are shared by them (`server/errors.py`), and are not listed here.
+# (`server/api/app.py`) or are shared by them (`server/errors.py`), and are not listed here.
 SISTERS: dict[str, dict[str, set[str]]] = {
     "server": {
         "handlers": set(),
         "access": {"handlers"},
         "registry": {"handlers", "access"},
-        "dispatch": {"handlers", "access", "registry"},
+        "dispatch": {"handlers", "registry"},
+        "methods": {"handlers", "access", "registry", "dispatch"},
         "client_requests": {"handlers", "registry", "dispatch"},
         "subscriptions": {"handlers", "access", "registry", "dispatch"},
+        "observability": {"handlers", "registry", "dispatch", "methods"},
         "runtime": {"handlers", "access", "registry", "dispatch", "observability"},
-        "observability": {"handlers", "registry", "dispatch"},
         "tasks": {
-            *("handlers", "access", "registry", "dispatch", "client_requests", "subscriptions"),
-            "runtime",
+            *("handlers", "access", "registry", "dispatch", "methods", "client_requests"),
+            *("subscriptions", "runtime"),
+        },
+        "api": {
+            *("handlers", "access", "registry", "dispatch", "methods", "client_requests"),
+            *("subscriptions", "observability", "runtime", "tasks"),
         },
     },
     "client": {
@@ -131,8 +136,13 @@ SISTERS: dict[str, dict[str, set[str]]] = {
 # Imports inside a function that point outward: a table of methods that loads the modules of a
 # feature when a peer first uses it. Each line has a reason, and goes when its import goes.
 DEFERRED: dict[tuple[str, str], str] = {
-    ("server.dispatch", "server.subscriptions"): "loaded by the first subscriptions/listen",
-    ("server.dispatch", "server.tasks"): "loaded by the first request about a task",
+    (
+        "server.dispatch",
+        "server.methods",
+    ): "loaded by guards and middleware, which few servers have",
+    ("server.methods", "server.subscriptions"): "loaded by the first subscriptions/listen",
+    ("server.methods", "server.tasks"): "loaded by the first request about a task",
+    ("server.registry", "server.methods"): "loaded by the first method of an extension",
     ("client.session", "client.server_requests"): "loaded by the first request of the server",
     ("client.session", "client.tasks"): "loaded by the late answer to a call that was abandoned",
     ("client.requests", "client.server_requests"): "loaded by the first result that needs input",
@@ -151,7 +161,7 @@ PACKAGES_WITH_CODE = {
 }
 
 # More modules than this in a folder do not fit on a screen: it wants sub-packages.
-MAX_ENTRIES = 18
+MAX_ENTRIES = 18  # of `cli/commands`, where a verb is found by its name
 # The parts of the library itself, which `ALLOWED` lists.
 MAX_PARTS = 24
 

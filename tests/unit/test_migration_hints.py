@@ -151,9 +151,7 @@ def test_run_serves_standard_streams_by_default_and_by_name(
     words: tuple[str, ...], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     served: list[Server] = []
-    monkeypatch.setattr(
-        "trunkline.server.runtime.run.run_stdio", lambda app, auth: served.append(app)
-    )
+    monkeypatch.setattr("trunkline.server.api.run.run_stdio", lambda app, auth: served.append(app))
     app = Server("a")
     app.run(*words)
     assert served == [app]

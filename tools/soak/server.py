@@ -29,7 +29,7 @@ from trunkline import (
     ToolError,
 )
 from trunkline.jsonrpc import Limits, Policy
-from trunkline.server.runtime.run import run_listening
+from trunkline.server.api.run import run_listening
 from trunkline.transports.addresses import Http, Tls, Unix, Ws, parse_address, parse_socket_address
 
 # The largest message: small, so that an oversize one is cheap to send.
@@ -219,7 +219,7 @@ async def works(seconds: float) -> str:
 @app.tool
 async def changes() -> str:
     """Change a resource and the list of tools."""
-    if "extra" in app._core.tools:
+    if "extra" in app._core.catalog.tools:
         app.remove_tool("extra")
     else:
         app.add_tool(_extra, "extra")
@@ -251,8 +251,8 @@ async def census() -> dict[str, Any]:
     here = asyncio.current_task()
     return {
         "rss_kib": resident_kib(),
-        "in_flight": app._core.in_flight - 1,
-        "connections": len(app._core.connections),
+        "in_flight": app._core.runtime.in_flight - 1,
+        "connections": len(app._core.runtime.connections),
         "tasks": sorted(_name(task) for task in asyncio.all_tasks() if task is not here),
         "timers": sorted(timers(asyncio.get_running_loop())),
         "threads": sorted(thread.name for thread in threading.enumerate()),
@@ -263,7 +263,7 @@ async def census() -> dict[str, Any]:
 
 def _http_holding() -> dict[str, int]:
     found = {"sessions": 0, "exchanges": 0, "event_logs": 0}
-    for listener in app._core.listeners:
+    for listener in app._core.runtime.listeners:
         http, service = getattr(listener, "_http", None), getattr(listener, "_service", None)
         if http is not None and service is not None:
             sessions = list(http.endpoint.sessions)

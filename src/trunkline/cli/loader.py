@@ -28,8 +28,8 @@ from .command import UsageError
 if TYPE_CHECKING:
     import traceback
 
-    from ..server.app import Server
-    from ..server.core import ServerCore
+    from ..server.api.app import Server
+    from ..server.api.core import ServerCore
 
 __all__ = [
     "AppTarget",
@@ -71,7 +71,9 @@ class AppTarget(NamedTuple):
 
 def core_of(app: Server) -> ServerCore:
     """Return what options and workers set and read of a loaded server."""
-    return app._core
+    from ..server.api import core  # here: most verbs load no server
+
+    return core.core_of(app)
 
 
 def parse_app_target(text: str) -> AppTarget:
@@ -110,7 +112,7 @@ def load_app(target: AppTarget) -> Server:
         LoadError: it raised.
     """
     # Imported here: help does not need it.
-    from ..server.app import Server
+    from ..server.api.app import Server
 
     sys.path.insert(0, target.folder)
     # As if the file were run by itself.

@@ -35,7 +35,7 @@ from .exit_codes import SUCCESS, USAGE_ERROR
 from .loader import core_of
 
 if TYPE_CHECKING:
-    from ..server.app import Server
+    from ..server.api.app import Server
     from ..transports.http.settings import HttpSettings
 
 __all__ = ["run_workers"]
@@ -162,7 +162,7 @@ class _Workers:
             for other, sockets in enumerate(self._sockets):
                 for sock in sockets if other != place else ():
                     sock.close()
-            from ..server.runtime.run import run_listening
+            from ..server.api.run import run_listening
             from .commands.serve import limits_of
 
             limits, sockets = limits_of(self._options), self._sockets[place]

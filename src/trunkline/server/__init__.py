@@ -10,7 +10,8 @@ from .._lazy_exports import lazy_exports
 __all__, __getattr__, __dir__ = lazy_exports(
     __name__,
     {
-        "app": "Server",
+        "api.app": "Server",
+        "api.middleware": "ErrorMap RateLimit RequestLog RequestTimer ResultCache",
         "client_requests.client_request": (
             "AcceptedElicitation ClientRequest DeclinedElicitation ElicitationResult "
             "InvalidClientResponse MissingCapability"
@@ -20,17 +21,16 @@ __all__, __getattr__, __dir__ = lazy_exports(
             "InvalidRequestState ReplayMismatch RequestStateTooLarge RoundTripLimitExceeded"
         ),
         "context": "Context",
-        "extensions": "Extension",
         "handlers.arguments": "ParamHeader",
         "handlers.content": "AssistantMessage Audio File Image UserMessage",
         "handlers.output": "ToolOutput",
-        "middleware": "ErrorMap RateLimit RequestLog RequestTimer ResultCache",
         "observability.json_log": "JsonFormatter",
         "observability.prometheus": "CONTENT_TYPE=METRICS_CONTENT_TYPE",
+        "registry.extensions": "Extension",
         "runtime.asgi": "AsgiApp",
         "runtime.http_listener": "HttpListener",
         "runtime.listener": "ServerListener",
+        "runtime.stats": "ServerStats",
         "settings": "CacheHint CapabilitySwitches ServerLimits SocketLimits TaskSettings",
-        "stats": "ServerStats",
     },
 )

@@ -1,5 +1,10 @@
 # Generated from __init__.py by tools/generate_exports.py: run `make exports`.
-from .app import Server as Server
+from .api.app import Server as Server
+from .api.middleware import ErrorMap as ErrorMap
+from .api.middleware import RateLimit as RateLimit
+from .api.middleware import RequestLog as RequestLog
+from .api.middleware import RequestTimer as RequestTimer
+from .api.middleware import ResultCache as ResultCache
 from .client_requests.client_request import AcceptedElicitation as AcceptedElicitation
 from .client_requests.client_request import ClientRequest as ClientRequest
 from .client_requests.client_request import DeclinedElicitation as DeclinedElicitation
@@ -12,7 +17,6 @@ from .client_requests.multi_round_trip import ReplayMismatch as ReplayMismatch
 from .client_requests.multi_round_trip import RequestStateTooLarge as RequestStateTooLarge
 from .client_requests.multi_round_trip import RoundTripLimitExceeded as RoundTripLimitExceeded
 from .context import Context as Context
-from .extensions import Extension as Extension
 from .handlers.arguments import ParamHeader as ParamHeader
 from .handlers.content import AssistantMessage as AssistantMessage
 from .handlers.content import Audio as Audio
@@ -20,22 +24,18 @@ from .handlers.content import File as File
 from .handlers.content import Image as Image
 from .handlers.content import UserMessage as UserMessage
 from .handlers.output import ToolOutput as ToolOutput
-from .middleware import ErrorMap as ErrorMap
-from .middleware import RateLimit as RateLimit
-from .middleware import RequestLog as RequestLog
-from .middleware import RequestTimer as RequestTimer
-from .middleware import ResultCache as ResultCache
 from .observability.json_log import JsonFormatter as JsonFormatter
 from .observability.prometheus import CONTENT_TYPE as METRICS_CONTENT_TYPE
+from .registry.extensions import Extension as Extension
 from .runtime.asgi import AsgiApp as AsgiApp
 from .runtime.http_listener import HttpListener as HttpListener
 from .runtime.listener import ServerListener as ServerListener
+from .runtime.stats import ServerStats as ServerStats
 from .settings import CacheHint as CacheHint
 from .settings import CapabilitySwitches as CapabilitySwitches
 from .settings import ServerLimits as ServerLimits
 from .settings import SocketLimits as SocketLimits
 from .settings import TaskSettings as TaskSettings
-from .stats import ServerStats as ServerStats
 
 
 __all__ = [

@@ -30,12 +30,11 @@ from ..jsonrpc.messages import RequestId
 from ..mcp.types import ClientCapabilities, Implementation, ProgressNotificationParams
 from ..migration_hints import ELICIT_OPTIONS, LOG_OPTIONS, with_hints
 from ..redaction import show
-from .extensions import declared_by_client
 
 if TYPE_CHECKING:
     from ..auth.principal import Principal
     from ..mcp.types import CreateMessageResult, Root
-    from .app import Server
+    from .api.app import Server
     from .client_requests.client_request import ClientRequest, ElicitationResult
     from .dispatch.connection import Connection
     from .dispatch.middleware_params import MiddlewareParams
@@ -243,6 +242,8 @@ class Context(Struct, Generic[State], eq=False):
 
         Up to 2025-11-25 it declares them in `initialize`, and in 2026-07-28 in each request.
         """
+        from .registry.extensions import declared_by_client  # here: few handlers ask for it
+
         return deepcopy(declared_by_client(self._request, id))
 
     # -- requests to the client --------------------------------------------------------------

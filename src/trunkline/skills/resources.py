@@ -30,7 +30,6 @@ from ..errors import RequestError
 from ..mcp.types import Resource, ResourceContents
 from ..redaction import redact, show
 from ..server import CacheHint, Context, Extension, Server
-from ..server.context import request_of
 from ..spec.error_kinds import ErrorKind
 from .entries import DIRECTORY, EXTENSION, digest_of
 from .folder import SkillFile, SkillSnapshot, read_inside, scan
@@ -133,7 +132,7 @@ class Skills(Extension):
         return {"resources": [_resource(snapshot, child) for child in children]}
 
     def _cache_hint(self, context: Context) -> dict[str, Any]:
-        cache = request_of(context).owner.options.cache if self._cache is None else self._cache
+        cache = context._request.owner.options.cache if self._cache is None else self._cache
         return {"ttlMs": cache.milliseconds, "cacheScope": cache.scope}
 
     # -- files -------------------------------------------------------------------------------

@@ -39,10 +39,10 @@ from ..mcp.types import (
     ReadResourceResult,
 )
 from ..redaction import show
-from ..server.app import Server
+from ..server.api.app import Server
+from ..server.api.core import core_of
 from ..server.client_requests.client_request import WireAsker
 from ..server.context import request_of
-from ..server.core import core_of
 from ..server.dispatch.handler_run import InputQuestion, handler_run_of
 from ..spec.profiles import profile
 from .compare_runs import differences
@@ -272,7 +272,9 @@ class _EraScript:
         """
         entry: Any
         if self.what == "resource":
-            entry = next((found for found, _ in core_of(app).catalog.find_resources(self.name)), None)
+            entry = next(
+                (found for found, _ in core_of(app).catalog.find_resources(self.name)), None
+            )
         else:
             core = core_of(app)
             lists = core.catalog.tools if self.what == "tool" else core.catalog.prompts
@@ -409,8 +411,6 @@ async def _named(app: Server, connection: RawConnection) -> AsyncIterator[dict[s
         yield keys
     finally:
         core.middleware = tuple(each for each in core.middleware if each is not name)
-
-
 
 
 class _KeyRecordingAsker(WireAsker):

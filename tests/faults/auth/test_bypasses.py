@@ -18,7 +18,7 @@ from tests.faults.http.serving import (
     single_headers,
 )
 from trunkline import Server
-from trunkline.server.middleware import ResultCache
+from trunkline.server.api.middleware import ResultCache
 
 SECRET = "what only readers get"
 BOB = Who(subject="bob")

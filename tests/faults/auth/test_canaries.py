@@ -30,7 +30,7 @@ from trunkline.auth import ApiKeys, AuthSettings, Dpop, Introspection, JsonLines
 from trunkline.auth.dpop import make_proof
 from trunkline.jsonrpc import Policy
 from trunkline.server import JsonFormatter
-from trunkline.server.middleware import RequestLog
+from trunkline.server.api.middleware import RequestLog
 
 SECRET = "CANARY-client-secret"
 NONCES = b"CANARY-nonce-secret-of-32-bytes-or-more"

@@ -33,7 +33,7 @@ from tests.faults.http.serving import (
 )
 from tests.faults.http.test_websocket import got, opened, text
 from trunkline import Context, HttpSettings, Server, TaskSettings
-from trunkline.server.middleware import ResultCache
+from trunkline.server.api.middleware import ResultCache
 
 TASKS = "io.modelcontextprotocol/tasks"
 CAPABILITIES = {"elicitation": {"form": {}}, "extensions": {TASKS: {}}}

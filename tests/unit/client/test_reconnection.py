@@ -115,7 +115,7 @@ def test_a_call_that_was_under_way_is_lost_and_not_repeated(tmp_path: Path) -> N
             Client(listening.address) as client,
         ):
             call = asyncio.create_task(client.call_tool("hang"))
-            await until(lambda: app._core.in_flight)
+            await until(lambda: app._core.runtime.in_flight)
             for connection in list(listening._connections):
                 connection.runner.cancel_all()
                 connection.peer.close()

@@ -109,8 +109,8 @@ def test_a_kind_that_a_mounted_server_switched_off_is_not_offered() -> None:
     outer = Server("outer")
     outer.mount(inner, prefix="in")
     inner.add_prompt(lambda: "x", "after")
-    assert [entry.name for entry in outer._core.tools] == ["in_tool"]
-    assert list(outer._core.prompts) == []
+    assert [entry.name for entry in outer._core.catalog.tools] == ["in_tool"]
+    assert list(outer._core.catalog.prompts) == []
 
 
 @pytest.mark.parametrize(

@@ -25,8 +25,8 @@ from trunkline import (
     ToolError,
     TransportError,
 )
+from trunkline.server.api.run import StallWatch
 from trunkline.server.handlers.json_encoding import OutputMismatch
-from trunkline.server.runtime.run import StallWatch
 
 REVISIONS = ("2025-11-25", "2026-07-28")
 
@@ -458,7 +458,7 @@ def test_a_loop_that_is_blocked_for_a_quarter_more_than_the_limit_is_reported(
     """The watchdog looks four times in the limit, so a block is seen to begin in time."""
     limit = 0.2
     app = Server("x", limits=ServerLimits(stall=limit))
-    app._core.in_flight = 1
+    app._core.runtime.in_flight = 1
     waits: list[float | None] = []
 
     class Looks(threading.Event):

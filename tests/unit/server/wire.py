@@ -92,4 +92,4 @@ async def connected(
     finally:
         await wire.near.close()
         await asyncio.wait_for(serving, WAIT)
-    assert app._core.in_flight == 0
+    assert app._core.runtime.in_flight == 0

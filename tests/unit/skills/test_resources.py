@@ -384,8 +384,8 @@ def test_a_resource_that_is_taken_leaves_the_server_as_it_was(tmp_path: Path) ->
     with pytest.raises(ValueError, match="already"):
         app.add_extension(Skills(tmp_path))
     assert app._core.extensions == {}
-    assert len(app._core.templates) == 0
-    assert len(app._core.resources) == 1
+    assert len(app._core.catalog.templates) == 0
+    assert len(app._core.catalog.resources) == 1
 
 
 def test_skills_import_only_the_public_interface_of_servers() -> None:

@@ -20,7 +20,7 @@ from ..output.terminal import is_terminal
 
 if TYPE_CHECKING:
     from ...auth.server.settings import AuthSettings
-    from ...server.app import Server
+    from ...server.api.app import Server
     from ...server.settings import SocketLimits
     from ...transports.addresses import Http, Tcp, Unix
     from ...transports.http.settings import HttpLimits, HttpSettings
@@ -372,7 +372,7 @@ def _serve(
         from ..workers import run_workers
 
         return _ended(run_workers(app, address, options, http))
-    from ...server.runtime.run import run_listening, run_stdio
+    from ...server.api.run import run_listening, run_stdio
 
     try:
         if address is None:

@@ -26,7 +26,7 @@ from ..loader import LoadError, core_of, load_app, parse_app_target, stdout_on_s
 from .file_watch import is_own
 
 if TYPE_CHECKING:
-    from ...server.app import Server
+    from ...server.api.app import Server
 
 __all__ = ["WorkerOrders", "WorkerReport", "main"]
 
@@ -91,7 +91,7 @@ def main(text: str) -> int:
 
 
 def _serve(app: Server, orders: WorkerOrders, options: Any, reporter: _Reporter) -> None:
-    from ...server.runtime.run import run_listening, run_stdio
+    from ...server.api.run import run_listening, run_stdio
     from ..commands.serve import (
         begin_log,
         http_settings_of,

@@ -30,7 +30,7 @@ from ..errors import as_redacted
 
 if TYPE_CHECKING:
     from ...auth.principal import Principal
-    from ..core import ServerCore
+    from ..api.core import ServerCore
     from ..dispatch.request import ServerRequest
     from ..registry.entries import Entry
     from .guard import AllowCheck, Guard

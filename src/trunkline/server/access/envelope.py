@@ -40,7 +40,7 @@ if TYPE_CHECKING:
     from ...auth.principal import Principal
     from ...auth.server.settings import AuthSettings
     from ...jsonrpc.peer.incoming import IncomingRequest
-    from ..core import ServerCore
+    from ..api.core import ServerCore
     from ..dispatch.connection import Connection
 
 __all__ = ["EnvelopeAuth"]
@@ -157,7 +157,9 @@ class EnvelopeAuth:
             kind = ErrorKind.TOKEN_EXPIRED if is_expired else ErrorKind.INVALID_TOKEN
             return RequestError(kind, data=_failed(error.description))
         if isinstance(error, VerifierUnavailable):
-            self._core.runtime.counters.warn("verifier", "credentials cannot be checked: %s", error.reason)
+            self._core.runtime.counters.warn(
+                "verifier", "credentials cannot be checked: %s", error.reason
+            )
             data = {"retryAfterMs": max(1, round(error.retry_after * 1000))}
             return RequestError(ErrorKind.SERVICE_UNAVAILABLE, data=data)
         _log.error("the principal of a request cannot be determined\n%s", as_redacted(error))

@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from ...auth.principal import Principal
     from ...auth.server.tenants import TenantLimits, Tenants
     from ...jsonrpc.peer.incoming import IncomingRequest
-    from ..core import ServerCore
+    from ..api.core import ServerCore
     from ..dispatch.budget import ByteBudget
     from ..dispatch.connection import Connection
 
@@ -121,7 +121,9 @@ class Tenancy:
             if idle is not None:
                 del self._tenants[idle]
         core, limits = self._core, self.settings.limits_of.get(tenant, self.settings.limits)
-        budget = type(core.runtime.budget)(limits.bytes or core.runtime.budget.limit // 2, core.runtime.budget)
+        budget = type(core.runtime.budget)(
+            limits.bytes or core.runtime.budget.limit // 2, core.runtime.budget
+        )
         running = limits.in_flight or max(1, core.limits.in_flight_overall // 2)
         return TenantUse(tenant, limits, running, budget, ThreadGroup(self._is_shared))
 

@@ -70,7 +70,7 @@ from .revision import ServerRevision
 
 if TYPE_CHECKING:
     from ...auth.principal import Principal
-    from ..core import ServerCore
+    from ..api.core import ServerCore
     from .initialize import HandshakeSession
 
 __all__ = ["MAX_BACKLOG_BYTES", "Connection"]
@@ -414,7 +414,9 @@ class Connection:
                 serve = self.core.own_methods.get(method)
             request = ServerRequest(self, asked, rev, caller, self.core, method)
             if self.core.middleware and method != "initialize":
-                from .middleware_chain import through_middleware  # here: most servers have none
+                from ..methods.middleware_chain import (
+                    through_middleware,  # here: most servers have none
+                )
 
                 action = through_middleware(request, serve)
             elif serve is None:
@@ -508,7 +510,7 @@ class Connection:
         if fault is not None or entry is None or not entry.param_headers:
             return fault
         if entry.guard is not None or self.core.catalog.tool_sets is not None:
-            from .guarded import is_hidden  # here: most servers have no guards
+            from ..methods.guarded import is_hidden  # here: most servers have no guards
 
             rev = self.core.newest_revision
             request = ServerRequest(self, asked, rev, caller, entry.owner, entry.name)

@@ -36,7 +36,7 @@ from .request import Action, Answer, ServerRequest
 from .revision import ServerRevision
 
 if TYPE_CHECKING:
-    from ..core import ServerCore
+    from ..api.core import ServerCore
     from .connection import Connection
 
 __all__ = ["HandshakeSession", "cancel_by_token", "initialize"]

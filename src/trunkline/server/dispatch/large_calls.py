@@ -58,7 +58,12 @@ class LargeCall(Call, gc=False, kw_only=True):
 def read_large_call(connection: Connection, frame: bytes) -> LargeCall | None:
     """Return a call with its arguments decoded, or None if it has to go the usual way."""
     core, codec = connection.core, connection.peer.codec
-    if core.services.is_gated or core.middleware or core.services.observe is not None or core.catalog.tool_sets is not None:
+    if (
+        core.services.is_gated
+        or core.middleware
+        or core.services.observe is not None
+        or core.catalog.tool_sets is not None
+    ):
         return None  # these see a request before its arguments are decoded
     found = codec.large_params(frame)
     if found is None or found.method != "tools/call" or not connection.runner.has_room(len(frame)):

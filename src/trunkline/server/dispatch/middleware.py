@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 from ..context import Context, context_of
 
 if TYPE_CHECKING:
-    from ..core import ServerCore
+    from ..api.core import ServerCore
     from ..registry.entries import Entry
     from .request import ServerRequest
 

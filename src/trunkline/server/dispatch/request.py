@@ -29,8 +29,8 @@ if TYPE_CHECKING:
     from ...jsonrpc.messages import RequestId
     from ...jsonrpc.peer.incoming import IncomingRequest
     from ...mcp.meta import Caller
+    from ..api.core import ServerCore
     from ..context import Context
-    from ..core import ServerCore
     from ..registry.entries import Entry
     from .connection import Connection
     from .handler_run import HandlerRun

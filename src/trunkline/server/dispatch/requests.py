@@ -57,7 +57,7 @@ from .unread import WEIGHED_BYTES, UnreadAnswers
 if TYPE_CHECKING:
     from ...jsonrpc.peer.peer import Peer
     from ...transports.base import Transport
-    from ..core import ServerCore
+    from ..api.core import ServerCore
     from ..registry.entries import Entry
     from .handler_run import HandlerRun
 
@@ -119,7 +119,7 @@ class RequestRunner:
     ) -> None:
         self._core = core
         self.budget = budget
-        self.unread = UnreadAnswers(core, budget, peer, transport, end)
+        self.unread = UnreadAnswers(core.runtime, budget, peer, transport, end)
         self.threads = ThreadShare()
         self._peer = peer
         self._transport = transport
@@ -175,7 +175,9 @@ class RequestRunner:
             self._refuse(message, policy, "in_flight_overall")
         elif (size or self.unread.bytes) and (limit := self._exceeded(size)) is not None:
             self._refuse(message, policy, limit)
-        elif core.services.tenancy is not None and not core.services.tenancy.begin(request.connection, message):
+        elif core.services.tenancy is not None and not core.services.tenancy.begin(
+            request.connection, message
+        ):
             self._refuse(message, policy, "tenant_in_flight")
         else:
             core.runtime.in_flight += 1
@@ -564,7 +566,9 @@ class RequestRunner:
         core = self._core
         try:
             call = partial(entry.arguments.call, values, None)
-            value = await core.runtime.threads.run(call, self.threads) if entry.on_thread else call()
+            value = (
+                await core.runtime.threads.run(call, self.threads) if entry.on_thread else call()
+            )
             if isawaitable(value):
                 await value
         except asyncio.CancelledError:

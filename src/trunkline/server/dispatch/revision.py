@@ -47,7 +47,7 @@ from ..settings import CacheHint
 from .params import PARAMS
 
 if TYPE_CHECKING:
-    from ..core import ServerCore
+    from ..api.core import ServerCore
     from .connection import Connection
     from .request import MethodHandler
 
@@ -94,7 +94,9 @@ class ServerRevision:
         # Whether questions are sent inside results, and answers come as params.
         self.asks_in_results = InputRequiredResult in result_types("tools/call", revision)
         # Many clients of these revisions read the first page only.
-        self.page_bytes = MAX_PAGE_BYTES if self.has_handshake and core.catalog.has_whole_lists else None
+        self.page_bytes = (
+            MAX_PAGE_BYTES if self.has_handshake and core.catalog.has_whole_lists else None
+        )
         self._codecs: dict[str, Codec] = {}
         self._info = narrow(core.info, revision)
         # Whether each result carries `resultType` and the server's `_meta`.
@@ -211,7 +213,9 @@ class ServerRevision:
         """Return the capabilities in this revision: what is not switched off."""
         core = self.core
         changes = True if core.options.list_changed else None
-        completes = core.catalog.has_completions and capability("completions", self.revision, "server")
+        completes = core.catalog.has_completions and capability(
+            "completions", self.revision, "server"
+        )
         declared = narrow(
             ServerCapabilities(
                 tools=ServerCapabilitiesTools(list_changed=changes)
@@ -227,7 +231,7 @@ class ServerRevision:
                 else None,
                 completions={} if completes else None,
                 logging={} if core.catalog.offers("logging") else None,
-                experimental=core.options.experimental or None,
+                experimental=dict(core.options.experimental or {}) or None,
                 tasks=_TASKS if TASKS in core.extensions else None,
             ),
             self.revision,

@@ -24,7 +24,7 @@ from ...transports.base import HIGH_WATER
 if TYPE_CHECKING:
     from ...jsonrpc.peer.peer import Peer
     from ...transports.base import Transport
-    from ..core import ServerCore
+    from ..runtime.state import ServerRuntime
     from .budget import ByteBudget
 
 __all__ = ["WEIGHED_BYTES", "UnreadAnswers"]
@@ -44,7 +44,7 @@ class UnreadAnswers:
     __slots__ = (
         "_bound",
         "_budget",
-        "_core",
+        "_runtime",
         "_end",
         "_interval",
         "_is_closed",
@@ -61,20 +61,20 @@ class UnreadAnswers:
 
     def __init__(
         self,
-        core: ServerCore,
+        runtime: ServerRuntime,
         budget: ByteBudget,
         peer: Peer,
         transport: Transport,
         end: Callable[[TransportError], object],
     ) -> None:
-        self._core = core
+        self._runtime = runtime
         self._budget = budget
         self._peer = peer
         self._transport = transport
         self._end = end
         self._loop = asyncio.get_running_loop()
         self._bound = budget.limit // 4
-        timeout = core.limits.unread_timeout
+        timeout = runtime.limits.unread_timeout
         self._interval = min(_CHECK_INTERVAL_S, timeout / _CHECKS_PER_TIMEOUT)
         self._timer: asyncio.TimerHandle | None = None
         # Bytes that the transport had written when the client last took some, and when that was.
@@ -122,7 +122,7 @@ class UnreadAnswers:
     def _pause(self) -> None:
         pause = getattr(self._transport, "pause", None)
         if pause is None:
-            self._core.runtime.counters.closed_unread += 1
+            self._runtime.counters.closed_unread += 1
             self._end(TransportError("the client sends requests and does not read the answers"))
             return
         self._is_paused = True
@@ -130,11 +130,11 @@ class UnreadAnswers:
 
     def _check(self) -> None:
         now, written = self._loop.time(), self._transport.written
-        timeout = self._core.limits.unread_timeout
+        timeout = self._runtime.limits.unread_timeout
         if written != self._written or self._transport.backlog <= self._bound:
             self._written, self._since = written, now
         elif now - self._since >= timeout:
-            self._core.runtime.counters.closed_unread += 1
+            self._runtime.counters.closed_unread += 1
             text = f"the client has not read any of {self.bytes} bytes for {timeout:g} s"
             self._end(TransportError(text))
             return

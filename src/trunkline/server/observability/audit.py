@@ -20,7 +20,7 @@ from ...spec.profiles import profile
 from .operations import CANCELLED, TOOL_ERROR, Observer, Operation, add_observer
 
 if TYPE_CHECKING:
-    from ..core import ServerCore
+    from ..api.core import ServerCore
 
 __all__ = ["AuditTrail", "enable_audit"]
 

@@ -35,14 +35,14 @@ from ...mcp.meta import BadMeta, Caller
 from ...mcp.names import official
 from ...spec.mcp.methods import NAMED
 from ...spec.profiles import profile
-from ..dispatch.methods import method_handlers
 from ..dispatch.params import UNREADABLE, ToolCall
+from ..methods.methods import method_handlers
 
 if TYPE_CHECKING:
     from ...auth.principal import Principal
     from ...jsonrpc.codec.codec import Codec
     from ...jsonrpc.policy import Policy
-    from ..core import ServerCore
+    from ..api.core import ServerCore
     from ..dispatch.connection import Connection
     from ..registry.paged_list import PagedList
 
@@ -148,7 +148,9 @@ class Operation:
             self.prompt = _registered(core.catalog.prompts, target.ref.name)
         elif kind == "resource" and isinstance(target.uri, str):
             self.uri = target.uri
-            self.resource = next((entry.uri for entry, _ in core.catalog.find_resources(target.uri)), None)
+            self.resource = next(
+                (entry.uri for entry, _ in core.catalog.find_resources(target.uri)), None
+            )
         caller = _caller_of(core, target.meta)
         self.meta: dict[str, Any] = caller.meta
         is_known = caller.protocol_version in core.revisions
@@ -385,7 +387,9 @@ class OperationRecorder:
 
     def _failed(self, error: Exception) -> None:
         text = "a request is not observed: %s: %s"
-        self._connection.core.runtime.counters.warn("observer", text, type(error).__name__, one_line(error))
+        self._connection.core.runtime.counters.warn(
+            "observer", text, type(error).__name__, one_line(error)
+        )
 
 
 class _ObservedPeer(Peer):

@@ -21,11 +21,11 @@ from collections.abc import Iterable, Iterator
 from threading import Lock
 from typing import TYPE_CHECKING, Final, NamedTuple
 
-from ..stats import stats_of
+from ..runtime.stats import stats_of
 from .operations import DURATION_BUCKETS, OTHER, Observer, Operation, add_observer
 
 if TYPE_CHECKING:
-    from ..core import ServerCore
+    from ..api.core import ServerCore
 
 __all__ = ["CONTENT_TYPE", "MAX_SERIES", "ROWS", "Metrics", "enable_metrics", "metrics_page"]
 

@@ -13,7 +13,7 @@ from .operations import Observer, Operation, add_observer
 from .request_fields import REQUEST_FIELDS
 
 if TYPE_CHECKING:
-    from ..core import ServerCore
+    from ..api.core import ServerCore
 
 __all__ = ["enable_tenant_log"]
 

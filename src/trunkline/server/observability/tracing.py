@@ -45,7 +45,7 @@ if TYPE_CHECKING:
     from opentelemetry.trace import Span, TracerProvider
 
     from ...jsonrpc.messages import ErrorObject
-    from ..core import ServerCore
+    from ..api.core import ServerCore
 
 __all__ = ["Tracing", "enable_tracing"]
 

@@ -32,8 +32,8 @@ if TYPE_CHECKING:
     from ...auth.server.settings import Auth
     from ...store.base import Store
     from ..access.guard import Guard
-    from ..app import Server
-    from ..extensions import Extension
+    from ..api.app import Server
+    from .extensions import Extension
 
 __all__ = [
     "AccessOptions",

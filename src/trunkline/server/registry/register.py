@@ -26,9 +26,9 @@ from .paged_list import PagedList
 
 if TYPE_CHECKING:
     from ...mcp.param_headers import ParamPath
-    from ..core import ServerCore
+    from ..api.core import ServerCore
     from ..dispatch.connection import Connection
-    from ..dispatch.methods import NotificationHandler
+    from ..methods.methods import NotificationHandler
     from .catalog import Catalog
     from .options import PromptOptions, ResourceOptions, ToolOptions
 

@@ -36,8 +36,8 @@ from .register import check_name_given, decorator
 if TYPE_CHECKING:
     from ...auth.server.settings import Auth
     from ...store.base import Store
-    from ..app import Server
-    from ..extensions import Extension
+    from ..api.app import Server
+    from .extensions import Extension
 
 __all__ = ["RegistrationMethods"]
 

@@ -37,7 +37,7 @@ from .http_service import HttpService
 if TYPE_CHECKING:
     from ...auth.server.resource_server import ResourceServer
     from ...transports.http.asgi import Receive, Scope, Send
-    from ..core import ServerCore
+    from ..api.core import ServerCore
 
 __all__ = ["AsgiApp", "asgi"]
 
@@ -275,7 +275,9 @@ class _Run:
             service, app.admission, settings, limits, app.path, loop.time, app.authenticator
         )
         service.on_session_end = endpoint.sessions.discard
-        endpoint.session_check = service.has_session_room if core.services.tenancy is not None else None
+        endpoint.session_check = (
+            service.has_session_room if core.services.tenancy is not None else None
+        )
 
         def on_wrong_host(host: str) -> None:
             log_limit.warning(

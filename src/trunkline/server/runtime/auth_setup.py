@@ -10,7 +10,7 @@ from ...auth.server.settings import settings_of
 
 if TYPE_CHECKING:
     from ...auth.server.settings import AuthSettings
-    from ..core import ServerCore
+    from ..api.core import ServerCore
 
 __all__ = ["use_auth"]
 
@@ -39,7 +39,11 @@ def use_auth(core: ServerCore, auth: object) -> AuthSettings:
             core.catalog.tool_sets = ToolSets(tenants.tools, tenants.default_tools)
             core.catalog.forget_lists()
         enable_tenant_log(core)
-    elif tenants is not None and core.services.tenancy is not None and core.services.tenancy.settings != tenants:
+    elif (
+        tenants is not None
+        and core.services.tenancy is not None
+        and core.services.tenancy.settings != tenants
+    ):
         raise ValueError("the listeners of a server have the same tenants: give both the same")
     if settings.audit is not None:
         from ..observability.audit import enable_audit

@@ -35,7 +35,7 @@ from .http_service import HttpService
 if TYPE_CHECKING:
     from ...auth.server.resource_server import ResourceServer
     from ...transports.http.settings import HttpLimits, HttpSettings
-    from ..core import ServerCore
+    from ..api.core import ServerCore
     from .metrics_listener import MetricsListener
 
 __all__ = ["HttpListener"]
@@ -240,14 +240,16 @@ class HttpListener:
             service, admission, self._settings, limits, address.path, loop.time, authenticator
         )
         service.on_session_end = endpoint.sessions.discard
-        endpoint.session_check = service.has_session_room if app.tenancy is not None else None
+        endpoint.session_check = (
+            service.has_session_room if app.services.tenancy is not None else None
+        )
         self._http = HttpServer(
             endpoint,
             limits,
             app.policy.limits.message_size("http"),
             is_secure=bool(address.tls),
             access_log=self._settings.access_log,
-            counters=app.counters,
+            counters=app.runtime.counters,
         )
         if self._settings.websocket:
             self._serve_websocket(endpoint, self._http, service)

@@ -43,7 +43,7 @@ if TYPE_CHECKING:
     from ...transports.http.gate.authentication import Owner
     from ...transports.http.settings import HttpLimits
     from ...transports.websocket.server import AcceptedWebSocket
-    from ..core import ServerCore
+    from ..api.core import ServerCore
 
 __all__ = ["HttpService", "status_of_error"]
 

@@ -12,7 +12,7 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from ...transports.http.settings import HttpLimits, HttpSettings
-    from ..core import ServerCore
+    from ..api.core import ServerCore
     from .http_listener import HttpListener
     from .listener import ServerListener
 

@@ -52,7 +52,7 @@ if TYPE_CHECKING:
     from ...auth.principal import Principal
     from ...auth.server.peers import PeerAuthenticator
     from ...transports.sockets.connection import AcceptedSocket
-    from ..core import ServerCore
+    from ..api.core import ServerCore
 
 __all__ = ["ServerListener"]
 

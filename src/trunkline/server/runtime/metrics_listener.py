@@ -29,7 +29,7 @@ from ..observability.prometheus import CONTENT_TYPE, enable_metrics, metrics_pag
 if TYPE_CHECKING:
     from ...transports.http.request import HttpRequest
     from ...transports.http.response import Responder
-    from ..core import ServerCore
+    from ..api.core import ServerCore
 
 __all__ = ["MetricsListener"]
 

@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from ...auth.principal import Principal
     from ...transports.base import Transport
     from ...transports.memory import MemoryTransport
-    from ..core import ServerCore
+    from ..api.core import ServerCore
 
 __all__ = ["connect_in_process", "serve"]
 

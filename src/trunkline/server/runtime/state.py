@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING, Any
 
 from ...concurrency.thread_pool import ThreadPool
 from ..dispatch.budget import ByteBudget, server_bytes
-from ..stats import Counters
 from .lifespan import SharedLifespan
+from .stats import Counters
 
 if TYPE_CHECKING:
     from ...jsonrpc.limits import Limits

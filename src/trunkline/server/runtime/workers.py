@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 from ...spec.mcp.tasks_extension import EXTENSION as TASKS
 
 if TYPE_CHECKING:
-    from ..core import ServerCore
+    from ..api.core import ServerCore
 
 __all__ = ["obstacles"]
 

@@ -38,7 +38,7 @@ from .fanout import Topic
 from .registry import LISTS, list_topic, resource_topic, task_topic
 
 if TYPE_CHECKING:
-    from ..core import ServerCore
+    from ..api.core import ServerCore
 
 __all__ = ["listen"]
 
@@ -55,7 +55,9 @@ def listen(request: ServerRequest) -> Action:
     if refused is not None:
         return refused
     core, uris = request.connection.core, dict.fromkeys(_given(wanted.resource_subscriptions))
-    is_guarded = core.catalog.has_guards(core.catalog.resources) or core.catalog.has_guards(core.catalog.templates)
+    is_guarded = core.catalog.has_guards(core.catalog.resources) or core.catalog.has_guards(
+        core.catalog.templates
+    )
     if uris and is_guarded and core.catalog.offers("resources.subscribe"):
         from .readable import readable  # here: most servers have no guards
 
@@ -104,12 +106,12 @@ def _honoured(
     lists: dict[str, Any] = {
         name: True
         for what in LISTS
-        if getattr(wanted, name := f"{what}_list_changed") is True and app.offers(what)
+        if getattr(wanted, name := f"{what}_list_changed") is True and app.catalog.offers(what)
     }
-    if not app.list_changed:
+    if not app.options.list_changed:
         lists = {}
     tasks: list[str] = []
-    look_up = app.streams.honoured_task_ids
+    look_up = app.services.streams.honoured_task_ids
     if look_up is not None and wanted.task_ids is not UNSET:
         tasks = look_up(request, list(dict.fromkeys(wanted.task_ids)))
     return SubscriptionFilter(
@@ -118,8 +120,8 @@ def _honoured(
 
 
 def _known(app: ServerCore, uris: dict[str, None]) -> Iterator[str]:
-    if app.offers("resources.subscribe"):
-        yield from (uri for uri in uris if next(app.find_resources(uri), None) is not None)
+    if app.catalog.offers("resources.subscribe"):
+        yield from (uri for uri in uris if next(app.catalog.find_resources(uri), None) is not None)
 
 
 def _topics(honoured: SubscriptionFilter) -> Iterator[Topic]:

@@ -50,7 +50,7 @@ if TYPE_CHECKING:
 
     from ...auth.principal import Principal
     from ...jsonrpc.peer.incoming import IncomingRequest
-    from ..core import ServerCore
+    from ..api.core import ServerCore
     from ..dispatch.revision import ServerRevision
 
 __all__ = ["LISTS", "SubscriptionRegistry", "list_topic", "resource_topic", "task_topic"]
@@ -312,7 +312,9 @@ class SubscriptionRegistry:
 
     def _reader_check(self, topic: Topic) -> Callable[[FanoutListener], bool] | None:
         """Return what decides which subscribers get a change; None if all do."""
-        if topic.method != _UPDATED or not (needed := self._app.catalog.scopes_of_resource(topic.about)):
+        if topic.method != _UPDATED or not (
+            needed := self._app.catalog.scopes_of_resource(topic.about)
+        ):
             return None
         missing = self._app.catalog.implied_scopes.missing
 

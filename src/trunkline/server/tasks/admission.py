@@ -33,12 +33,12 @@ from ...spec.error_kinds import ErrorKind
 from ...spec.mcp.tasks_extension import EXTENSION
 from ..dispatch.handler_run import Asker, SuspendHandler, handler_run_of
 from ..errors import plain
-from ..extensions import declares, refuse_undeclared
+from ..registry.extensions import declares, refuse_undeclared
 from .wire import read_ttl, task_form
 
 if TYPE_CHECKING:
+    from ..api.core import ServerCore
     from ..client_requests.multi_round_trip import RoundTrips
-    from ..core import ServerCore
     from ..dispatch.handler_run import InputQuestion
     from ..dispatch.request import Refuse, ServerRequest
     from ..registry.entries import ToolEntry

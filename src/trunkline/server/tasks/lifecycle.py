@@ -40,8 +40,8 @@ from ..dispatch.handler_run import handler_run_of
 from ..dispatch.request import Refuse, ServerRequest
 from ..dispatch.requests import RETRY_AFTER_MS
 from ..errors import as_redacted
-from ..extensions import declares
 from ..registry.entries import ToolEntry
+from ..registry.extensions import declares
 from ..settings import TaskSettings
 from . import wire
 from .access import is_accessible
@@ -65,7 +65,7 @@ from .wire import TaskOutcome, task_form
 if TYPE_CHECKING:
     from contextlib import AbstractAsyncContextManager
 
-    from ..core import ServerCore
+    from ..api.core import ServerCore
 
 __all__ = ["RunningTask", "Tasks"]
 

@@ -38,13 +38,13 @@ from ...spec.error_kinds import ErrorKind
 from ...spec.mcp.tasks_extension import EXTENSION
 from ...store.errors import StoreError
 from ..client_requests import capabilities
-from ..dispatch.internal_handler import internal_entry
 from ..dispatch.params import params_of
 from ..dispatch.request import Action, MethodHandler, Run, ServerRequest
 from ..dispatch.requests import RETRY_AFTER_MS
 from ..dispatch.revision import ServerRevision
 from ..errors import error_of
-from ..extensions import Extension
+from ..methods.internal_handler import internal_entry
+from ..registry.extensions import Extension
 from . import wire
 from .access import check_access, is_accessible
 from .input_requests import check_of, method_of

@@ -88,7 +88,7 @@ def test_a_single_connection_has_the_principal_that_it_is_served_with() -> None:
     async def main() -> None:
         for auth, expected in ((Fixed(ANN), ANN), (None, Principal(subject="bob"))):
             async with connected(made, auth=auth):
-                (connection,) = made._core.connections
+                (connection,) = made._core.runtime.connections
                 assert connection.principal == expected
 
     run(main)
@@ -151,7 +151,7 @@ def test_a_user_that_is_not_listed_is_refused_before_anything_is_read(
             assert b'"id":null' in answer
             assert b"Authentication required" in answer
             writer.close()
-            assert made._core.connections == set()
+            assert made._core.runtime.connections == set()
             assert made.stats().refused_connections == 1
         assert "refused: its client is not known" in caplog.text
 

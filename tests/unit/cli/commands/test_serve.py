@@ -356,7 +356,7 @@ def test_serving_a_file_loads_nothing_for_reloading(tmp_path: Path) -> None:
         timeout=60,
     )
     loaded = set(run.stderr.splitlines()[-1].split())
-    assert "trunkline.server.app" in loaded
+    assert "trunkline.server.api.app" in loaded
     unneeded = {"reload", "reload.supervisor", "reload.file_watch", "output.reports"}
     assert loaded.isdisjoint(f"trunkline.cli.{name}" for name in unneeded)
     assert loaded.isdisjoint({"trunkline.client", "trunkline.transports.sockets.connection"})

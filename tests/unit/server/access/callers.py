@@ -60,8 +60,8 @@ async def connected_as(
         wire.connection.use_principal(principal)
 
     async def serve() -> None:
-        async with core.opened():
-            await core.serve_connection(wire.connection)
+        async with core.runtime.opened():
+            await core.runtime.serve(wire.connection)
 
     serving = asyncio.create_task(serve())
     await wire.near.connect()
@@ -80,4 +80,4 @@ async def connected_as(
     finally:
         await wire.near.close()
         await asyncio.wait_for(serving, WAIT)
-    assert core.in_flight == 0
+    assert core.runtime.in_flight == 0

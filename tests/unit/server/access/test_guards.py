@@ -475,7 +475,7 @@ async def test_a_list_without_guards_keeps_its_shared_pages() -> None:
         wire.become(caller("bob"))
         assert await wire.request("tools/list") == first
         assert "tools" in await wire.request("tools/list", cursor=first["nextCursor"])
-        assert len(app._core.tools._current().pages) == 2
+        assert len(app._core.catalog.tools._current().pages) == 2
 
 
 async def test_a_guarded_resource_is_never_cached_by_shared_caches() -> None:
@@ -634,7 +634,7 @@ async def test_a_stream_is_opened_for_the_resources_that_the_caller_may_read(wai
         more = ["asked://1"] if waits else []
         assert await honoured(()) == ["open://1", *more]
         assert await honoured((READ,)) == ["open://1", "guarded://1", *more]
-        assert not app._core.streams.opening
+        assert not app._core.services.streams.opening
 
 
 # -- mistakes of authors ---------------------------------------------------------------------
@@ -665,7 +665,11 @@ def test_a_mistake_is_reported_where_it_was_made(
         app.add_resource(lambda: "x", "a://b", **options)
     with pytest.raises(kind, match=text):
         app.add_prompt(lambda: "x", "p", **options)
-    assert (len(app._core.tools), len(app._core.resources), len(app._core.prompts)) == (0, 0, 0)
+    assert (
+        len(app._core.catalog.tools),
+        len(app._core.catalog.resources),
+        len(app._core.catalog.prompts),
+    ) == (0, 0, 0)
 
 
 def test_hierarchies_are_checked_when_a_server_is_made() -> None:
@@ -678,7 +682,7 @@ def test_hierarchies_are_checked_when_a_server_is_made() -> None:
 def test_an_entry_without_options_has_no_guard() -> None:
     app = Server("x")
     app.add_tool(lambda: "x", "t")
-    entry = app._core.tools.get("t")
+    entry = app._core.catalog.tools.get("t")
     assert entry is not None
     assert entry.guard is None
 

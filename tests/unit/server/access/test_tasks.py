@@ -56,7 +56,7 @@ async def test_a_task_is_created_and_used_with_the_scopes_of_its_tool(revision: 
     jobs = Jobs(scopes=[RUN])
     async with connected_as(jobs.app, caller("ann"), revision) as wire:
         assert (await start(wire))["code"] == 403
-        assert not jobs.app._core.tasks.running
+        assert not jobs.app._core.services.tasks.running
         wire.become(caller("ann", RUN))
         id = await start(wire)
         assert (await ask(wire, "tasks/get", taskId=id))["status"] == "working"
@@ -134,7 +134,7 @@ async def test_a_call_that_allow_refuses_never_becomes_a_task(quick: float) -> N
         # Longer than `quick`: it is decided after that time.
         for _ in range(5):
             await asyncio.sleep(0.01)
-        assert not app._core.tasks.running
+        assert not app._core.services.tasks.running
         assert wire.got == []
         decided.set()
         assert (await wire.answer("bad"))["error"]["code"] == 403

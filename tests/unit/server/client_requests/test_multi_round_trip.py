@@ -374,7 +374,7 @@ def test_the_order_of_arguments_and_other_meta_make_no_other_request() -> None:
 def test_a_state_that_is_too_old_is_refused() -> None:
     app = greeter()
     now = [1000.0]
-    app._core.rounds = RoundTrips(StateSealer([KEY]), app._core.limits, now=lambda: now[0])
+    app._core.services.rounds = RoundTrips(StateSealer([KEY]), app._core.limits, now=lambda: now[0])
 
     async def work(wire: Wire) -> None:
         first = (await attempt(wire, 1, CALL))["result"]
@@ -730,7 +730,7 @@ def test_two_clients_that_race_with_one_state_both_get_their_answer() -> None:
 
 def test_a_server_with_an_older_key_of_the_ring_finishes_what_it_began() -> None:
     old, new = greeter(), greeter()
-    new._core.rounds.seal = StateSealer([b"n" * 32, KEY])
+    new._core.services.rounds.seal = StateSealer([b"n" * 32, KEY])
 
     async def main() -> None:
         async with connected(old, PER_REQUEST) as one:
@@ -746,7 +746,7 @@ def test_a_server_with_an_older_key_of_the_ring_finishes_what_it_began() -> None
 
 def test_a_server_without_the_key_refuses_the_state() -> None:
     one, other = greeter(), greeter()
-    other._core.rounds.seal = StateSealer([b"o" * 32])
+    other._core.services.rounds.seal = StateSealer([b"o" * 32])
 
     async def main() -> None:
         async with connected(one, PER_REQUEST) as wire:
@@ -1176,7 +1176,9 @@ def test_request_state_is_refused_for_a_number_equal_only_after_rounding() -> No
 
 def test_request_state_is_refused_by_a_server_of_another_name() -> None:
     one, other = greeter(), greeter()
-    other._core.rounds = RoundTrips(StateSealer([KEY]), other._core.limits, server="another")
+    other._core.services.rounds = RoundTrips(
+        StateSealer([KEY]), other._core.limits, server="another"
+    )
 
     async def main() -> None:
         async with connected(one, PER_REQUEST) as wire:

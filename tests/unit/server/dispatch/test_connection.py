@@ -23,7 +23,7 @@ from trunkline import (
 )
 from trunkline.jsonrpc import Policy
 from trunkline.mcp import CallToolResult, PromptMessage, ResourceContents
-from trunkline.server.app import Server as ServerClass
+from trunkline.server.api.app import Server as ServerClass
 
 
 def sequential(**options: Any) -> Server:
@@ -296,7 +296,7 @@ def test_handlers_clean_up_before_the_lifespan_ends_also_when_serving_is_cancell
 
     asyncio.run(main())
     assert seen == ["handler with state", "lifespan"]
-    assert app._core.in_flight == 0
+    assert app._core.runtime.in_flight == 0
 
 
 def test_list_changed_is_sent_only_for_declared_lists() -> None:
@@ -575,7 +575,7 @@ def test_decorators_that_say_something_are_not_used_bare() -> None:
     with pytest.raises(TypeError, match="is sent as a text"):
         app.add_prompt(_takes_a_list, "p")
     assert app.tool(name="named")(_takes_a_list) is _takes_a_list
-    assert "named" in app._core.tools
+    assert "named" in app._core.catalog.tools
 
 
 def _takes_a_list(items: list[str]) -> str:

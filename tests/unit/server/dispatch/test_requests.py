@@ -31,7 +31,7 @@ def test_requests_cut_off_at_shutdown_get_the_error_number_of_the_policy(in_flig
             wire.call(1, "hold")
             wire.call(2, "hold")
             async with asyncio.timeout(WAIT):
-                while app._core.in_flight < in_flight:
+                while app._core.runtime.in_flight < in_flight:
                     await asyncio.sleep(0)
             app.stop()
             for id in (1, 2):
@@ -72,7 +72,7 @@ def test_a_running_handler_holds_its_arguments_and_not_the_frame_they_came_in() 
             async with asyncio.timeout(WAIT):
                 while not app.stats().in_flight:
                     await asyncio.sleep(0)
-            (connection,) = app._core.connections
+            (connection,) = app._core.runtime.connections
             (asked,) = connection.runner.at_work
             is_kept = asked.params is not UNSET
             assert (asked.envelope.params is not UNSET) == is_kept

@@ -12,7 +12,7 @@ import pytest
 from trunkline import ServerLimits, TransportError
 from trunkline.server.dispatch.budget import ByteBudget
 from trunkline.server.dispatch.unread import UnreadAnswers
-from trunkline.server.stats import Counters
+from trunkline.server.runtime.stats import Counters
 from trunkline.transports.base import HIGH_WATER
 
 MIB = 1024 * 1024

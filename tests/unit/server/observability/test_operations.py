@@ -291,7 +291,7 @@ def test_a_server_without_observers_has_the_plain_peer_and_no_observability_in_i
 
     async def main() -> None:
         async with connected(app):
-            (connection,) = app._core.connections
+            (connection,) = app._core.runtime.connections
             assert type(connection.peer) is Peer
             assert connection.peer._on_request == connection._on_request
             assert connection.runner._serve == connection._serve

@@ -526,5 +526,5 @@ def test_a_server_that_is_not_traced_loads_nothing_of_it() -> None:
         [sys.executable, "-c", program], capture_output=True, text=True, check=True, timeout=60
     )
     loaded = run.stdout.split()
-    assert "trunkline.server.app" in loaded
+    assert "trunkline.server.api.app" in loaded
     assert not [name for name in loaded if "opentelemetry" in name or "observability" in name]

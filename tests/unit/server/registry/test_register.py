@@ -54,7 +54,7 @@ def test_decorators_return_the_function_unchanged_with_and_without_parentheses()
     assert server.resource("a://b")(one) is one
     assert server.completion(prompt="one", argument="x")(suggest) is suggest
     assert server.completion(prompt="one", argument="y")(by_others) is by_others
-    assert [entry.name for entry in server._core.tools] == ["one", "two"]
+    assert [entry.name for entry in server._core.catalog.tools] == ["one", "two"]
 
 
 def test_options_reach_the_listing() -> None:
@@ -153,7 +153,7 @@ def test_a_mounted_server_is_offered_under_its_prefix_and_followed() -> None:
     other.add_tool(lambda: "late", "later")
     assert call(server, "w_later") == "late"
     other.remove_tool("forecast")
-    assert [entry.name for entry in server._core.tools] == ["w_later"]
+    assert [entry.name for entry in server._core.catalog.tools] == ["w_later"]
 
     other.remove_tool("later")
     other.add_tool(lambda: "new", "later")
@@ -239,7 +239,7 @@ def test_two_servers_cannot_mount_each_other_and_names_must_not_clash() -> None:
     third.add_tool(lambda: 2, "t")
     with pytest.raises(ValueError, match="with a prefix"):
         server.mount(third)
-    assert isinstance(server._core.tools.get("t"), ToolEntry)
+    assert isinstance(server._core.catalog.tools.get("t"), ToolEntry)
 
 
 def test_lifespan_stays_open_until_the_last_connection_ends() -> None:
@@ -270,14 +270,14 @@ def test_lifespan_stays_open_until_the_last_connection_ends() -> None:
         assert seen == ["open", "close"]
 
     asyncio.run(main())
-    assert server._core.in_flight == 0
+    assert server._core.runtime.in_flight == 0
 
 
 # -- headers that repeat arguments -----------------------------------------------------------
 
 
 def found(server: Server, name: str) -> ToolEntry:
-    entry = server._core.tools.get(name)
+    entry = server._core.catalog.tools.get(name)
     assert entry is not None
     return entry
 
@@ -332,7 +332,7 @@ def test_a_given_schema_with_a_faulty_header_is_refused(part: dict[str, Any]) ->
     schema = {"type": "object", "properties": {"a": part}}
     with pytest.raises(InvalidParamHeader):
         server.add_tool(lambda arguments: "x", "raw", input_schema=schema)
-    assert len(server._core.tools) == 0
+    assert len(server._core.catalog.tools) == 0
 
 
 def test_a_header_in_the_schema_of_a_type_is_checked_too() -> None:

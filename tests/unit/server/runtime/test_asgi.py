@@ -113,7 +113,7 @@ def test_the_end_of_the_loop_ends_sessions_streams_and_handlers() -> None:
 
     asyncio.run(main())
     assert made.log == ["entered", "waiting", "cancelled", "exited"]
-    assert not made.server._core.connections
+    assert not made.server._core.runtime.connections
 
 
 def test_another_event_loop_may_follow_but_not_run_beside() -> None:

@@ -87,10 +87,10 @@ def test_the_lifespan_lasts_as_long_as_the_listener() -> None:
             for _ in range(2):
                 answered = await fetch(own.address.port, "POST", "/mcp", **call("echo", text="a"))
                 assert text_of(answered) == "a"
-            assert scene.app._core.listeners == {own}
+            assert scene.app._core.runtime.listeners == {own}
             assert scene.events == ["entered"]
         assert scene.events == ["entered", "left"]
-        assert scene.app._core.listeners == set()
+        assert scene.app._core.runtime.listeners == set()
         with pytest.raises(TrunklineError, match="is entered once"):
             await own.__aenter__()
         with pytest.raises(ConnectionRefusedError):

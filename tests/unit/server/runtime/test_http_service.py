@@ -128,7 +128,7 @@ def test_a_request_does_not_use_a_connection_on_which_something_is_left() -> Non
             assert other is not left
             assert left.principal == Principal(subject="ada")
             gates["deaf"].set()
-            while app._core.in_flight:
+            while app._core.runtime.in_flight:
                 await asyncio.sleep(0)
 
     run(main)
@@ -174,7 +174,7 @@ def test_a_task_keeps_its_principal_when_its_connection_serves_another_client(pa
                 if result["status"] == "completed":
                     break
             assert result["result"]["content"][0]["text"] == "ada tests"
-            assert app._core.budget.used == 0
+            assert app._core.runtime.budget.used == 0
 
     run(main)
 
@@ -217,11 +217,11 @@ def test_a_task_of_a_client_without_a_name_belongs_to_its_address() -> None:
         async with serving(app) as plain:
             for client in ("127.0.0.1", "127.0.0.2", "127.0.0.1"):
                 await plain.call("long", meta=WITH_TASKS, client=client).over()
-            tasks = list(app._core.tasks.running.values())
+            tasks = list(app._core.services.tasks.running.values())
             first, second, third = (each.requestor for each in tasks)
             assert first == third != second
             gates["long"].set()
-            while app._core.tasks.running:
+            while app._core.services.tasks.running:
                 await asyncio.sleep(0)
 
     run(main)
@@ -240,13 +240,13 @@ def test_subscriptions_of_single_requests_end_with_them() -> None:
             listening = [plain.single("subscriptions/listen", params) for _ in range(300)]
             for each in listening:
                 await each.received(1)
-            assert app._core.streams.open_streams == 300
+            assert app._core.services.streams.open_streams == 300
             for each in listening:
                 each.hang_up()
-            assert app._core.streams.open_streams == 0
-            assert app._core.budget.used == 0
+            assert app._core.services.streams.open_streams == 0
+            assert app._core.runtime.budget.used == 0
             # Not those of connections that are kept, and not those of the others.
-            assert app._core.streams.connections == {}
+            assert app._core.services.streams.connections == {}
             assert len(plain.service._idle) == module._MAX_IDLE
 
     run(main)
@@ -268,7 +268,7 @@ def test_a_client_has_so_many_requests_at_once_and_others_have_theirs() -> None:
             other = plain.call("me", client="127.0.0.2")
             assert (await other.over()).status == 200
             held[0].hang_up()
-            while app._core.in_flight > 1:
+            while app._core.runtime.in_flight > 1:
                 await asyncio.sleep(0)
             assert (await plain.call("me").over()).status == 200
             gates["b"].set()

@@ -135,7 +135,7 @@ def test_an_address_that_is_taken_leaves_nothing_open(tmp_path: Path) -> None:
             with pytest.raises(TransportError, match="in use"):
                 await other.app.listen(address).__aenter__()
             assert other.events == ["entered", "left"]
-            assert other.app._core.listeners == set()
+            assert other.app._core.runtime.listeners == set()
             async with Client(address) as client:
                 assert (await client.call_tool("echo", {"text": "on"})).text == "on"
 
@@ -153,7 +153,7 @@ def test_a_lifespan_that_fails_listens_on_nothing(tmp_path: Path) -> None:
         with pytest.raises(ZeroDivisionError):
             await app.listen(Unix(tmp_path / "s")).__aenter__()
         assert not (tmp_path / "s").exists()
-        assert app._core.listeners == set()
+        assert app._core.runtime.listeners == set()
 
     run(script)
 
@@ -170,7 +170,7 @@ def test_a_lifespan_that_fails_at_the_end_has_closed_everything_before(tmp_path:
         with pytest.raises(ZeroDivisionError):
             async with app.listen(Unix(tmp_path / "s")), Client(Unix(tmp_path / "s")):
                 pass
-        assert app._core.listeners == set()
+        assert app._core.runtime.listeners == set()
 
     run(script)
 
@@ -556,7 +556,7 @@ def test_one_connection_that_fails_does_not_end_the_others(
 ) -> None:
     async def script() -> None:
         scene = Scene()
-        converse = scene.app._core.serve_connection
+        converse = scene.app._core.runtime.serve
         failing = [True]
 
         async def fail_once(connection: Any) -> None:
@@ -564,7 +564,7 @@ def test_one_connection_that_fails_does_not_end_the_others(
                 raise ZeroDivisionError("secret=canary-1")
             await converse(connection)
 
-        monkeypatch.setattr(scene.app._core, "serve_connection", fail_once)
+        monkeypatch.setattr(scene.app._core.runtime, "serve", fail_once)
         async with scene.app.listen(Unix(tmp_path / "s")) as listening:
             async with raw(listening.address) as (reader, _):
                 assert await rest(reader) == b""

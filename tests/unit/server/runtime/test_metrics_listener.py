@@ -128,7 +128,7 @@ def test_without_the_setting_no_metrics_are_collected_or_served() -> None:
         async with app.listen("http://127.0.0.1:0/mcp") as own:
             assert isinstance(own, HttpListener)
             assert own.metrics_address is None
-            assert not app._core.observers
+            assert not app._core.services.observers
 
     asyncio.run(main())
 
@@ -141,8 +141,8 @@ def test_a_port_in_use_is_an_error_and_nothing_stays_open() -> None:
             own = app.listen("http://127.0.0.1:0/mcp", http=HttpSettings(metrics=where))
             with pytest.raises(TransportError, match="cannot be listened on"):
                 await own.__aenter__()
-            assert not app._core.is_open
-            assert not app._core.listeners
+            assert not app._core.runtime.is_open
+            assert not app._core.runtime.listeners
 
     asyncio.run(main())
 
@@ -179,7 +179,7 @@ def test_the_metrics_can_be_read_until_the_last_request_is_answered() -> None:
             port = own.metrics_address.port
             wire = await HttpWire.open(own.address.port)
             wire.send("POST", "/mcp", **call("hold"))
-            while not app._core.in_flight:
+            while not app._core.runtime.in_flight:
                 await asyncio.sleep(0)
             closing = asyncio.create_task(own.close())
             page = await fetch(port, "GET", "/metrics")

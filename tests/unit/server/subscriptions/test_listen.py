@@ -98,7 +98,7 @@ def test_task_ids_are_acknowledged_as_the_hook_decides() -> None:
         asked.append((request.connection.core.app, request.revision, ids))
         return [each for each in ids if each != "b"]
 
-    app._core.streams.honoured_task_ids = known
+    app._core.services.streams.honoured_task_ids = known
     assert acknowledged(app, taskIds=["a", "b", "a"]) == {"taskIds": ["a"]}
     assert asked == [(app, PER_REQUEST, ["a", "b"])]
     assert acknowledged(app) == {}
@@ -111,10 +111,10 @@ def test_task_ids_hook_may_refuse_the_request() -> None:
     def refuse(*_: Any) -> list[str]:
         raise RequestError(ErrorKind.MISSING_REQUIRED_CLIENT_CAPABILITY)
 
-    app._core.streams.honoured_task_ids = refuse
+    app._core.services.streams.honoured_task_ids = refuse
     params = {"notifications": {"taskIds": ["a"]}, "_meta": META}
     assert refused(params, app)["code"] == -32021
-    assert not app._core.streams._listeners
+    assert not app._core.services.streams._listeners
 
 
 @pytest.mark.parametrize(
@@ -186,7 +186,7 @@ def test_listen_request_cancelled_at_acknowledgement_gets_no_notifications() -> 
             app.add_tool(lambda: 1, "more")
             await asyncio.sleep(0.05)
             assert [each["method"] for each in wire.got] == [ACKNOWLEDGED]
-            assert not app._core.streams._listeners
+            assert not app._core.services.streams._listeners
 
     asyncio.run(main())
 

@@ -57,14 +57,14 @@ def of_stream(wire: Wire, id: Any) -> list[Any]:
 
 async def settled(app: Server) -> None:
     """Wait until all that was told has been sent."""
-    fanout = app._core.streams._fanout
+    fanout = app._core.services.streams._fanout
     async with asyncio.timeout(WAIT):
         while fanout is not None and (fanout._is_busy or fanout._coalescing):
             await asyncio.sleep(0.002)
 
 
 def is_forgotten(app: Server) -> bool:
-    return not app._core.streams._listeners and not app._core.streams.connections
+    return not app._core.services.streams._listeners and not app._core.services.streams.connections
 
 
 # -- being told ------------------------------------------------------------------------------
@@ -236,7 +236,7 @@ def test_a_server_may_be_served_again_on_another_loop() -> None:
         async with connected(app, PER_REQUEST) as wire:
             listen(wire, 1, toolsListChanged=True, **NOTES)
             app.notify_resource_updated("note://1")
-            app.add_tool(lambda: 1, f"tool_{len(app._core.tools)}")
+            app.add_tool(lambda: 1, f"tool_{len(app._core.catalog.tools)}")
             await settled(app)
             assert len(of_stream(wire, 1)) == 2
 
@@ -281,14 +281,14 @@ def test_notification_method_names_follow_the_policy() -> None:
 
 def test_task_notifications_are_sent_on_streams_that_name_the_task() -> None:
     app = make()
-    app._core.streams.honoured_task_ids = lambda _request, ids: ids
+    app._core.services.streams.honoured_task_ids = lambda _request, ids: ids
     params = TaskStatusNotificationParams("then", "now", "working", "t1", ttl_ms=None)
 
     async def main() -> None:
         async with connected(app, PER_REQUEST) as wire:
             listen(wire, 1, taskIds=["t1"])
             listen(wire, 2, taskIds=["t2"])
-            app._core.streams.task_changed("t1", params)
+            app._core.services.streams.task_changed("t1", params)
             await settled(app)
             (told,) = of_stream(wire, 1)
             assert told["method"] == "notifications/tasks"
@@ -350,7 +350,7 @@ def test_a_connection_that_ends_takes_its_streams_along() -> None:
                 await wire.answer(1)
                 listen(wire, 2, **ALL, **NOTES)
                 app.notify_resource_updated("note://1")
-            assert len(app._core.streams.connections) == 1
+            assert len(app._core.services.streams.connections) == 1
             await settled(app)
             assert len(of_stream(other, 1)) == 1
 
@@ -500,7 +500,7 @@ def test_streams_take_no_place_among_handlers() -> None:
         async with connected(app, PER_REQUEST) as wire:
             for id in range(5):
                 listen(wire, id, **ALL)
-            assert app._core.in_flight == 0
+            assert app._core.runtime.in_flight == 0
             assert len(asyncio.all_tasks()) == 2  # this one, and the one that serves
             wire.ask("call", "tools/call", {"name": "first", "_meta": META})
             assert "result" in await wire.answer("call")

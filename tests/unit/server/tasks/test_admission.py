@@ -148,7 +148,7 @@ def test_a_call_that_takes_longer_becomes_a_task() -> None:
         async with talking(app, PER_REQUEST) as talk:
             task = await talk.ask("tools/call", name="slow")
             assert task["resultType"] == "task"
-            assert app._core.in_flight == 0
+            assert app._core.runtime.in_flight == 0
             gate.set()
             assert text((await talk.until(task))["result"]) == "True"
 
@@ -168,8 +168,8 @@ def test_a_call_that_ends_while_it_becomes_a_task_is_answered_and_leaves_none() 
 
         async with talking(app, PER_REQUEST) as talk:
             assert text(await talk.ask("tools/call", name="work")) == "done"
-            await until(lambda: not app._core.tasks.running)
-            await until(lambda: not app._core.tasks._spawned)
+            await until(lambda: not app._core.services.tasks.running)
+            await until(lambda: not app._core.services.tasks._spawned)
         assert await store.tasks() == 0
 
     asyncio.run(main())
@@ -209,8 +209,8 @@ def test_a_client_that_says_nothing_more_gets_a_result_and_no_task() -> None:
 
         async with talking(app, PER_REQUEST) as talk:
             id = talk.send("tools/call", name="work")
-            await until(lambda: app._core.in_flight == 1)
-            next(iter(app._core.connections))._input_ended(None)
+            await until(lambda: app._core.runtime.in_flight == 1)
+            next(iter(app._core.runtime.connections))._input_ended(None)
             await asyncio.sleep(0.3)
             gate.set()
             assert text((await talk.wire.answer(id))["result"]) == "done"
@@ -234,7 +234,9 @@ def test_the_first_question_makes_a_task_however_quick_it_is_put() -> None:
         async with talking(app, PER_REQUEST) as talk:
             task = await talk.ask("tools/call", name="ask")
             assert task["resultType"] == "task"
-            await until(lambda: len(app._core.tasks.running[task["taskId"]].input_futures) == 2)
+            await until(
+                lambda: len(app._core.services.tasks.running[task["taskId"]].input_futures) == 2
+            )
             answers = {"one": accept("A"), "two": accept("B")}
             await talk.until(task, "input_required")
             await talk.ask("tasks/update", taskId=task["taskId"], inputResponses=answers)
@@ -248,8 +250,8 @@ def test_the_first_question_makes_a_task_however_quick_it_is_put() -> None:
 
 
 def no_room(store: Watched, app: Server) -> None:
-    app._core.tasks.settings = TaskSettings(
-        running=1, running_each=1, quick=app._core.tasks.settings.quick
+    app._core.services.tasks.settings = TaskSettings(
+        running=1, running_each=1, quick=app._core.services.tasks.settings.quick
     )
 
 
@@ -369,8 +371,8 @@ def test_a_question_beside_it_goes_out_first(order: str, pause: float) -> None:
                 task = await retry(talk, "both", result, sure=True)
                 assert task["resultType"] == "task"
             assert text((await talk.until(task))["result"]) == "True True"
-            await until(lambda: not app._core.tasks.running)
-            await until(lambda: not app._core.tasks._spawned)
+            await until(lambda: not app._core.services.tasks.running)
+            await until(lambda: not app._core.services.tasks._spawned)
         assert await store.tasks() == 1
 
     asyncio.run(main())

@@ -156,7 +156,7 @@ def test_a_question_goes_out_once_however_many_wait() -> None:
             calls = [
                 (talk, talk.send("tasks/result", taskId=task["taskId"])) for talk in (one, two)
             ]
-            await until(lambda: len(app._core.tasks.result_waiters) == 2)
+            await until(lambda: len(app._core.services.tasks.result_waiters) == 2)
             await asyncio.sleep(0.02)
             asked = [
                 (talk, each)
@@ -221,7 +221,7 @@ def test_a_question_whose_client_has_left_is_carried_by_another_that_waits() -> 
                 talk.send("tasks/result", taskId=task["taskId"])
                 await talk.heard("elicitation/create")
                 waiting = other.send("tasks/result", taskId=task["taskId"])
-                await until(lambda: len(app._core.tasks.result_waiters) == 2)
+                await until(lambda: len(app._core.services.tasks.result_waiters) == 2)
             question = (await other.heard("elicitation/create"))[0]
             reply(other, question, result=accept("yes"))
             assert await text_of(other, waiting) == "yes"
@@ -247,9 +247,9 @@ def test_the_right_to_carry_a_question_is_short_and_renewed(
             # Nobody else has asked, though the right would have passed by now.
             assert two.wire.got == []
             # As if the first server had died: the other may ask soon.
-            carried = next(iter(app._core.tasks.carriers._in_flight.values()))
+            carried = next(iter(app._core.services.tasks.carriers._in_flight.values()))
             record = carried.record
-            assert await app._core.tasks.records.claim(record, carried.key, 1) is None
+            assert await app._core.services.tasks.records.claim(record, carried.key, 1) is None
             reply(one, question, result=accept("yes"))
             assert await text_of(one, waiting) == "yes"
 
@@ -265,7 +265,7 @@ def test_a_client_is_not_asked_what_it_did_not_declare(monkeypatch: pytest.Monke
             unable = Talk(wire, CORE)
             task = await able.begin("ask")
             there = unable.send("tasks/result", taskId=task["taskId"])
-            await until(lambda: len(app._core.tasks.result_waiters) == 1)
+            await until(lambda: len(app._core.services.tasks.result_waiters) == 1)
             await asyncio.sleep(0.05)
             assert unable.wire.got == []
             here = able.send("tasks/result", taskId=task["taskId"])

@@ -110,8 +110,13 @@ def test_a_request_that_is_cancelled_while_it_becomes_a_task_leaves_none() -> No
             id = talk.send("tools/call", name="work", task={})
             await until(lambda: store.begun)
             talk.wire.tell("notifications/cancelled", {"requestId": id})
-            await until(lambda: not bench.app._core.tasks.running and not bench.app._core.in_flight)
-            await until(lambda: not bench.app._core.tasks._spawned)
+            await until(
+                lambda: (
+                    not bench.app._core.services.tasks.running
+                    and not bench.app._core.runtime.in_flight
+                )
+            )
+            await until(lambda: not bench.app._core.services.tasks._spawned)
             for kind in ("task", "task-of"):
                 assert (await store.scan(Key("", kind, ""))).keys == ()
             assert [each for each in talk.wire.got if each.get("id") == id] == []
@@ -140,7 +145,7 @@ def test_a_task_takes_no_place_among_the_handlers_of_a_connection() -> None:
         async with talking(bench.app, PER_REQUEST) as talk:
             for _ in range(5):
                 await talk.begin("work")
-            assert bench.app._core.in_flight == 0
+            assert bench.app._core.runtime.in_flight == 0
             bench.gate.set()
 
     asyncio.run(main())
@@ -190,7 +195,7 @@ def test_tasks_at_work_are_bounded_for_all_and_for_each() -> None:
             error = await two.refused("tools/call", name="work", task={})
             assert error["code"] == -32603
             bench.gate.set()
-            await until(lambda: not bench.app._core.tasks.running)
+            await until(lambda: not bench.app._core.services.tasks.running)
             await one.begin("work")
 
     asyncio.run(main())
@@ -236,7 +241,7 @@ def test_a_task_that_cannot_be_kept_is_refused(where: str, why: Exception) -> No
             assert error["code"] == -32603
             assert error["data"]["retryAfterMs"] > 0
             assert "away" not in str(error)
-            assert not bench.app._core.tasks.running
+            assert not bench.app._core.services.tasks.running
             assert bench.contexts == []
             del store.fails[where]
             bench.gate.set()
@@ -303,7 +308,7 @@ def test_tasks_hold_the_lifespan_open_and_leave_nothing_behind() -> None:
         await until(lambda: seen == ["begins", "ends"])
         await until(lambda: others() == set())
         assert (await store.scan(Key("", "task-runner", ""))).keys == ()
-        assert not bench.app._core.is_open
+        assert not bench.app._core.runtime.is_open
         # And it can be served again.
         async with talking(bench.app, PER_REQUEST) as talk:
             assert (await talk.until(await talk.begin("work")))["status"] == "completed"
@@ -317,7 +322,7 @@ def test_a_task_is_gone_when_its_time_has_passed_and_its_handler_is_stopped() ->
         bench = Bench(tasks=TaskSettings(ttl=0.2))
         async with talking(bench.app, PER_REQUEST) as talk:
             task = await talk.begin("work")
-            await until(lambda: not bench.app._core.tasks.running)
+            await until(lambda: not bench.app._core.services.tasks.running)
             # Beside a busy core the time may pass before the handler begins.
             assert bench.ended == ["x cancelled" for _ in bench.contexts]
             assert await talk.refused("tasks/get", taskId=task["taskId"]) == NOT_FOUND
@@ -338,9 +343,9 @@ def test_result_of_an_expired_task_is_not_found_before_the_next_check() -> None:
         async with talking(bench.app, PER_REQUEST) as talk:
             task = await talk.begin("work")
             assert (await talk.until(task))["status"] == "completed"
-            bench.app._core.tasks.records.clock = lambda: time.time() + 59
+            bench.app._core.services.tasks.records.clock = lambda: time.time() + 59
             assert (await talk.until(task))["status"] == "completed"
-            bench.app._core.tasks.records.clock = lambda: time.time() + 61
+            bench.app._core.services.tasks.records.clock = lambda: time.time() + 61
             for method in ("tasks/get", "tasks/update", "tasks/cancel"):
                 error = await talk.refused(method, taskId=task["taskId"], inputResponses={})
                 assert error == NOT_FOUND
@@ -354,7 +359,7 @@ def test_a_client_may_ask_for_hardly_any_time() -> None:
         async with talking(bench.app, CORE) as talk:
             result = await talk.ask("tools/call", name="work", task={"ttl": 1})
             assert result["task"]["ttl"] == 1
-            await until(lambda: not bench.app._core.tasks.running)
+            await until(lambda: not bench.app._core.services.tasks.running)
             error = await talk.refused("tasks/get", taskId=result["task"]["taskId"])
             assert error == NOT_FOUND
 
@@ -403,7 +408,7 @@ def test_task_whose_outcome_could_not_be_stored_is_reported_as_failed() -> None:
             task = await talk.begin("work")
             store.fails["compare_and_set"] = StoreFull("total_bytes", 1)
             bench.gate.set()
-            await until(lambda: not bench.app._core.tasks.running)
+            await until(lambda: not bench.app._core.services.tasks.running)
             store.fails.clear()
             found = await talk.ask("tasks/get", taskId=task["taskId"])
             assert (found["status"], found["error"]["message"]) == ("failed", GONE)
@@ -416,11 +421,11 @@ def test_the_timer_of_a_task_ends_with_it() -> None:
         bench = Bench()
         async with talking(bench.app, PER_REQUEST) as talk:
             task = await talk.begin("work")
-            running = bench.app._core.tasks.running[task["taskId"]]
+            running = bench.app._core.services.tasks.running[task["taskId"]]
             assert running.timer is not None
             assert not running.timer.cancelled()
             bench.gate.set()
-            await until(lambda: not bench.app._core.tasks.running)
+            await until(lambda: not bench.app._core.services.tasks.running)
             assert running.timer.cancelled()
 
     asyncio.run(main())
@@ -456,7 +461,7 @@ def test_a_cancel_that_comes_with_the_end_leaves_one_of_the_two() -> None:
                 first = await talk.until(task)
                 assert first["status"] in ("completed", "cancelled")
                 assert ("result" in first) == (first["status"] == "completed")
-                await until(lambda: not bench.app._core.tasks.running)
+                await until(lambda: not bench.app._core.services.tasks.running)
                 again = await talk.until(task)
                 assert (again["status"], again["lastUpdatedAt"]) == (
                     first["status"],
@@ -483,15 +488,15 @@ def test_a_handler_is_stopped_once_and_may_clean_up() -> None:
 
         async with talking(app, PER_REQUEST) as talk:
             task = await talk.begin("work")
-            running = app._core.tasks.running[task["taskId"]]
+            running = app._core.services.tasks.running[task["taskId"]]
             await talk.ask("tasks/cancel", taskId=task["taskId"])
             await until(lambda: seen == ["stopped"])
             # Its time passes, and the server stops, while it cleans up.
-            app._core.tasks._expire(running)
+            app._core.services.tasks._expire(running)
             app.stop()
             await until(lambda: talk.wire.ended)
             cleaned.set()
-            await until(lambda: not app._core.tasks.running)
+            await until(lambda: not app._core.services.tasks.running)
         assert seen == ["stopped", "tidied up"]
 
     asyncio.run(main())
@@ -576,14 +581,14 @@ def test_a_handler_that_does_not_wait_to_become_a_task_becomes_none() -> None:
             return f"{first} {second}"
 
         store = MemoryStore()
-        app._core._store = store
+        app._core.services._store = store
         async with talking(app, PER_REQUEST) as talk:
             assert (await talk.ask("tools/call", name="hasty"))["resultType"] == "complete"
             found = await asyncio.gather(*begun, return_exceptions=True)
             assert isinstance(found[0], Exception)
             task = await talk.ask("tools/call", name="twice")
             assert (await talk.until(task))["result"]["content"][0]["text"] == "True True"
-            await until(lambda: not app._core.tasks.running)
+            await until(lambda: not app._core.services.tasks.running)
             assert len((await store.scan(Key("", "task", ""))).keys) == 1
 
     asyncio.run(main())
@@ -665,7 +670,7 @@ def test_cancel_written_without_confirmation_stops_the_handler(
             elif how == "by a look":
                 await talk.ask("tasks/get", taskId=task["taskId"])
             await until(lambda: bench.ended == ["x cancelled"])
-            await until(lambda: not bench.app._core.tasks.running)
+            await until(lambda: not bench.app._core.services.tasks.running)
             assert (await talk.until(task))["status"] == "cancelled"
 
     asyncio.run(main())
@@ -694,7 +699,7 @@ def test_stored_update_or_cancel_takes_effect_after_its_request_is_cancelled(met
             id = talk.send(method, taskId=task["taskId"], inputResponses={"who": accept("Ada")})
             await until(lambda: store.writing)
             talk.wire.tell("notifications/cancelled", {"requestId": id})
-            await until(lambda: not bench.app._core.tasks.running)
+            await until(lambda: not bench.app._core.services.tasks.running)
             over = await talk.until(task)
             assert over["status"] == ("completed" if method == "tasks/update" else "cancelled")
             assert [each for each in talk.wire.got if each.get("id") == id] == []
@@ -715,8 +720,8 @@ def test_the_oldest_tasks_of_a_requestor_make_room_for_its_next(revision: str) -
             for _ in range(4):
                 made.append(await one.begin("work"))
                 await one.until(made[-1])
-                await until(lambda: not bench.app._core.tasks.running)
-            await until(lambda: not bench.app._core.tasks._spawned)
+                await until(lambda: not bench.app._core.services.tasks.running)
+            await until(lambda: not bench.app._core.services.tasks._spawned)
             for task in made[:2]:
                 assert await one.refused("tasks/get", taskId=task["taskId"]) == NOT_FOUND
             for task in (*made[2:], other):
@@ -739,8 +744,8 @@ def test_large_results_of_a_requestor_make_room_for_its_next() -> None:
             await talk.until(first)
             second = await talk.begin("work", label="y" * 3000)
             await talk.until(second)
-            await until(lambda: not bench.app._core.tasks.running)
-            await until(lambda: not bench.app._core.tasks._spawned)
+            await until(lambda: not bench.app._core.services.tasks.running)
+            await until(lambda: not bench.app._core.services.tasks._spawned)
             assert await talk.refused("tasks/get", taskId=first["taskId"]) == NOT_FOUND
             assert (await talk.until(second))["status"] == "completed"
 
@@ -771,7 +776,7 @@ def test_a_connection_that_has_ended_is_not_remembered() -> None:
             await until(lambda: bool(bench.contexts))
         context = bench.contexts[0]
         await until(lambda: context._request.connection.peer.is_closed)
-        tasks = bench.app._core.tasks
+        tasks = bench.app._core.services.tasks
         assert tasks.requestor(context._request) != tasks.requestor(context._request)
         assert tasks._requestors == {}
         bench.gate.set()
@@ -792,7 +797,7 @@ def test_a_server_that_stops_ends_its_tasks_and_says_that_they_failed(at_once: b
             task = await talk.begin("work")
             bench.app.stop(at_once=at_once)
             await until(lambda: talk.wire.ended)
-        await until(lambda: not bench.app._core.is_open)
+        await until(lambda: not bench.app._core.runtime.is_open)
         assert bench.ended == ["x cancelled"]
         await until(lambda: others() == set())
         # Somebody who shares the store sees what became of it.
@@ -837,7 +842,7 @@ def test_a_task_that_ends_in_the_grace_of_a_stop_has_completed() -> None:
             bench.app.stop()
             await until(lambda: talk.wire.ended)
         bench.gate.set()
-        await until(lambda: not bench.app._core.is_open)
+        await until(lambda: not bench.app._core.runtime.is_open)
         async with talking(Bench(store=store).app, PER_REQUEST) as talk:
             assert (await talk.until(task))["status"] == "completed"
         await until(lambda: others() == set())
@@ -867,7 +872,7 @@ def test_a_handler_that_does_not_let_itself_be_stopped_does_not_hold_up_the_end(
             await talk.begin("stubborn")
             app.stop()
             await until(lambda: talk.wire.ended)
-        await until(lambda: not app._core.is_open)
+        await until(lambda: not app._core.runtime.is_open)
         # All that is left is the handler itself.
         await until(lambda: len(others()) == 1)
         gate.set()
@@ -935,7 +940,7 @@ def test_no_task_is_begun_by_a_server_that_stops(others_at_work: bool) -> None:
             if others_at_work:
                 await talk.begin("work")
             calls = [talk.send("tools/call", name=name) for name in ("later", "maybe")]
-            await until(lambda: bench.app._core.in_flight == 2)
+            await until(lambda: bench.app._core.runtime.in_flight == 2)
             bench.app.stop()
             await asyncio.sleep(0.02)
             bench.gate.set()
@@ -944,9 +949,9 @@ def test_no_task_is_begun_by_a_server_that_stops(others_at_work: bool) -> None:
             result = (await talk.wire.answer(calls[1]))["result"]
             assert result["content"][0]["text"] == "False"
         assert refused == ["RequestError"]
-        await until(lambda: not bench.app._core.is_open)
+        await until(lambda: not bench.app._core.runtime.is_open)
         # Reset when the exit of the lifespan has finished.
-        await until(lambda: not bench.app._core.tasks.is_stopping)
+        await until(lambda: not bench.app._core.services.tasks.is_stopping)
 
     asyncio.run(main())
 
@@ -1028,7 +1033,7 @@ def test_a_cancel_reaches_the_server_that_works_at_the_task() -> None:
             async with talking(one.app, revision) as near, talking(two.app, revision) as far:
                 task = await near.begin("work", label=revision)
                 await far.ask("tasks/cancel", taskId=task["taskId"])
-                await until(lambda: not one.app._core.tasks.running)
+                await until(lambda: not one.app._core.services.tasks.running)
                 assert (await near.until(task))["status"] == "cancelled"
         assert one.ended == [f"{PER_REQUEST} cancelled", f"{CORE} cancelled"]
         await until(lambda: others() == set())
@@ -1089,7 +1094,7 @@ def test_tasks_result_at_another_server_returns_the_result(monkeypatch: pytest.M
         async with talking(one.app, CORE) as near, talking(two.app, CORE) as far:
             task = await near.begin("work")
             waiting = far.send("tasks/result", taskId=task["taskId"])
-            await until(lambda: len(two.app._core.tasks.result_waiters) == 1)
+            await until(lambda: len(two.app._core.services.tasks.result_waiters) == 1)
             one.gate.set()
             result = (await far.wire.answer(waiting))["result"]
             assert result["content"][0]["text"] == "x"
@@ -1132,7 +1137,7 @@ def test_cancel_holds_though_its_wake_up_could_not_be_published() -> None:
             assert result["status"] == "cancelled"
             # What the handler brings, which did not hear of it, is dropped.
             one.gate.set()
-            await until(lambda: not one.app._core.tasks.running)
+            await until(lambda: not one.app._core.services.tasks.running)
             assert (await near.until(task))["status"] == "cancelled"
 
     asyncio.run(main())
@@ -1152,7 +1157,7 @@ def test_a_store_that_does_not_answer_does_not_hold_up_the_end(
             store.fails["compare_and_set"] = StoreUnavailable("away")
             bench.app.stop()
             await until(lambda: talk.wire.ended)
-        await until(lambda: not bench.app._core.is_open)
+        await until(lambda: not bench.app._core.runtime.is_open)
         assert len(bench.ended) == 30
 
     asyncio.run(main())
@@ -1168,8 +1173,8 @@ def test_two_servers_do_not_ask_the_same_question(monkeypatch: pytest.MonkeyPatc
             calls = [talk.send("tasks/result", taskId=task["taskId"]) for talk in (near, far)]
             await until(
                 lambda: (
-                    len(one.app._core.tasks.result_waiters)
-                    + len(two.app._core.tasks.result_waiters)
+                    len(one.app._core.services.tasks.result_waiters)
+                    + len(two.app._core.services.tasks.result_waiters)
                     == 2
                 )
             )
@@ -1213,10 +1218,10 @@ def test_a_task_whose_server_is_dead_has_failed(revision: str) -> None:
         one, two = pair()
         async with talking(one.app, revision) as near, talking(two.app, revision) as far:
             task = await near.begin("work")
-            record = await one.app._core.tasks.records.get("", task["taskId"])
+            record = await one.app._core.services.tasks.records.get("", task["taskId"])
             assert record is not None
             # As if it had died: its sign of life is gone, and nobody takes anything back.
-            await one.app._core.store.delete(Key("", "task-runner", record.runner))
+            await one.app._core.services.store.delete(Key("", "task-runner", record.runner))
             found = await far.ask("tasks/get", taskId=task["taskId"])
             assert (found["status"], found["statusMessage"]) == ("failed", GONE)
             if revision == CORE:
@@ -1226,7 +1231,7 @@ def test_a_task_whose_server_is_dead_has_failed(revision: str) -> None:
             assert (error["code"], error["message"]) == (-32603, GONE)
             # It was only asleep; what it brings comes too late.
             one.gate.set()
-            await until(lambda: not one.app._core.tasks.running)
+            await until(lambda: not one.app._core.services.tasks.running)
             assert (await near.until(task))["status"] == "failed"
 
     asyncio.run(main())
@@ -1242,11 +1247,11 @@ def test_tasks_result_fails_when_the_server_of_the_task_dies(
         async with talking(one.app, CORE) as near, talking(two.app, CORE) as far:
             task = await near.begin("work")
             waiting = far.send("tasks/result", taskId=task["taskId"])
-            await until(lambda: len(two.app._core.tasks.result_waiters) == 1)
-            runner = one.app._core.tasks._runner
+            await until(lambda: len(two.app._core.services.tasks.result_waiters) == 1)
+            runner = one.app._core.services.tasks._runner
             for loop in runner._loops:
                 loop.cancel()
-            await one.app._core.store.delete(Key("", "task-runner", runner.name))
+            await one.app._core.services.store.delete(Key("", "task-runner", runner.name))
             error = (await far.wire.answer(waiting))["error"]
             assert error["message"] == GONE
             one.gate.set()
@@ -1259,7 +1264,7 @@ def test_a_task_that_its_own_server_lost_has_failed() -> None:
         bench = Bench()
         async with talking(bench.app, PER_REQUEST) as talk:
             await talk.begin("work")  # so that there is a runner
-            records = bench.app._core.tasks.records
+            records = bench.app._core.services.tasks.records
             task = await talk.begin("work")
             record = await records.get("", task["taskId"])
             assert record is not None

@@ -146,7 +146,7 @@ def test_a_handler_cannot_make_a_task_of_a_tool_that_is_never_one() -> None:
     app = Server("test")
     with pytest.raises(ValueError, match="may be a task"):
         app.tool("t", task_start="handler")(lambda: None)
-    assert "t" not in app._core.tools
+    assert "t" not in app._core.catalog.tools
 
 
 # -- which calls become tasks ----------------------------------------------------------------
@@ -273,7 +273,7 @@ def test_invalid_arguments_of_a_task_request_are_answered_with_an_error() -> Non
         async with talking(app, PER_REQUEST) as talk:
             result = await talk.ask("tools/call", name="compute", arguments={})
             assert (result["resultType"], result["isError"]) == ("complete", True)
-        assert not app._core.tasks.running
+        assert not app._core.services.tasks.running
 
     asyncio.run(main())
 
@@ -401,7 +401,7 @@ def test_a_cancel_ends_a_task_at_once_and_what_its_handler_brings_is_dropped() -
                     assert (result["status"], result["taskId"]) == ("cancelled", task["taskId"])
                 else:
                     assert set(result) == {"resultType", "_meta"}
-                await until(lambda: not app._core.tasks.running)
+                await until(lambda: not app._core.services.tasks.running)
                 found = await talk.ask("tasks/get", taskId=task["taskId"])
                 assert found["status"] == "cancelled"
                 assert "result" not in found

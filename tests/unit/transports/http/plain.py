@@ -276,13 +276,17 @@ async def serving(
     auth: Any = None,
 ) -> AsyncIterator[Plain]:
     """Serve; at the end every response has ended and nothing is left."""
-    async with asyncio.timeout(WAIT), app._core.opened():
+    async with asyncio.timeout(WAIT), app._core.runtime.opened():
         plain = Plain(app, settings or HttpSettings(), limits or HttpLimits(), auth)
         yield plain
         await plain.service.close()
         assert all(each.is_over or each.is_gone for each in plain.responders)
         assert not len(plain.endpoint.sessions)
         core = app._core
-        assert (core.in_flight, core.budget.used, len(core.connections)) == (0, 0, 0)
+        assert (
+            core.runtime.in_flight,
+            core.runtime.budget.used,
+            len(core.runtime.connections),
+        ) == (0, 0, 0)
         for client in plain.service._clients.values():
             assert (client.in_flight, client.budget.used) == (0, 0)

@@ -89,7 +89,7 @@ async def until(condition: Any) -> None:
 
 
 def is_listening(made: SimpleNamespace) -> bool:
-    return any(made.server._core.streams._listeners.values())
+    return any(made.server._core.services.streams._listeners.values())
 
 
 @pytest.fixture

@@ -415,11 +415,11 @@ def test_the_end_of_the_connection_cancels_a_single_request_and_not_one_of_a_ses
     async def work(stage: Stage, plain: Plain) -> None:
         session = plain.open()
         held, single = session.call("hold"), plain.call("hold")
-        while stage.app._core.in_flight < 2:
+        while stage.app._core.runtime.in_flight < 2:
             await asyncio.sleep(0)
         held.hang_up()
         single.hang_up()
-        while stage.app._core.in_flight > 1:
+        while stage.app._core.runtime.in_flight > 1:
             await asyncio.sleep(0)
         (connection,) = plain.service._sessions.values()
         assert len(connection.runner.at_work) == 1
@@ -439,7 +439,7 @@ def test_close_stream_closes_where_the_revision_polls(revision: str, closes: boo
         else:
             session = plain.open(revision)
             called = session.call("polls")
-        while not stage.app._core.in_flight or called.is_over is not closes:
+        while not stage.app._core.runtime.in_flight or called.is_over is not closes:
             await asyncio.sleep(0)
         assert called.is_over is closes
         if closes:
@@ -485,7 +485,7 @@ def test_an_answer_that_comes_while_the_stream_is_resumed_is_sent_once() -> None
             if reads == 1:
                 # The answer is sent between the look at the log and the response.
                 stage.gate.set()
-                while stage.app._core.in_flight:
+                while stage.app._core.runtime.in_flight:
                     await asyncio.sleep(0)
             return events
 
@@ -660,7 +660,7 @@ def test_a_session_expires_and_what_it_had_is_gone() -> None:
         plain.now += 1800
         plain.endpoint.reap(plain.now)
         assert session.call("echo").status == 404
-        while stage.app._core.connections:
+        while stage.app._core.runtime.connections:
             await asyncio.sleep(0)
 
     run(work)

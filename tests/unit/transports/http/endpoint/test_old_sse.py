@@ -276,7 +276,9 @@ def test_a_session_of_another_principal_does_not_exist() -> None:
             assert (theirs.status, theirs.body) == (unknown.status, unknown.body)
             assert theirs.status == 404
             assert (await session.ask("ping"))["result"] == {}
-            assert next(iter(made.server._core.connections)).principal == Principal(subject="ada")
+            assert next(iter(made.server._core.runtime.connections)).principal == Principal(
+                subject="ada"
+            )
             await session.leave()
 
     asyncio.run(main())
@@ -429,7 +431,7 @@ def test_a_session_ends_with_its_stream() -> None:
             assert len(made.old) == 0
             gone = await session.post({"jsonrpc": "2.0", "id": 1, "method": "ping"})
             assert gone.status == 404
-            await until(lambda: not made.server._core.connections)
+            await until(lambda: not made.server._core.runtime.connections)
 
     asyncio.run(main())
 
@@ -530,6 +532,6 @@ def test_our_own_server_has_the_same_routes(version: str) -> None:
                         "count", {"to": 2}, on_progress=lambda done, *_: progress.append(done)
                     )
                     assert progress == [1, 2]
-            await until(lambda: not server._core.connections)
+            await until(lambda: not server._core.runtime.connections)
 
     asyncio.run(main())

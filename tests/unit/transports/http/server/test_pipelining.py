@@ -54,7 +54,7 @@ def run(act: Callable[[Scene, Wire], Awaitable[None]]) -> None:
             await wire.lose()
             for session in stage.endpoint.sessions:
                 session.on_end()
-            while stage.app._core.in_flight or len(stage.endpoint.sessions):
+            while stage.app._core.runtime.in_flight or len(stage.endpoint.sessions):
                 await asyncio.sleep(0)
 
     stage.runner.run(acted())

@@ -10,13 +10,13 @@ import logging
 from typing import TYPE_CHECKING, Final
 
 from ...spec.mcp.tasks_extension import EXTENSION as TASKS
-from ..extensions import Extended, Extension, ExtensionGate
+from ..dispatch.request import MethodHandler
 from ..registry.entries import Entry
+from ..registry.extensions import Extended, Extension, ExtensionGate
 from .methods import OwnMethod
-from .request import MethodHandler
 
 if TYPE_CHECKING:
-    from ..core import ServerCore
+    from ..api.core import ServerCore
 
 __all__ = ["check_method", "check_mounted", "extend", "extend_with_tasks", "follow", "refresh"]
 

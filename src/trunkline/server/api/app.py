@@ -15,25 +15,26 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any, TypeVar, overload
 
-from ..jsonrpc.policy import Policy
-from ..mcp.types import Implementation
-from ..migration_hints import (
+from ...jsonrpc.policy import Policy
+from ...mcp.types import Implementation
+from ...migration_hints import (
     RUN_OPTIONS,
     RUN_TRANSPORTS,
     SERVER_ATTRIBUTES,
     missing_attribute,
     with_hints,
 )
+from ..dispatch.middleware import Middleware
+from ..methods import extension_methods
+from ..methods.methods import OwnMethod
+from ..registry import register
+from ..registry.extensions import Extension
+from ..registry.registration_methods import RegistrationMethods
+from ..runtime.serve import connect_in_process, serve
+from ..runtime.stats import ServerStats, stats_of
+from ..settings import SocketLimits
 from .core import ServerCore, core_of
-from .dispatch import extension_methods
-from .dispatch.methods import OwnMethod
-from .dispatch.middleware import Middleware
-from .extensions import Extension
 from .mount import mount
-from .registry import register
-from .registry.registration_methods import RegistrationMethods
-from .settings import SocketLimits
-from .stats import ServerStats, stats_of
 
 if TYPE_CHECKING:
     import socket
@@ -41,20 +42,20 @@ if TYPE_CHECKING:
     from opentelemetry.metrics import MeterProvider
     from opentelemetry.trace import TracerProvider
 
-    from ..auth.server.settings import Auth
-    from ..transports.addresses import Http, Tcp, Unix
-    from ..transports.base import Transport
-    from ..transports.http.settings import HttpLimits, HttpSettings
-    from .registry.options import (
+    from ...auth.server.settings import Auth
+    from ...transports.addresses import Http, Tcp, Unix
+    from ...transports.base import Transport
+    from ...transports.http.settings import HttpLimits, HttpSettings
+    from ..registry.options import (
         MountOptions,
         PromptOptions,
         ResourceOptions,
         ServerOptions,
         ToolOptions,
     )
-    from .runtime.asgi import AsgiApp
-    from .runtime.http_listener import HttpListener
-    from .runtime.listener import ServerListener
+    from ..runtime.asgi import AsgiApp
+    from ..runtime.http_listener import HttpListener
+    from ..runtime.listener import ServerListener
 
 __all__ = ["Server"]
 
@@ -132,7 +133,9 @@ class Server(RegistrationMethods):
     ) -> None:
         core = self._core
         entry = register.resource(core, handler, uri, options)
-        (core.catalog.resources if entry.template is None else core.catalog.templates).add(uri, entry)
+        (core.catalog.resources if entry.template is None else core.catalog.templates).add(
+            uri, entry
+        )
 
     def remove_resource(self, uri: str) -> None:
         """Remove a resource or a template; connected clients are notified.
@@ -142,7 +145,9 @@ class Server(RegistrationMethods):
         """
         core = self._core
         register.remove(
-            core.catalog.templates if uri in core.catalog.templates else core.catalog.resources, uri, "resource"
+            core.catalog.templates if uri in core.catalog.templates else core.catalog.resources,
+            uri,
+            "resource",
         )
 
     # -- prompts and completion --------------------------------------------------------------
@@ -295,7 +300,7 @@ class Server(RegistrationMethods):
         Connections that are open already are not measured, so call it before the server runs.
         """
         # Imported here, as below: a server without it has none of it in memory.
-        from .observability.prometheus import enable_metrics
+        from ..observability.prometheus import enable_metrics
 
         enable_metrics(self._core)
 
@@ -305,7 +310,7 @@ class Server(RegistrationMethods):
         It has what `stats` returns and, after `enable_metrics`, the durations of requests. Its
         content type is `trunkline.server.METRICS_CONTENT_TYPE`. May be called from any thread.
         """
-        from .observability.prometheus import metrics_page
+        from ..observability.prometheus import metrics_page
 
         return metrics_page(self._core)
 
@@ -333,7 +338,7 @@ class Server(RegistrationMethods):
             ImportError: the `otel` extra is not installed.
             RuntimeError: tracing is enabled already.
         """
-        from .observability.tracing import enable_tracing
+        from ..observability.tracing import enable_tracing
 
         enable_tracing(
             self._core,
@@ -367,7 +372,7 @@ class Server(RegistrationMethods):
             ValueError: the text is not an address.
             RuntimeError: an event loop is running; use `serve` or `listen` there.
         """
-        from .runtime import run
+        from . import run
 
         if address is None or address == "stdio":
             run.run_stdio(self, auth)
@@ -428,7 +433,7 @@ class Server(RegistrationMethods):
             TypeError: the limits are those of another kind of address.
         """
         # Imported here: a server on standard streams has no sockets.
-        from .runtime.listen import listen
+        from ..runtime.listen import listen
 
         return listen(self._core, address, limits, http, sock, auth)
 
@@ -460,7 +465,7 @@ class Server(RegistrationMethods):
             ValueError: the path or a host is not one, or a setting needs a socket of its own.
         """
         # Imported here: a server on standard streams has no HTTP.
-        from .runtime.asgi import asgi
+        from ..runtime.asgi import asgi
 
         return asgi(self._core, path, hosts, http, limits, auth)
 

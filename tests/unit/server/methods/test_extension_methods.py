@@ -141,7 +141,7 @@ def test_mount_with_a_differing_extension_is_refused_and_changes_nothing() -> No
     outer = Server("o", extensions=[stars()])
     with pytest.raises(ValueError, match=r"different extensions com\.example/stars"):
         outer.mount(inner)
-    assert len(outer._core.tools) == 0
+    assert len(outer._core.catalog.tools) == 0
 
 
 def test_a_later_one_that_differs_is_left_out_and_the_log_says_so(

@@ -430,7 +430,7 @@ def test_a_client_beyond_its_rate_is_refused_until_time_has_passed() -> None:
 def test_clients_that_are_gone_are_forgotten_by_a_rate_limit(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr("trunkline.server.middleware.MAX_CLIENTS", 3)
+    monkeypatch.setattr("trunkline.server.api.middleware.MAX_CLIENTS", 3)
     limit = RateLimit(1)
     for number in range(10):
         limit._take(str(number))

@@ -10,9 +10,9 @@ from collections.abc import Awaitable, Callable
 from typing import Any
 
 from ..context import Context, request_of
+from ..dispatch.request import ServerRequest
 from ..handlers.arguments import raw_arguments
 from ..registry.entries import Entry
-from .request import ServerRequest
 
 __all__ = ["internal_entry"]
 

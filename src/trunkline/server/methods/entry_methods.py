@@ -41,17 +41,17 @@ from ...spec.error_kinds import ErrorKind
 from ...spec.lookup import method as method_row
 from ...spec.mcp.methods import LISTED
 from .. import errors
+from ..dispatch.params import EMPTY, UNREADABLE, ToolCall, params_of
+from ..dispatch.request import Action, Answer, Refuse, ResultRenderer, Run, ServerRequest
 from ..errors import brief
 from ..handlers.arguments import Arguments, explain
 from ..handlers.custom_types import read_custom
 from . import renderers
 from .internal_handler import internal_entry
-from .params import EMPTY, UNREADABLE, ToolCall, params_of
-from .request import Action, Answer, Refuse, ResultRenderer, Run, ServerRequest
 
 if TYPE_CHECKING:
     from ...spec.rows import EntryKind
-    from ..core import ServerCore
+    from ..api.core import ServerCore
     from ..registry.entries import Completer, Entry, PromptEntry, ResourceEntry, ToolEntry
 
 __all__ = [

@@ -21,14 +21,15 @@ from typing import TYPE_CHECKING, Any, Final
 from ...concurrency.signal_handlers import handle_signals
 from ...errors import TransportError
 from ...transports.stdio.server import StdioServer
+from .core import core_of
 
 if TYPE_CHECKING:
     import socket
 
     from ...transports.addresses import Http, Tcp, Unix
     from ...transports.http.settings import HttpLimits, HttpSettings
-    from ..app import Server
     from ..settings import SocketLimits
+    from .app import Server
 
 __all__ = ["StallWatch", "run_listening", "run_stdio"]
 
@@ -170,7 +171,8 @@ def _catch(
         app.stop(at_once=len(seen) > 1)
         # Without connections the lifespan is being entered or exited. Entering is cancelled at
         # once; exiting is what the signal asks for, so that takes a second signal.
-        if not core_of(app).runtime.connections and (len(seen) > 1 or not core_of(app).runtime.was_opened):
+        runtime = core_of(app).runtime
+        if not runtime.connections and (len(seen) > 1 or not runtime.was_opened):
             serving.cancel()
 
     return handle_signals(loop, _SIGNALS, on_signal)

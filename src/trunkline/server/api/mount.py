@@ -20,13 +20,13 @@ from typing import TYPE_CHECKING, Any, Final
 
 from msgspec.structs import replace
 
-from .dispatch import extension_methods
-from .registry.entries import ResourceEntry
-from .registry.paged_list import PagedList
-from .registry.register import check_name
+from ..methods import extension_methods
+from ..registry.entries import ResourceEntry
+from ..registry.paged_list import PagedList
+from ..registry.register import check_name
 
 if TYPE_CHECKING:
-    from .access.guard import Guard
+    from ..access.guard import Guard
     from .core import ServerCore
 
 __all__ = ["mount"]
@@ -49,7 +49,7 @@ def mount(core: ServerCore, other: ServerCore, prefix: str, guard: Guard | None 
         ("resources", core.catalog.resources, other.catalog.resources, prefix),
         ("resources", core.catalog.templates, other.catalog.templates, prefix),
     ]
-    pairs = [each for each in pairs if other.offers(each[0])]
+    pairs = [each for each in pairs if other.catalog.offers(each[0])]
     taken: dict[int, dict[str, Any]] = {id(theirs): {} for _, _, theirs, _ in pairs}
 
     def follow(what: str) -> None:
@@ -72,7 +72,10 @@ def mount(core: ServerCore, other: ServerCore, prefix: str, guard: Guard | None 
     other.mount_updates.append(follow)
     fixed = partial(_is_fixed, other)
     other.services.streams.followers.append(
-        (core.services.streams, lambda uri: uri if not prefix or fixed(uri) else prefixed_uri(uri, prefix))
+        (
+            core.services.streams,
+            lambda uri: uri if not prefix or fixed(uri) else prefixed_uri(uri, prefix),
+        )
     )
     for what in ("tools", "prompts", "resources", "extensions"):
         follow(what)
@@ -130,7 +133,7 @@ def _copy(
             continue
         path, own_name = (other, *entry.path), entry.own_name or entry.name
         if guard is not None:
-            from .access.guard import joined  # here: most mounts have none
+            from ..access.guard import joined  # here: most mounts have none
 
             entry = replace(entry, guard=joined(guard, entry.guard))
         if isinstance(entry, ResourceEntry):
@@ -146,7 +149,7 @@ def _copied_resource(
     template = entry.template
     if template is not None and uri != entry.uri:
         # Imported here: a server without templates need not know how they are read.
-        from .registry.uri_template import UriTemplate
+        from ..registry.uri_template import UriTemplate
 
         template = UriTemplate(uri)
     return replace(

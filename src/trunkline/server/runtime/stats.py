@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Final
 from msgspec import Struct
 
 if TYPE_CHECKING:
-    from .core import ServerCore
+    from ..api.core import ServerCore
 
 __all__ = ["Counters", "ServerStats", "stats_of"]
 
@@ -102,7 +102,11 @@ class Counters:
 
 def stats_of(core: ServerCore) -> ServerStats:
     """Return the gauges and counters of a server."""
-    connections, counters, threads = list(core.runtime.connections), core.runtime.counters, core.runtime.threads
+    connections, counters, threads = (
+        list(core.runtime.connections),
+        core.runtime.counters,
+        core.runtime.threads,
+    )
     unread = sum(each.transport.backlog for each in connections)
     # What was unread when it was last weighed may have been read since.
     weighed = sum(each.runner.unread.bytes for each in connections)

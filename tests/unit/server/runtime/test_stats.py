@@ -8,8 +8,8 @@ import pytest
 
 from tests.unit.server.wire import connected
 from trunkline import Server, ServerLimits
-from trunkline.server import stats as module
-from trunkline.server.stats import Counters
+from trunkline.server.runtime import stats as module
+from trunkline.server.runtime.stats import Counters
 
 
 def test_each_kind_of_event_is_logged_once_in_ten_seconds_with_the_number_since(

@@ -9,7 +9,7 @@ import pytest
 
 from trunkline import Client, Context, Server
 from trunkline.errors import PeerError
-from trunkline.server.mount import prefixed_uri
+from trunkline.server.api.mount import prefixed_uri
 
 BOTH = pytest.mark.parametrize("revision", ["2025-11-25", "2026-07-28"])
 

@@ -10,22 +10,22 @@ from collections.abc import Callable
 from functools import cached_property
 from typing import TYPE_CHECKING
 
-from ..spec.mcp.tasks_extension import EXTENSION as TASKS
-from .client_requests.request_state import StateSealer
-from .subscriptions.registry import SubscriptionRegistry
+from ...spec.mcp.tasks_extension import EXTENSION as TASKS
+from ..client_requests.request_state import StateSealer
+from ..subscriptions.registry import SubscriptionRegistry
 
 if TYPE_CHECKING:
-    from ..jsonrpc.peer.incoming import IncomingRequest
-    from ..store.base import Store
-    from .access.envelope import EnvelopeAuth
-    from .access.tenancy import Tenancy
-    from .client_requests.multi_round_trip import RoundTrips
+    from ...jsonrpc.peer.incoming import IncomingRequest
+    from ...store.base import Store
+    from ..access.envelope import EnvelopeAuth
+    from ..access.tenancy import Tenancy
+    from ..client_requests.multi_round_trip import RoundTrips
+    from ..dispatch.connection import Connection
+    from ..dispatch.request import ServerRequest
+    from ..observability.operations import Observer, OperationRecorder, Serve
+    from ..registry.options import ServerOptions
+    from ..tasks.lifecycle import Tasks
     from .core import ServerCore
-    from .dispatch.connection import Connection
-    from .dispatch.request import ServerRequest
-    from .observability.operations import Observer, OperationRecorder, Serve
-    from .registry.options import ServerOptions
-    from .tasks.lifecycle import Tasks
 
 __all__ = ["ServerServices"]
 
@@ -64,7 +64,7 @@ class ServerServices:
     def store(self) -> Store:
         """Where tasks are kept; the memory of this process by default."""
         if self._store is None:
-            from ..store.memory import MemoryStore
+            from ...store.memory import MemoryStore
 
             self._store = MemoryStore()
         return self._store
@@ -72,7 +72,7 @@ class ServerServices:
     @cached_property
     def rounds(self) -> RoundTrips:
         """Requests to clients inside results, for revisions without requests from the server."""
-        from .client_requests.multi_round_trip import RoundTrips  # here: most servers never ask
+        from ..client_requests.multi_round_trip import RoundTrips  # here: most servers never ask
 
         return RoundTrips(self._seal, self._core.limits, server=self._core.name)
 
@@ -82,7 +82,7 @@ class ServerServices:
     def tasks(self) -> Tasks:
         """The tasks of this server."""
         if self._tasks is None:
-            from .tasks.lifecycle import Tasks
+            from ..tasks.lifecycle import Tasks
 
             self._tasks = Tasks(self._core, self.store, self._task_settings, self.cursor_key)
         return self._tasks

@@ -18,12 +18,12 @@ from msgspec import UNSET
 from msgspec.json import Encoder
 from msgspec.structs import asdict
 
-from ..errors import RequestError
-from ..mcp.types import CallToolResult
-from ..redaction import show
-from ..spec.error_kinds import ErrorKind
-from .context import Context, request_of
-from .dispatch.entry_methods import is_guarded
+from ...errors import RequestError
+from ...mcp.types import CallToolResult
+from ...redaction import show
+from ...spec.error_kinds import ErrorKind
+from ..context import Context, request_of
+from ..methods.entry_methods import is_guarded
 
 __all__ = ["ErrorMap", "RateLimit", "RequestLog", "RequestTimer", "ResultCache"]
 

@@ -17,7 +17,7 @@ from trunkline.mcp.meta import Caller, read_caller
 from trunkline.mcp.types import ClientCapabilities
 from trunkline.server.dispatch.request import Answer
 from trunkline.server.dispatch.revision import ServerRevision
-from trunkline.server.extensions import declared
+from trunkline.server.registry.extensions import declared
 
 # -- what an extension may be called, and have -----------------------------------------------
 

@@ -24,9 +24,9 @@ from ..access.decisions import (
     is_listed,
     is_visible,
 )
+from ..dispatch.handler_run import handler_run_of
+from ..dispatch.request import Refuse, ServerRequest
 from ..errors import refusal
-from .handler_run import handler_run_of
-from .request import Refuse, ServerRequest
 
 if TYPE_CHECKING:
     from msgspec import Raw

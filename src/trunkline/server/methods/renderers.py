@@ -23,12 +23,12 @@ from ...mcp.types import (
 from ...redaction import redact
 from ...spec.error_kinds import ErrorKind
 from .. import errors
+from ..dispatch.request import ServerRequest
 from ..errors import brief
-from ..extensions import ExtensionResult, sent
 from ..handlers.output import Output, OutputMismatch, contents_of, messages_of, output_of
 from ..registry.entries import Completer, Entry, PromptEntry, ResourceEntry, ToolEntry
+from ..registry.extensions import ExtensionResult, sent
 from ..settings import CacheHint
-from .request import ServerRequest
 
 __all__ = [
     "COMPLETION",

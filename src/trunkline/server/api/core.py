@@ -11,25 +11,25 @@ from __future__ import annotations
 from contextlib import AsyncExitStack
 from typing import TYPE_CHECKING, Any
 
-from ..jsonrpc.policy import Policy
-from ..mcp.meta import CallerMemo
-from .dispatch.methods import method_handlers, notification_handlers
-from .dispatch.revision import ServerRevision
-from .registry import register
-from .registry.catalog import Catalog
-from .runtime.state import ServerRuntime
+from ...jsonrpc.policy import Policy
+from ...mcp.meta import CallerMemo
+from ..dispatch.revision import ServerRevision
+from ..methods.methods import method_handlers, notification_handlers
+from ..registry import register
+from ..registry.catalog import Catalog
+from ..runtime.state import ServerRuntime
 from .services import ServerServices
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
+    from ..dispatch.middleware import Middleware
+    from ..dispatch.request import MethodHandler
+    from ..methods.methods import NotificationHandler
+    from ..registry.entries import ToolEntry
+    from ..registry.extensions import Extended
+    from ..registry.options import ServerOptions
     from .app import Server
-    from .dispatch.methods import NotificationHandler
-    from .dispatch.middleware import Middleware
-    from .dispatch.request import MethodHandler
-    from .extensions import Extended
-    from .registry.entries import ToolEntry
-    from .registry.options import ServerOptions
 
 __all__ = ["ServerCore", "core_of"]
 

@@ -31,21 +31,21 @@ from weakref import WeakSet
 from msgspec import Struct
 from msgspec.json import decode
 
-from ..jsonrpc.messages import Shown
-from ..mcp.extensions import check_id, has_extensions, result_types_of, settings_of
-from ..mcp.meta import Caller
-from ..spec.error_kinds import ErrorKind
-from ..spec.lookup import method_status
-from ..spec.mcp.methods import METHODS
-from ..spec.revisions import REVISIONS
-from .handlers.arguments import Arguments, arguments_of
-from .handlers.json_encoding import OutputMismatch, encoded
+from ...jsonrpc.messages import Shown
+from ...mcp.extensions import check_id, has_extensions, result_types_of, settings_of
+from ...mcp.meta import Caller
+from ...spec.error_kinds import ErrorKind
+from ...spec.lookup import method_status
+from ...spec.mcp.methods import METHODS
+from ...spec.revisions import REVISIONS
+from ..handlers.arguments import Arguments, arguments_of
+from ..handlers.json_encoding import OutputMismatch, encoded
 
 if TYPE_CHECKING:
-    from .app import Server
-    from .context import Context
-    from .core import ServerCore
-    from .dispatch.request import Action, MethodHandler, Refuse, ServerRequest
+    from ..api.app import Server
+    from ..api.core import ServerCore
+    from ..context import Context
+    from ..dispatch.request import Action, MethodHandler, Refuse, ServerRequest
 
 __all__ = [
     "Extended",
@@ -204,7 +204,7 @@ class Extension:
         if method.name in self.methods:
             raise ValueError(f"{method.name!r} is a method of {self.id} already")
         # Imported here: that module imports this one.
-        from .dispatch.extension_methods import check_method, refresh
+        from ..methods.extension_methods import check_method, refresh
 
         servers = list(self.__servers)
         for server in servers:

@@ -23,20 +23,20 @@ from ...mcp.types import (
 from ...spec.error_kinds import ErrorKind
 from ...spec.mcp.methods import LISTED
 from ...spec.mcp.tasks_extension import EXTENSION as TASKS
+from ..dispatch import initialize
+from ..dispatch.params import EMPTY, UNREADABLE, members_of, params_of
+from ..dispatch.request import Action, Answer, MethodHandler, Run, ServerRequest
 from ..errors import brief
-from ..extensions import ExtensionResult, sent
 from ..handlers.arguments import explain
+from ..registry.extensions import ExtensionResult, sent
 from ..registry.paged_list import InvalidCursor
-from . import initialize
 from .entry_methods import ENTRY_METHODS, entry_handler, not_offered, second_reading
-from .params import EMPTY, UNREADABLE, members_of, params_of
 from .renderers import FailsWithError
-from .request import Action, Answer, MethodHandler, Run, ServerRequest
 
 if TYPE_CHECKING:
     from ...spec.rows import EntryKind
+    from ..dispatch.connection import Connection
     from ..registry.entries import Entry
-    from .connection import Connection
 
 __all__ = ["NotificationHandler", "OwnMethod", "method_handlers", "notification_handlers"]
 

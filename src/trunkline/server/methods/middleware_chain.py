@@ -33,18 +33,18 @@ from ...redaction import redact
 from ...spec.error_kinds import ErrorKind
 from ...spec.mcp.headers import NAME_MEMBERS
 from ..context import context_of
+from ..dispatch.handler_run import handler_run_of
+from ..dispatch.middleware_params import MiddlewareParams
+from ..dispatch.params import UNREADABLE, ToolCall, members_of, params_of
+from ..dispatch.request import Action, Answer, Later, Refuse, Run, ServerRequest
 from ..errors import RefusedRequest, brief, unreadable_params
 from .entry_methods import ENTRY_METHODS, entries_of
-from .handler_run import handler_run_of
 from .internal_handler import internal_entry
 from .methods import OwnMethod
-from .middleware_params import MiddlewareParams
-from .params import UNREADABLE, ToolCall, members_of, params_of
-from .request import Action, Answer, Later, Refuse, Run, ServerRequest
 
 if TYPE_CHECKING:
+    from ..dispatch.request import MethodHandler, ResultRenderer
     from ..registry.entries import Entry
-    from .request import MethodHandler, ResultRenderer
 
 __all__ = ["through_middleware"]
 

@@ -1,0 +1,1 @@
+"""What a program uses of a server: `Server`, its core and services, mounts, ready middleware."""
