@@ -450,8 +450,9 @@ def bytes_per_call_of_a_server(count: int = 1000) -> int:
             near.send(HOLD % id)
         await asyncio.sleep(0.01)
         used = _traced() - before
-        if app._core.runtime.in_flight != count + 1:
-            raise RuntimeError(f"{app._core.runtime.in_flight} handlers are at work, not {count + 1}")
+        at_work = app._core.runtime.in_flight
+        if at_work != count + 1:
+            raise RuntimeError(f"{at_work} handlers are at work, not {count + 1}")
         await near.close()
         await serving
         return used

@@ -50,10 +50,10 @@ from trunkline import (
     TooManyRoundTrips,
     TrunklineError,
 )
+from trunkline.engine.handler_run import HandlerRun
 from trunkline.server.client_requests.multi_round_trip import RoundTrip, RoundTrips
 from trunkline.server.client_requests.request_state import StateSealer
 from trunkline.server.dispatch.connection import Connection
-from trunkline.server.dispatch.handler_run import HandlerRun
 
 ABLE: dict[str, Any] = {"elicitation": {}}
 KEY = b"a key that everybody has"

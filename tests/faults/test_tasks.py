@@ -43,7 +43,7 @@ from trunkline import (
     TaskSettings,
     TrunklineError,
 )
-from trunkline.server.dispatch.handler_run import HandlerRun
+from trunkline.engine.handler_run import HandlerRun
 from trunkline.server.tasks.lifecycle import RunningTask
 from trunkline.store import Key, MemoryStore, StoreLimits, StoreUnavailable
 
@@ -176,7 +176,7 @@ class Workshop:
 
     def is_closed(self) -> bool:
         """Return True if the lifespan was exited, to its last step."""
-        life = self.app._core._life
+        life = self.app._core.runtime._life
         is_exiting = life._opening is not None and life._opening[1].locked()
         return not life.is_held and not is_exiting
 

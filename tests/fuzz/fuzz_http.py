@@ -29,8 +29,8 @@ from typing import Any, Final, NamedTuple
 
 from tests.fuzz.strict_http import Response, read_responses
 from trunkline import Context, HttpLimits, HttpSettings, Server, ServerLimits, ToolError
+from trunkline.engine.log_limit import LogLimit
 from trunkline.jsonrpc import Limits, Policy
-from trunkline.server.dispatch.log_limit import LogLimit
 from trunkline.server.runtime.http_service import HttpService
 from trunkline.spec.revisions import LATEST
 from trunkline.transports.http.endpoint.endpoint import Endpoint

@@ -41,9 +41,14 @@ ALLOWED: dict[str, set[str]] = {
         *("errors", "redaction", "exception_text", "concurrency", "spec", "jsonrpc", "mcp"),
         *("store", "transports"),
     },
+    # Runs handlers and keeps their state; it knows no protocol: neither MCP nor another one.
+    "engine": {
+        *("errors", "redaction", "exception_text", "concurrency", "spec", "jsonrpc", "store"),
+        *("transports", "auth"),
+    },
     "server": {
         *("errors", "redaction", "concurrency", "spec", "jsonrpc", "mcp", "store", "transports"),
-        *("exception_text", "migration_hints", "auth"),
+        *("exception_text", "migration_hints", "auth", "engine"),
     },
     "client": {
         *("errors", "redaction", "concurrency", "spec", "jsonrpc", "mcp", "judge", "transports"),
@@ -53,7 +58,7 @@ ALLOWED: dict[str, set[str]] = {
     "skills": {"errors", "redaction", "spec", "jsonrpc", "mcp", "server"},
     "testing": {
         *("errors", "redaction", "spec", "jsonrpc", "mcp", "judge", "store", "transports"),
-        *("exception_text", "server", "client", "auth"),
+        *("exception_text", "server", "client", "auth", "engine"),
     },
     "compat": {
         *("errors", "redaction", "spec", "jsonrpc", "mcp", "judge"),
@@ -61,7 +66,7 @@ ALLOWED: dict[str, set[str]] = {
     },
     "cli": {
         *("errors", "redaction", "concurrency", "spec", "jsonrpc", "mcp", "judge", "store"),
-        *("transports", "server", "client", "auth", "hosts"),
+        *("transports", "server", "client", "auth", "hosts", "engine"),
     },
     "__main__": {"cli"},
     "__init__": {
@@ -162,8 +167,9 @@ PACKAGES_WITH_CODE = {
 
 # More modules than this in a folder do not fit on a screen: it wants sub-packages.
 MAX_ENTRIES = 18  # of `cli/commands`, where a verb is found by its name
-# The parts of the library itself, which `ALLOWED` lists.
-MAX_PARTS = 24
+# The parts of the library itself, which `ALLOWED` lists; `a2a`, `check`, `hub`, `inspector` and
+# `openapi` are to come.
+MAX_PARTS = 30
 
 # The core works under any event loop, or none: it opens nothing and reads no clock.
 SANS_IO = {"errors", "exception_text", "redaction", "spec", "jsonrpc", "mcp", "judge"}

@@ -35,6 +35,7 @@ HEAD = """
 from trunkline import Context, Server, ServerLimits
 from trunkline.jsonrpc.policy import Policy
 import asyncio, contextlib, os, sys, time
+from msgspec.structs import replace
 """
 BODY = """
 app = Server("edited"{options})
@@ -329,7 +330,7 @@ def test_a_lifespan_that_fails_leaves_the_server_before(file: Path, session: boo
     async def never(_):
         raise RuntimeError("no database")
         yield
-    app._core._lifespan = never
+    app._core.options = replace(app._core.options, lifespan=never)
     """
     with serving(file, "--reload") as server:
         if session:
@@ -599,7 +600,7 @@ def test_the_server_before_serves_while_the_next_one_begins(file: Path, tmp_path
         while not os.path.exists({str(gate)!r}):
             await asyncio.sleep(0.01)
         yield
-    app._core._lifespan = slow
+    app._core.options = replace(app._core.options, lifespan=slow)
     """
     for session in (True, False):
         file.write_text(source("one"))

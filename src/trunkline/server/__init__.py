@@ -10,6 +10,7 @@ from .._lazy_exports import lazy_exports
 __all__, __getattr__, __dir__ = lazy_exports(
     __name__,
     {
+        ".engine.limits": "ServerLimits SocketLimits TaskSettings",
         "api.app": "Server",
         "api.middleware": "ErrorMap RateLimit RequestLog RequestTimer ResultCache",
         "client_requests.client_request": (
@@ -26,11 +27,11 @@ __all__, __getattr__, __dir__ = lazy_exports(
         "handlers.output": "ToolOutput",
         "observability.json_log": "JsonFormatter",
         "observability.prometheus": "CONTENT_TYPE=METRICS_CONTENT_TYPE",
+        "observability.stats": "ServerStats",
         "registry.extensions": "Extension",
         "runtime.asgi": "AsgiApp",
         "runtime.http_listener": "HttpListener",
         "runtime.listener": "ServerListener",
-        "runtime.stats": "ServerStats",
-        "settings": "CacheHint CapabilitySwitches ServerLimits SocketLimits TaskSettings",
+        "settings": "CacheHint CapabilitySwitches",
     },
 )

@@ -1,4 +1,7 @@
 # Generated from __init__.py by tools/generate_exports.py: run `make exports`.
+from ..engine.limits import ServerLimits as ServerLimits
+from ..engine.limits import SocketLimits as SocketLimits
+from ..engine.limits import TaskSettings as TaskSettings
 from .api.app import Server as Server
 from .api.middleware import ErrorMap as ErrorMap
 from .api.middleware import RateLimit as RateLimit
@@ -26,16 +29,13 @@ from .handlers.content import UserMessage as UserMessage
 from .handlers.output import ToolOutput as ToolOutput
 from .observability.json_log import JsonFormatter as JsonFormatter
 from .observability.prometheus import CONTENT_TYPE as METRICS_CONTENT_TYPE
+from .observability.stats import ServerStats as ServerStats
 from .registry.extensions import Extension as Extension
 from .runtime.asgi import AsgiApp as AsgiApp
 from .runtime.http_listener import HttpListener as HttpListener
 from .runtime.listener import ServerListener as ServerListener
-from .runtime.stats import ServerStats as ServerStats
 from .settings import CacheHint as CacheHint
 from .settings import CapabilitySwitches as CapabilitySwitches
-from .settings import ServerLimits as ServerLimits
-from .settings import SocketLimits as SocketLimits
-from .settings import TaskSettings as TaskSettings
 
 
 __all__ = [

@@ -174,7 +174,8 @@ class Context(Struct, Generic[State], eq=False):
         run = self._request.run
         if run is None or run.params is None:
             raise AttributeError("params is for middleware: a handler has its arguments")
-        return run.params
+        found: MiddlewareParams = run.params
+        return found
 
     @property
     def client(self) -> ClientFacts:

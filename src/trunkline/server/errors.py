@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from msgspec import UNSET, ValidationError
 
+from ..engine.errors import HandlerTimeout
 from ..errors import (
     NOTHING,
     InvalidMessage,
@@ -42,7 +43,6 @@ if TYPE_CHECKING:
     from .dispatch.request import ServerRequest
 
 __all__ = [
-    "HandlerTimeout",
     "RefusedRequest",
     "as_redacted",
     "brief",
@@ -52,7 +52,6 @@ __all__ = [
     "plain",
     "refusal",
     "tool_failure",
-    "unencodable",
     "unreadable_params",
     "worded_error",
 ]
@@ -63,10 +62,6 @@ _log: Final = logging.getLogger("trunkline.server")
 _ASKED: Final = frozenset(
     row.name for row in METHODS if row.kind == "request" and row.by == "server"
 )
-
-
-class HandlerTimeout(Exception):
-    """A handler exceeded its timeout."""
 
 
 class RefusedRequest(RequestError):
@@ -116,14 +111,6 @@ def worded_error(
     text = words.message.format_map(given) if words.message else None
     data = {name: given[name] for name in words.data if given.get(name) is not None}
     return named_error(kind, policy=policy, message=text, **data)
-
-
-def unencodable(policy: Policy) -> ErrorObject:
-    """Return the error for a result that cannot be encoded."""
-    try:
-        return named_error("SERIALIZATION_FAILED", policy=policy)
-    except LookupError:  # few profiles tell it from other internal errors
-        return named_error(ErrorKind.INTERNAL_ERROR, policy=policy)
 
 
 def refusal(error: RequestError, policy: Policy) -> ErrorObject:

@@ -28,6 +28,7 @@ from msgspec.json import encode
 
 from ..client.requests.tool_result import tool_result
 from ..client.session.decode import read
+from ..engine.handler_run import InputQuestion, handler_run_of
 from ..errors import PeerError
 from ..jsonrpc.messages import Shown
 from ..mcp.types import (
@@ -43,7 +44,6 @@ from ..server.api.app import Server
 from ..server.api.core import core_of
 from ..server.client_requests.client_request import WireAsker
 from ..server.context import request_of
-from ..server.dispatch.handler_run import InputQuestion, handler_run_of
 from ..spec.profiles import profile
 from .compare_runs import differences
 from .raw_connection import RawConnection, open_connection

@@ -122,7 +122,7 @@ def test_a_tenant_has_its_sessions_and_others_open_theirs() -> None:
         Session(served, claims(org="bell"))
         with served.connect() as wire:
             assert wire.ask(wire.head("DELETE", "/mcp", first.headers)).status == 204
-        tenancy = app._core.services.tenancy
+        tenancy = app._core.runtime.tenancy
         assert tenancy is not None
         served.until(lambda: tenancy.use("acme").sessions == 1)
         Session(served, claims(org="acme"))

@@ -6,7 +6,8 @@ from typing import Any
 
 import pytest
 
-from trunkline.server.settings import CacheHint, ServerLimits
+from trunkline.engine.limits import ServerLimits
+from trunkline.server.settings import CacheHint
 
 
 def test_nothing_is_kept_unless_an_author_says_so() -> None:

@@ -20,8 +20,8 @@ from ..output.terminal import is_terminal
 
 if TYPE_CHECKING:
     from ...auth.server.settings import AuthSettings
+    from ...engine.limits import SocketLimits
     from ...server.api.app import Server
-    from ...server.settings import SocketLimits
     from ...transports.addresses import Http, Tcp, Unix
     from ...transports.http.settings import HttpLimits, HttpSettings
 
@@ -311,7 +311,7 @@ def http_settings_of(options: argparse.Namespace) -> HttpSettings | None:
 
 def limits_of(options: argparse.Namespace) -> HttpLimits | SocketLimits:
     """Return the limits on connections in the options, with defaults for the rest."""
-    from ...server.settings import SocketLimits
+    from ...engine.limits import SocketLimits
 
     given: dict[str, Any] = {}
     if options.max_connections is not None:

@@ -305,7 +305,7 @@ class SocketFront(WorkerFront):
         Raises:
             TransportError: an address cannot be bound.
         """
-        from ...server.settings import SocketLimits
+        from ...engine.limits import SocketLimits
         from ...transports.addresses import Http, Unix
 
         where, backlog = str(self._address), SocketLimits().backlog

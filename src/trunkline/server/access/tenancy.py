@@ -25,9 +25,9 @@ from ...spec.http_conditions import HTTP
 if TYPE_CHECKING:
     from ...auth.principal import Principal
     from ...auth.server.tenants import TenantLimits, Tenants
+    from ...engine.budget import ByteBudget
     from ...jsonrpc.peer.incoming import IncomingRequest
     from ..api.core import ServerCore
-    from ..dispatch.budget import ByteBudget
     from ..dispatch.connection import Connection
 
 __all__ = ["OTHER_TENANTS", "Tenancy", "TenantUse"]

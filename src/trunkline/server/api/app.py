@@ -15,6 +15,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any, TypeVar, overload
 
+from ...engine.limits import SocketLimits
 from ...jsonrpc.policy import Policy
 from ...mcp.types import Implementation
 from ...migration_hints import (
@@ -31,8 +32,6 @@ from ..registry import register
 from ..registry.extensions import Extension
 from ..registry.registration_methods import RegistrationMethods
 from ..runtime.serve import connect_in_process, serve
-from ..runtime.stats import ServerStats, stats_of
-from ..settings import SocketLimits
 from .core import ServerCore, core_of
 from .mount import mount
 
@@ -46,6 +45,7 @@ if TYPE_CHECKING:
     from ...transports.addresses import Http, Tcp, Unix
     from ...transports.base import Transport
     from ...transports.http.settings import HttpLimits, HttpSettings
+    from ..observability.stats import ServerStats
     from ..registry.options import (
         MountOptions,
         PromptOptions,
@@ -290,6 +290,8 @@ class Server(RegistrationMethods):
 
         A server that is mounted in another one counts the connections of its own only.
         """
+        from ..observability.stats import stats_of  # here: most programs never ask
+
         return stats_of(self._core)
 
     # -- metrics and tracing -----------------------------------------------------------------

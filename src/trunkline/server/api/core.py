@@ -11,13 +11,13 @@ from __future__ import annotations
 from contextlib import AsyncExitStack
 from typing import TYPE_CHECKING, Any
 
+from ...engine.runtime import ServerRuntime
 from ...jsonrpc.policy import Policy
 from ...mcp.meta import CallerMemo
 from ..dispatch.revision import ServerRevision
 from ..methods.methods import method_handlers, notification_handlers
 from ..registry import register
 from ..registry.catalog import Catalog
-from ..runtime.state import ServerRuntime
 from .services import ServerServices
 
 if TYPE_CHECKING:
@@ -54,6 +54,7 @@ class ServerCore:
             options, self.services.cursor_key, self._tool_row, self.notify_list_changed
         )
         self.runtime = ServerRuntime(self.name, self.limits, self.policy.limits, self._enter)
+        self.runtime.request_cancelled = self.services.request_cancelled
         self.own_methods: dict[str, MethodHandler] = {}
         self.own_notifications: dict[str, NotificationHandler] = {}
         self.notification_handlers = notification_handlers

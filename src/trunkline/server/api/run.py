@@ -26,9 +26,9 @@ from .core import core_of
 if TYPE_CHECKING:
     import socket
 
+    from ...engine.limits import SocketLimits
     from ...transports.addresses import Http, Tcp, Unix
     from ...transports.http.settings import HttpLimits, HttpSettings
-    from ..settings import SocketLimits
     from .app import Server
 
 __all__ = ["StallWatch", "run_listening", "run_stdio"]

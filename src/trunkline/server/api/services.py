@@ -18,7 +18,6 @@ if TYPE_CHECKING:
     from ...jsonrpc.peer.incoming import IncomingRequest
     from ...store.base import Store
     from ..access.envelope import EnvelopeAuth
-    from ..access.tenancy import Tenancy
     from ..client_requests.multi_round_trip import RoundTrips
     from ..dispatch.connection import Connection
     from ..dispatch.request import ServerRequest
@@ -45,11 +44,9 @@ class ServerServices:
         self._store = options.store
         self._task_settings = options.tasks
         self._tasks: Tasks | None = None
-        # What tenants share; None without tenants.
-        self.tenancy: Tenancy | None = None
         # Finds callers by what messages carry; None unless the policy has such an envelope.
         self.envelope_auth: EnvelopeAuth | None = None
-        # Whether requests pass a gate before they are served: of these two.
+        # Whether requests pass a gate before they are served: this one, or that of tenants.
         self.is_gated = False
         # Metrics and tracing; `observe` wraps the requests of a new connection, None if off.
         self.observers: tuple[Observer, ...] = ()

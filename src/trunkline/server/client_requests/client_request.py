@@ -31,6 +31,7 @@ from msgspec import Raw, Struct, ValidationError
 from msgspec.json import Decoder
 
 from ...concurrency.thread_pool import deliver
+from ...engine.handler_run import Asker, HandlerRun, InputQuestion, QuestionName, handler_run_of
 from ...errors import LocalProtocolError, RemoteProtocolError, RequestAborted, RequestError
 from ...jsonrpc.messages import Shown
 from ...mcp.types import (
@@ -43,7 +44,6 @@ from ...mcp.types import (
 from ...redaction import show
 from ...spec.error_kinds import ErrorKind
 from ...spec.lookup import method as method_row
-from ..dispatch.handler_run import Asker, HandlerRun, InputQuestion, QuestionName, handler_run_of
 from ..handlers.custom_types import read_custom
 from ..handlers.dataclass_defaults import filled
 from ..handlers.json_encoding import OutputMismatch, encoded

@@ -34,6 +34,7 @@ from typing import TYPE_CHECKING, Any, Final
 from msgspec import UNSET, DecodeError, Raw, Struct, ValidationError
 from msgspec.json import Decoder, Encoder
 
+from ...engine.handler_run import HandlerRun, InputQuestion, SuspendHandler, handler_run_of
 from ...errors import RemoteProtocolError, RequestAborted, RequestError
 from ...jsonrpc.messages import Shown
 from ...mcp.names import official
@@ -48,14 +49,13 @@ from ...mcp.types import (
 from ...redaction import show
 from ...spec.error_kinds import ErrorKind
 from .. import errors
-from ..dispatch.handler_run import HandlerRun, InputQuestion, SuspendHandler, handler_run_of
 from ..dispatch.params import PARAMS, ToolCall, members_of
 from . import capabilities
 from .request_state import InvalidSeal, StateSealer
 
 if TYPE_CHECKING:
+    from ...engine.limits import ServerLimits
     from ..dispatch.request import ServerRequest
-    from ..settings import ServerLimits
 
 __all__ = [
     "InvalidRequestState",

@@ -31,6 +31,10 @@ from msgspec import UNSET, Raw, Struct, UnsetType, field
 from msgspec.json import Decoder
 from msgspec.structs import replace
 
+from ...engine.budget import ByteBudget, connection_bytes
+from ...engine.log_limit import LogLimit
+from ...engine.request import Action, Answer, Refuse, Run
+from ...engine.runner import SMALL_BYTES, RequestRunner
 from ...errors import (
     ConnectionLost,
     InvalidMessage,
@@ -61,11 +65,8 @@ from ...spec.error_kinds import ErrorKind
 from ...spec.mcp.headers import NAME_MEMBERS
 from ...transports.base import HIGH_WATER, Frame, Transport
 from ..errors import as_redacted, brief, plain, worded_error
-from .budget import ByteBudget, connection_bytes
-from .log_limit import LogLimit
 from .params import UNREADABLE, ToolCall, text_in
-from .request import Action, Answer, Refuse, Run, ServerRequest
-from .requests import SMALL_BYTES, RequestRunner
+from .request import ServerRequest
 from .revision import ServerRevision
 
 if TYPE_CHECKING:
@@ -176,7 +177,9 @@ class Connection:
             on_settled=getattr(transport, "settled", None),
             write_answer=getattr(transport, "answer", None),
         )
-        self.runner = RequestRunner(core, self.peer, transport, self.budget, serve, self.end)
+        self.runner = RequestRunner(
+            core.runtime, self.peer, transport, self.budget, serve, self.end
+        )
 
     @property
     def client_key(self) -> str | None:
@@ -196,8 +199,8 @@ class Connection:
     def use_principal(self, principal: Principal) -> None:
         """Serve a principal, until its credential ends."""
         self.principal = principal
-        if self.core.services.tenancy is not None:
-            self.core.services.tenancy.attach(self)
+        if self.core.runtime.tenancy is not None:
+            self.core.runtime.tenancy.attach(self)
         if principal.expires_at is not None:
             seconds = max(0.0, principal.expires_at - time.time())
             error = TransportError("the credential of the client has ended")
@@ -376,7 +379,7 @@ class Connection:
         core = self.core
 
         def admitted(asked: IncomingRequest) -> None:
-            if core.services.tenancy is None or core.services.tenancy.admits(self, asked):
+            if core.runtime.tenancy is None or core.runtime.tenancy.admits(self, asked):
                 self.runner.take(asked, size, self._policy)
 
         if core.services.envelope_auth is None:

@@ -19,6 +19,7 @@ from msgspec import UNSET, Struct, ValidationError, convert
 from msgspec.json import Decoder
 from msgspec.structs import replace
 
+from ...engine.request import Action, Answer
 from ...jsonrpc.messages import Shown, shown_tuple
 from ...jsonrpc.peer.incoming import IncomingRequest
 from ...mcp.types import (
@@ -32,7 +33,7 @@ from ...redaction import show
 from ...spec.error_kinds import ErrorKind
 from ...spec.revisions import FORMER_NAMES
 from ..errors import brief, plain
-from .request import Action, Answer, ServerRequest
+from .request import ServerRequest
 from .revision import ServerRevision
 
 if TYPE_CHECKING:
@@ -215,6 +216,6 @@ def cancel_by_token(connection: Connection, params: Any) -> None:
     members = _any.decode(params)
     token = members.get("progressToken") if isinstance(members, dict) else None
     for message, request in list(connection.runner.at_work.items()):
-        caller = request.caller
+        caller = request.caller if isinstance(request, ServerRequest) else None
         if token is not None and caller is not None and caller.progress_token == token:
             connection.runner.cancel(message.id)  # type: ignore[arg-type]  # a running request has an id

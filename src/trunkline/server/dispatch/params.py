@@ -10,7 +10,15 @@ from msgspec.json import Decoder
 from ...jsonrpc.messages import Shown
 from ...jsonrpc.peer.incoming import IncomingRequest
 
-__all__ = ["EMPTY", "PARAMS", "UNREADABLE", "ToolCall", "members_of", "params_of", "text_in"]
+__all__ = [
+    "EMPTY",
+    "PARAMS",
+    "UNREADABLE",
+    "ToolCall",
+    "members_of",
+    "params_of",
+    "text_in",
+]
 
 # What a decoder raises for params that are not what they should be.
 UNREADABLE: Final = (ValidationError, DecodeError, UnicodeDecodeError, RecursionError)

@@ -1,52 +1,37 @@
-"""One request while it is served, and what is to happen with it.
+"""One request of MCP while it is served.
 
 A `ServerRequest` is what the modules of the server share about a request; a `Context` is its
 public face, made for handlers that take one. A method handler gets the request and returns an
-action; the connection alone sends.
-
-The rules that live here, and only here:
-
-* A method handler sends nothing: it returns an `Answer`, a `Refuse`, a `Run` or `LATER`.
-* `LATER` is for a request that something else answers: a stream, or a task that others run.
+action of `engine/request.py`.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from typing import TYPE_CHECKING, Any, Final, Protocol, TypeAlias
+from typing import TYPE_CHECKING, Any, Final, TypeAlias
 
 from msgspec import Struct
 
-from ...jsonrpc.messages import ErrorObject
+from ...engine.request import Action, Refuse
 from ...mcp.types import ClientCapabilities, Implementation
 from ...redaction import show
+from ..context import Context
 from ..errors import worded_error
 
 if TYPE_CHECKING:
     import asyncio
 
     from ...auth.principal import Principal
+    from ...engine.handler_run import HandlerRun
     from ...jsonrpc.messages import RequestId
     from ...jsonrpc.peer.incoming import IncomingRequest
+    from ...jsonrpc.policy import Policy
     from ...mcp.meta import Caller
     from ..api.core import ServerCore
-    from ..context import Context
-    from ..registry.entries import Entry
     from .connection import Connection
-    from .handler_run import HandlerRun
     from .revision import ServerRevision
 
-__all__ = [
-    "LATER",
-    "Action",
-    "Answer",
-    "Later",
-    "MethodHandler",
-    "Refuse",
-    "ResultRenderer",
-    "Run",
-    "ServerRequest",
-]
+__all__ = ["MethodHandler", "ServerRequest"]
 
 _NO_PROGRESS: Final = float("-inf")
 
@@ -98,6 +83,20 @@ class ServerRequest(Struct, eq=False):
     def revision(self) -> str:
         """The revision of MCP of the request."""
         return self.rev.revision
+
+    @property
+    def policy(self) -> Policy:
+        """How errors are written."""
+        return self.rev.policy
+
+    @property
+    def keeps_params(self) -> bool:
+        """Whether a handler that asks its client ends, and the digest of the params is sealed."""
+        return self.rev.asks_in_results
+
+    def make_context(self) -> None:
+        """Make the public face of the request."""
+        self.context = Context(self)
 
     @property
     def is_open(self) -> bool:
@@ -158,51 +157,5 @@ class ServerRequest(Struct, eq=False):
             self.run.stop()
 
 
-class ResultRenderer(Protocol):
-    """Makes results of what handlers of one kind return and raise.
-
-    `entry` is None for a value that a middleware answered with in place of an entry that is not
-    registered.
-    """
-
-    def finish(self, entry: Any, request: ServerRequest, value: Any) -> Any:
-        """Return the result in its wire form."""
-        ...
-
-    def fail(self, entry: Any, request: ServerRequest, error: BaseException) -> Any:
-        """Return the result, or the `ErrorObject`, of a failed handler."""
-        ...
-
-
-class Answer(Struct, frozen=True, eq=False):
-    """Answer a request with a result, or with an error that is a result of its method."""
-
-    result: Any
-    # Called after the answer was sent.
-    then: Callable[[], object] | None = None
-
-
-class Refuse(Struct, frozen=True, eq=False):
-    """Answer a request with an error."""
-
-    error: ErrorObject
-    kind: str
-
-
-class Run(Struct, frozen=True, eq=False):
-    """Call the handler of an entry, and answer with what the renderer makes of its value."""
-
-    renderer: ResultRenderer
-    entry: Entry
-    values: Any
-
-
-class Later(Struct, frozen=True, eq=False):
-    """Leave a request open: something else answers it."""
-
-
-LATER: Final = Later()
-
-Action: TypeAlias = Answer | Refuse | Run | Later
 # Serves one method.
 MethodHandler: TypeAlias = Callable[[ServerRequest], Action]

@@ -24,6 +24,7 @@ import msgspec
 from msgspec import UNSET, Raw, Struct, UnsetType, ValidationError, field
 from msgspec.json import Decoder
 
+from ...engine.request import Action, Answer, Refuse, ResultRenderer, Run
 from ...errors import RequestError
 from ...jsonrpc.messages import Shown
 from ...mcp.names import official
@@ -42,7 +43,7 @@ from ...spec.lookup import method as method_row
 from ...spec.mcp.methods import LISTED
 from .. import errors
 from ..dispatch.params import EMPTY, UNREADABLE, ToolCall, params_of
-from ..dispatch.request import Action, Answer, Refuse, ResultRenderer, Run, ServerRequest
+from ..dispatch.request import ServerRequest
 from ..errors import brief
 from ..handlers.arguments import Arguments, explain
 from ..handlers.custom_types import read_custom
@@ -78,7 +79,7 @@ class _Retry(Shown, Struct, frozen=True):
 _read_retry: Final = Decoder(_Retry).decode
 
 
-class EntryMethod(Struct, frozen=True, kw_only=True, eq=False):
+class EntryMethod(Shown, Struct, frozen=True, kw_only=True, eq=False):
     """How one method that names an entry is served."""
 
     # Decodes params; those of `decoded` were decoded with the envelope.

@@ -16,6 +16,8 @@ from collections.abc import Awaitable, Callable
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
+from ...engine.handler_run import handler_run_of
+from ...engine.request import Refuse
 from ..access.decisions import (
     AccessRefused,
     check_allow,
@@ -24,8 +26,7 @@ from ..access.decisions import (
     is_listed,
     is_visible,
 )
-from ..dispatch.handler_run import handler_run_of
-from ..dispatch.request import Refuse, ServerRequest
+from ..dispatch.request import ServerRequest
 from ..errors import refusal
 
 if TYPE_CHECKING:
@@ -70,7 +71,7 @@ def require_allow(
     run = handler_run_of(request)
     following = run.begin
 
-    async def begin(request: ServerRequest) -> None:
+    async def begin(_: Any) -> None:
         await check(request)
         run.is_allowed = True
         if following is not None:

@@ -14,6 +14,7 @@ import msgspec
 from msgspec import UNSET, Raw, ValidationError
 from msgspec.json import Decoder, encode
 
+from ...engine.request import Action, Answer, Run
 from ...mcp.types import (
     CancelledNotificationParams,
     PaginatedRequestParams,
@@ -25,7 +26,7 @@ from ...spec.mcp.methods import LISTED
 from ...spec.mcp.tasks_extension import EXTENSION as TASKS
 from ..dispatch import initialize
 from ..dispatch.params import EMPTY, UNREADABLE, members_of, params_of
-from ..dispatch.request import Action, Answer, MethodHandler, Run, ServerRequest
+from ..dispatch.request import MethodHandler, ServerRequest
 from ..errors import brief
 from ..handlers.arguments import explain
 from ..registry.extensions import ExtensionResult, sent

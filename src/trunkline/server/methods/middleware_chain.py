@@ -24,6 +24,8 @@ from typing import TYPE_CHECKING, Any, Final
 from msgspec import UNSET, Raw, Struct
 from msgspec.json import decode
 
+from ...engine.handler_run import handler_run_of
+from ...engine.request import Action, Answer, Later, Refuse, Run
 from ...errors import RequestError
 from ...jsonrpc.error_codes import peer_error
 from ...jsonrpc.messages import ErrorObject
@@ -33,17 +35,17 @@ from ...redaction import redact
 from ...spec.error_kinds import ErrorKind
 from ...spec.mcp.headers import NAME_MEMBERS
 from ..context import context_of
-from ..dispatch.handler_run import handler_run_of
 from ..dispatch.middleware_params import MiddlewareParams
 from ..dispatch.params import UNREADABLE, ToolCall, members_of, params_of
-from ..dispatch.request import Action, Answer, Later, Refuse, Run, ServerRequest
+from ..dispatch.request import ServerRequest
 from ..errors import RefusedRequest, brief, unreadable_params
 from .entry_methods import ENTRY_METHODS, entries_of
 from .internal_handler import internal_entry
 from .methods import OwnMethod
 
 if TYPE_CHECKING:
-    from ..dispatch.request import MethodHandler, ResultRenderer
+    from ...engine.request import HandlerEntry, ResultRenderer
+    from ..dispatch.request import MethodHandler
     from ..registry.entries import Entry
 
 __all__ = ["through_middleware"]
@@ -166,7 +168,7 @@ class _Chain:
         renderer, entry = self._renderer(request)
         return renderer.fail(entry, request, error)
 
-    def _renderer(self, request: ServerRequest) -> tuple[ResultRenderer, Entry | None]:
+    def _renderer(self, request: ServerRequest) -> tuple[ResultRenderer, HandlerEntry | None]:
         """Return what renders a value of the handler, or of a middleware in its place."""
         if isinstance(self._action, Run):
             return self._action.renderer, self._action.entry

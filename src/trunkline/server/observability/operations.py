@@ -185,7 +185,7 @@ class Operation:
     @property
     def tenant_label(self) -> str:
         """The tenant as metrics name it; "" without tenants."""
-        tenancy = self._connection.core.services.tenancy
+        tenancy = self._connection.core.runtime.tenancy
         return "" if tenancy is None else tenancy.label(self.tenant)
 
     @property

@@ -21,8 +21,8 @@ from collections.abc import Iterable, Iterator
 from threading import Lock
 from typing import TYPE_CHECKING, Final, NamedTuple
 
-from ..runtime.stats import stats_of
 from .operations import DURATION_BUCKETS, OTHER, Observer, Operation, add_observer
+from .stats import stats_of
 
 if TYPE_CHECKING:
     from ..api.core import ServerCore

@@ -42,10 +42,11 @@ from ..handlers.arguments import Arguments, arguments_of
 from ..handlers.json_encoding import OutputMismatch, encoded
 
 if TYPE_CHECKING:
+    from ...engine.request import Action, Refuse
     from ..api.app import Server
     from ..api.core import ServerCore
     from ..context import Context
-    from ..dispatch.request import Action, MethodHandler, Refuse, ServerRequest
+    from ..dispatch.request import MethodHandler, ServerRequest
 
 __all__ = [
     "Extended",

@@ -20,13 +20,14 @@ from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 import msgspec
 from msgspec import Struct, ValidationError
 
+from ...engine.limits import ServerLimits, TaskSettings
 from ...jsonrpc.policy import Policy
 from ...mcp.types import Annotations, Icon, Implementation, ToolAnnotations
 from ...spec.revisions import REVISIONS
 from ..handlers.arguments import Arguments
 from ..handlers.json_encoding import OutputMismatch, encoded
 from ..handlers.output import DERIVE
-from ..settings import CacheHint, CapabilitySwitches, ServerLimits, TaskSettings, check_switches
+from ..settings import CacheHint, CapabilitySwitches, check_switches
 
 if TYPE_CHECKING:
     from ...auth.server.settings import Auth

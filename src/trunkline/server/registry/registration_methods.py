@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Literal, TypeVar, overload
 
+from ...engine.limits import ServerLimits, TaskSettings
 from ...jsonrpc.policy import Policy
 from ...mcp.types import Annotations, Icon, ToolAnnotations
 from ...migration_hints import (
@@ -22,7 +23,7 @@ from ...migration_hints import (
 )
 from ...spec.revisions import REVISIONS
 from ..handlers.output import DERIVE
-from ..settings import CacheHint, CapabilitySwitches, ServerLimits, TaskSettings
+from ..settings import CacheHint, CapabilitySwitches
 from .options import (
     Lifespan,
     MountOptions,

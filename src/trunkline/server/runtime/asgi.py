@@ -24,13 +24,13 @@ from typing import TYPE_CHECKING, Any, Final, Self
 
 from msgspec.structs import replace
 
+from ...engine.log_limit import LogLimit
 from ...redaction import show
 from ...transports.addresses import Http
 from ...transports.http.asgi import AsgiServer
 from ...transports.http.endpoint.endpoint import Endpoint
 from ...transports.http.gate.admission import Admission
 from ...transports.http.settings import HttpLimits, HttpSettings
-from ..dispatch.log_limit import LogLimit
 from ..errors import as_redacted
 from .http_service import HttpService
 
@@ -276,7 +276,7 @@ class _Run:
         )
         service.on_session_end = endpoint.sessions.discard
         endpoint.session_check = (
-            service.has_session_room if core.services.tenancy is not None else None
+            service.has_session_room if core.runtime.tenancy is not None else None
         )
 
         def on_wrong_host(host: str) -> None:

@@ -27,13 +27,13 @@ def use_auth(core: ServerCore, auth: object) -> AuthSettings:
     """
     settings = settings_of(auth)
     tenants = settings.tenants
-    if tenants is not None and core.services.tenancy is None:
+    if tenants is not None and core.runtime.tenancy is None:
         # Imported here, as below: most servers have no tenants.
         from ..access.tenancy import Tenancy
         from ..access.tool_sets import ToolSets
         from ..observability.tenant_log import enable_tenant_log
 
-        core.services.tenancy = Tenancy(core, tenants)
+        core.runtime.tenancy = Tenancy(core, tenants)
         core.services.is_gated = True
         if tenants.has_tool_sets:
             core.catalog.tool_sets = ToolSets(tenants.tools, tenants.default_tools)
@@ -41,8 +41,8 @@ def use_auth(core: ServerCore, auth: object) -> AuthSettings:
         enable_tenant_log(core)
     elif (
         tenants is not None
-        and core.services.tenancy is not None
-        and core.services.tenancy.settings != tenants
+        and core.runtime.tenancy is not None
+        and core.runtime.tenancy.settings != tenants
     ):
         raise ValueError("the listeners of a server have the same tenants: give both the same")
     if settings.audit is not None:

@@ -22,6 +22,7 @@ from dataclasses import replace
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, Final, Self
 
+from ...engine.log_limit import LogLimit
 from ...errors import TrunklineError
 from ...transports.addresses import Http, Tcp, is_exposed
 from ...transports.http.authority import DEFAULT_PORTS, parse_authority
@@ -29,7 +30,6 @@ from ...transports.http.endpoint.endpoint import Endpoint
 from ...transports.http.gate.admission import Admission
 from ...transports.http.server.http_server import HttpServer
 from ...transports.sockets.listener import Listener
-from ..dispatch.log_limit import LogLimit
 from .http_service import HttpService
 
 if TYPE_CHECKING:
@@ -241,7 +241,7 @@ class HttpListener:
         )
         service.on_session_end = endpoint.sessions.discard
         endpoint.session_check = (
-            service.has_session_room if app.services.tenancy is not None else None
+            service.has_session_room if app.runtime.tenancy is not None else None
         )
         self._http = HttpServer(
             endpoint,

@@ -20,6 +20,9 @@ from itertools import islice
 from typing import TYPE_CHECKING, Any, Final, TypeVar
 
 from ...concurrency.thread_pool import ThreadShare
+from ...engine.budget import ByteBudget, connection_bytes
+from ...engine.limits import SocketLimits
+from ...engine.log_limit import LogLimit
 from ...errors import TransportError
 from ...spec.error_kinds import ErrorKind
 from ...spec.lookup import http_status, http_statuses
@@ -27,10 +30,7 @@ from ...spec.profiles import profile
 from ...store.errors import StoreError
 from ...transports.http.endpoint.event_log import EventLog
 from ...transports.http.endpoint.single_request import SingleRequest
-from ..dispatch.budget import ByteBudget, connection_bytes
 from ..dispatch.connection import Connection
-from ..dispatch.log_limit import LogLimit
-from ..settings import SocketLimits
 from .keepalive import KeepAlive
 
 if TYPE_CHECKING:
@@ -182,17 +182,18 @@ class HttpService:
     def _place(self, connection: Connection, owner: Any) -> None:
         """Let a connection belong to its owner, and count it for the tenant."""
         connection.principal = _principal(owner)
-        tenancy = self._core.services.tenancy
+        tenancy = self._core.runtime.tenancy
         if tenancy is not None and owner is not None:
             tenancy.attach(connection)
             tenancy.session_opened(owner.tenant)
 
     def has_session_room(self, owner: Owner | None) -> bool:
         """Return True if the tenant of an owner may open a session."""
-        tenancy = self._core.services.tenancy
+        tenancy = self._core.runtime.tenancy
         if tenancy is None or owner is None:
             return True
-        return tenancy.has_session_room(owner.tenant, self._limits.sessions)
+        has_room: bool = tenancy.has_session_room(owner.tenant, self._limits.sessions)
+        return has_room
 
     def event_log(self, session: HttpSession) -> EventLog:
         """Return a log for the events of a session."""
@@ -269,7 +270,7 @@ class HttpService:
                 self._clients.move_to_end(oldest)
             else:
                 self._core.runtime.threads.leave(self._clients.pop(oldest).threads)
-        tenancy = self._core.services.tenancy
+        tenancy = self._core.runtime.tenancy
         tenant = None if tenancy is None else tenancy.of(owner)
         above = self._core.runtime.budget if tenant is None else tenant.budget
         self._clients[key] = found = _Client(key, ByteBudget(self._client_bytes, above))
@@ -296,8 +297,8 @@ class HttpService:
             self._connections.discard(connection)
             if not isinstance(connection, _SingleConnection):
                 self._core.runtime.threads.leave(connection.runner.threads)
-                if self._core.services.tenancy is not None and connection.principal is not None:
-                    self._core.services.tenancy.session_opened(connection.principal.tenant, by=-1)
+                if self._core.runtime.tenancy is not None and connection.principal is not None:
+                    self._core.runtime.tenancy.session_opened(connection.principal.tenant, by=-1)
 
     def stop(self, *, at_once: bool = False) -> None:
         """Refuse new requests; running handlers may finish, unless `at_once`."""

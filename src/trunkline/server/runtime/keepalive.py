@@ -24,9 +24,9 @@ from ...mcp.names import spoken
 from ...spec.lookup import method as method_row
 
 if TYPE_CHECKING:
+    from ...engine.limits import SocketLimits
     from ..dispatch.connection import Connection
     from ..dispatch.initialize import HandshakeSession
-    from ..settings import SocketLimits
 
 __all__ = ["ByteCounters", "KeepAlive"]
 

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+from ...engine.limits import SocketLimits
 from ...transports.addresses import Http, Tcp, Unix, Ws, parse_address
-from ..settings import SocketLimits
 
 if TYPE_CHECKING:
     import socket

@@ -34,6 +34,9 @@ from typing import TYPE_CHECKING, Any, Final, Self, cast
 
 from msgspec.json import encode
 
+from ...engine.limits import SocketLimits
+from ...engine.log_limit import LogLimit
+from ...engine.runner import RETRY_AFTER_MS
 from ...errors import TransportError, TrunklineError
 from ...jsonrpc.error_codes import named_error
 from ...jsonrpc.messages import Failure
@@ -42,10 +45,7 @@ from ...transports.addresses import Tcp, Unix, is_exposed
 from ...transports.base import Frame, ignore
 from ...transports.sockets.listener import Listener
 from ..dispatch.connection import Connection
-from ..dispatch.log_limit import LogLimit
-from ..dispatch.requests import RETRY_AFTER_MS
 from ..errors import as_redacted
-from ..settings import SocketLimits
 from .keepalive import KeepAlive
 
 if TYPE_CHECKING:

@@ -22,6 +22,8 @@ from typing import TYPE_CHECKING, Any, Final
 from msgspec import UNSET, UnsetType
 from msgspec.json import Decoder
 
+from ...engine.request import LATER, Action, Refuse
+from ...engine.runner import RETRY_AFTER_MS
 from ...errors import RequestError
 from ...mcp.meta import SUBSCRIPTION_ID
 from ...mcp.types import (
@@ -31,8 +33,7 @@ from ...mcp.types import (
 )
 from ...spec.error_kinds import ErrorKind
 from ..dispatch.params import params_of
-from ..dispatch.request import LATER, Action, Refuse, ServerRequest
-from ..dispatch.requests import RETRY_AFTER_MS
+from ..dispatch.request import ServerRequest
 from ..errors import refusal
 from .fanout import Topic
 from .registry import LISTS, list_topic, resource_topic, task_topic

@@ -28,19 +28,20 @@ from typing import TYPE_CHECKING, Literal, NamedTuple
 
 from msgspec import UNSET, Raw, UnsetType, ValidationError
 
+from ...engine.handler_run import Asker, SuspendHandler, handler_run_of
 from ...errors import RequestAborted, RequestError
 from ...spec.error_kinds import ErrorKind
 from ...spec.mcp.tasks_extension import EXTENSION
-from ..dispatch.handler_run import Asker, SuspendHandler, handler_run_of
 from ..errors import plain
 from ..registry.extensions import declares, refuse_undeclared
 from .wire import read_ttl, task_form
 
 if TYPE_CHECKING:
+    from ...engine.handler_run import InputQuestion
+    from ...engine.request import Refuse
     from ..api.core import ServerCore
     from ..client_requests.multi_round_trip import RoundTrips
-    from ..dispatch.handler_run import InputQuestion
-    from ..dispatch.request import Refuse, ServerRequest
+    from ..dispatch.request import ServerRequest
     from ..registry.entries import ToolEntry
     from .lifecycle import Tasks
 

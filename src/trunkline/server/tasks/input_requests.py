@@ -27,6 +27,7 @@ from typing import TYPE_CHECKING, Any, Final
 from msgspec import UNSET, Raw, Struct
 from msgspec.json import Decoder, encode
 
+from ...engine.handler_run import RoundTripState, handler_run_of
 from ...errors import LocalProtocolError, PeerError, RequestAborted, RequestTimeout, ToolError
 from ...jsonrpc.error_codes import peer_error
 from ...jsonrpc.messages import ErrorObject, Shown
@@ -35,12 +36,11 @@ from ...mcp.types import InputRequest, ListRootsRequestParams
 from ...store.errors import StoreError, StoreFull, StoreUnavailable
 from ...store.values import Lease
 from ..client_requests import capabilities
-from ..dispatch.handler_run import RoundTripState, handler_run_of
 from . import wire
 from .records import InputResponse, TaskRecord, answered, with_question, without_question
 
 if TYPE_CHECKING:
-    from ..dispatch.handler_run import InputQuestion
+    from ...engine.handler_run import InputQuestion
     from .lifecycle import RunningTask, Tasks
     from .result_waiters import ResultWaiter
 

@@ -29,6 +29,10 @@ from msgspec import Raw, UnsetType
 from msgspec.structs import replace
 
 from ...concurrency.backoff import backoff
+from ...engine.handler_run import handler_run_of
+from ...engine.limits import TaskSettings
+from ...engine.request import Refuse
+from ...engine.runner import RETRY_AFTER_MS
 from ...errors import RequestAborted, RequestError
 from ...jsonrpc.peer.incoming import IncomingRequest
 from ...spec.error_kinds import ErrorKind
@@ -36,13 +40,10 @@ from ...spec.mcp.tasks_extension import EXTENSION
 from ...store.base import Store
 from ...store.errors import StoreClosed, StoreError, StoreFull
 from ..dispatch.connection import MAX_BACKLOG_BYTES, Connection
-from ..dispatch.handler_run import handler_run_of
-from ..dispatch.request import Refuse, ServerRequest
-from ..dispatch.requests import RETRY_AFTER_MS
+from ..dispatch.request import ServerRequest
 from ..errors import as_redacted
 from ..registry.entries import ToolEntry
 from ..registry.extensions import declares
-from ..settings import TaskSettings
 from . import wire
 from .access import is_accessible
 from .admission import DeferredTaskAsker, TaskStart, admit
@@ -212,7 +213,7 @@ class Tasks:
         own = sum(each.requestor == requestor for each in self.running.values())
         if len(self.running) >= self.settings.running or own >= self.settings.running_each:
             raise _unavailable(ErrorKind.OVERLOADED)
-        tenancy = self.app.services.tenancy
+        tenancy = self.app.runtime.tenancy
         if tenancy is not None:
             tenant = request.tenant
             theirs = sum(each.tenant == tenant for each in self.running.values())

@@ -29,6 +29,8 @@ from typing import TYPE_CHECKING, Any, Final
 from msgspec import UNSET, Raw, Struct
 from msgspec.json import Decoder
 
+from ...engine.request import Action, Run
+from ...engine.runner import RETRY_AFTER_MS
 from ...errors import RemoteProtocolError, RequestError
 from ...jsonrpc.error_codes import named_error
 from ...jsonrpc.messages import Shown
@@ -39,8 +41,7 @@ from ...spec.mcp.tasks_extension import EXTENSION
 from ...store.errors import StoreError
 from ..client_requests import capabilities
 from ..dispatch.params import params_of
-from ..dispatch.request import Action, MethodHandler, Run, ServerRequest
-from ..dispatch.requests import RETRY_AFTER_MS
+from ..dispatch.request import MethodHandler, ServerRequest
 from ..dispatch.revision import ServerRevision
 from ..errors import error_of
 from ..methods.internal_handler import internal_entry

@@ -19,9 +19,9 @@ import asyncio
 from collections.abc import Iterator
 from typing import TYPE_CHECKING, Final
 
+from ...engine.runner import RETRY_AFTER_MS
 from ...jsonrpc.error_codes import named_error
 from ...spec.error_kinds import ErrorKind
-from ..dispatch.requests import RETRY_AFTER_MS
 from . import wire
 from .records import TaskRecord
 

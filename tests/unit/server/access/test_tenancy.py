@@ -45,7 +45,7 @@ def of(tenant: str | None, subject: str = "ann") -> Principal:
 
 
 def use_of(app: Server, tenant: str) -> Any:
-    tenancy = app._core.services.tenancy
+    tenancy = app._core.runtime.tenancy
     assert tenancy is not None
     return tenancy.use(tenant)
 

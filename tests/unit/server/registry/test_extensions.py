@@ -12,10 +12,10 @@ from msgspec.json import encode
 from tests.unit.server.stars_extension import STARS, Star, meta, reply_to, stars
 from tests.unit.server.wire import META, PER_REQUEST, connected
 from trunkline import Client, Context, Extension, RequestError, Server
+from trunkline.engine.request import Answer
 from trunkline.errors import PeerError
 from trunkline.mcp.meta import Caller, read_caller
 from trunkline.mcp.types import ClientCapabilities
-from trunkline.server.dispatch.request import Answer
 from trunkline.server.dispatch.revision import ServerRevision
 from trunkline.server.registry.extensions import declared
 

@@ -7,7 +7,7 @@ from contextlib import AsyncExitStack
 
 import pytest
 
-from trunkline.server.runtime.lifespan import SharedLifespan
+from trunkline.engine.lifespan import SharedLifespan
 
 
 class Life:

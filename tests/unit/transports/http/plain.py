@@ -14,7 +14,7 @@ from typing import Any, Final
 
 from trunkline import HttpLimits, HttpSettings, Server
 from trunkline.auth.server.resource_server import resource_server_of
-from trunkline.server.dispatch.log_limit import LogLimit
+from trunkline.engine.log_limit import LogLimit
 from trunkline.server.runtime.http_service import HttpService
 from trunkline.transports.http.endpoint.endpoint import Endpoint
 from trunkline.transports.http.endpoint.exchange import Exchange

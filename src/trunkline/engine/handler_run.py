@@ -24,11 +24,10 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple, Protocol
 from msgspec import Raw, Struct
 from msgspec.json import Encoder
 
-from ...jsonrpc.messages import Shown, shown_tuple
+from ..jsonrpc.messages import Shown, shown_tuple
 
 if TYPE_CHECKING:
-    from .middleware_params import MiddlewareParams
-    from .request import ServerRequest
+    from .request import HandledRequest
 
 __all__ = [
     "Asker",
@@ -138,11 +137,11 @@ class HandlerRun:
         # Makes the call a task, if it may be one; returns True if it is one then.
         self.become: Callable[[], Awaitable[bool]] | None = None
         # Awaited before the handler is called.
-        self.begin: Callable[[ServerRequest], Awaitable[object]] | None = None
+        self.begin: Callable[[HandledRequest], Awaitable[object]] | None = None
         # Whether no check of access has to be awaited first.
         self.is_allowed = True
         # The params of the request, for the middleware of the server.
-        self.params: MiddlewareParams | None = None
+        self.params: Any = None
         # Reports that were sent in earlier runs.
         self.heard = 0
         # What the handler waits for, on threads and in tasks; cancelled with it.
@@ -209,7 +208,7 @@ class HandlerRun:
         return f"{self._branches.setdefault(task, len(self._branches) + 1)}."
 
     @contextmanager
-    def paused(self, request: ServerRequest) -> Iterator[None]:
+    def paused(self, request: HandledRequest) -> Iterator[None]:
         """Pause the timeout of the handler while the client answers."""
         limit, now = request.limit, asyncio.get_running_loop().time
         if limit is not None and request.deadline is not None:
@@ -239,7 +238,7 @@ class HandlerRun:
             self.round.end()
 
 
-def handler_run_of(request: ServerRequest) -> HandlerRun:
+def handler_run_of(request: HandledRequest) -> HandlerRun:
     """Return the `HandlerRun` of a call, made now if it had none."""
     if request.run is None:
         with _lock:

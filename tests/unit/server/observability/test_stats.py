@@ -8,8 +8,8 @@ import pytest
 
 from tests.unit.server.wire import connected
 from trunkline import Server, ServerLimits
-from trunkline.server.runtime import stats as module
-from trunkline.server.runtime.stats import Counters
+from trunkline.engine import counters as module
+from trunkline.engine.counters import Counters
 
 
 def test_each_kind_of_event_is_logged_once_in_ten_seconds_with_the_number_since(

@@ -18,14 +18,14 @@ import asyncio
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Final
 
-from ...errors import TransportError
-from ...transports.base import HIGH_WATER
+from ..errors import TransportError
+from ..transports.base import HIGH_WATER
 
 if TYPE_CHECKING:
-    from ...jsonrpc.peer.peer import Peer
-    from ...transports.base import Transport
-    from ..runtime.state import ServerRuntime
+    from ..jsonrpc.peer.peer import Peer
+    from ..transports.base import Transport
     from .budget import ByteBudget
+    from .runtime import ServerRuntime
 
 __all__ = ["WEIGHED_BYTES", "UnreadAnswers"]
 
@@ -44,13 +44,13 @@ class UnreadAnswers:
     __slots__ = (
         "_bound",
         "_budget",
-        "_runtime",
         "_end",
         "_interval",
         "_is_closed",
         "_is_paused",
         "_loop",
         "_peer",
+        "_runtime",
         "_since",
         "_timer",
         "_transport",

@@ -10,14 +10,14 @@ from msgspec import UNSET, Raw
 from msgspec.json import Decoder, decode
 
 from trunkline import ServerLimits
-from trunkline.jsonrpc import Limits
-from trunkline.server.dispatch.budget import (
+from trunkline.engine.budget import (
     ByteBudget,
     connection_bytes,
     copied,
     server_bytes,
     size_of,
 )
+from trunkline.jsonrpc import Limits
 from trunkline.server.dispatch.params import ToolCall
 
 MIB = 1024 * 1024

@@ -6,22 +6,48 @@ import asyncio
 from collections.abc import Callable
 from contextlib import AbstractAsyncContextManager, AsyncExitStack
 from functools import partial
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Protocol
 
-from ...concurrency.thread_pool import ThreadPool
-from ..dispatch.budget import ByteBudget, server_bytes
+from ..concurrency.thread_pool import ThreadPool
+from ..transports.base import ignore
+from .budget import ByteBudget, server_bytes
+from .counters import Counters
 from .lifespan import SharedLifespan
-from .stats import Counters
 
 if TYPE_CHECKING:
-    from ...jsonrpc.limits import Limits
-    from ..dispatch.connection import Connection
-    from ..settings import ServerLimits
-    from .asgi import AsgiApp
-    from .http_listener import HttpListener
-    from .listener import ServerListener
+    from ..jsonrpc.limits import Limits
+    from ..jsonrpc.peer.incoming import IncomingRequest
+    from .limits import ServerLimits
+    from .runner import RequestRunner
 
 __all__ = ["ServerRuntime"]
+
+
+class ServedConnection(Protocol):
+    """What the runtime needs of a connection."""
+
+    loop: asyncio.AbstractEventLoop
+    runner: RequestRunner
+
+    async def run(self) -> None:
+        """Serve the client until one side closes."""
+        ...
+
+    def stop(self, *, at_once: bool = False) -> None:
+        """Refuse new requests; running handlers may finish, unless `at_once`."""
+        ...
+
+
+class RunningListener(Protocol):
+    """What the runtime needs of a listener."""
+
+    def stop_accepting(self) -> None:
+        """Accept no more connections; those that are open go on."""
+        ...
+
+    def stop(self, *, at_once: bool = False) -> None:
+        """Begin to end it."""
+        ...
 
 
 class ServerRuntime:
@@ -35,12 +61,16 @@ class ServerRuntime:
         enter: Callable[[AsyncExitStack], Any],
     ) -> None:
         self.limits = limits
-        self.connections: set[Connection] = set()
-        self.listeners: set[AsgiApp | HttpListener | ServerListener] = set()
+        self.connections: set[Any] = set()
+        self.listeners: set[RunningListener] = set()
         # Handlers that run, on all connections.
         self.in_flight = 0
         self.budget = ByteBudget(server_bytes(limits, sizes))
         self.counters = Counters()
+        # What tenants share; None without tenants.
+        self.tenancy: Any = None
+        # Called with a request that its client has cancelled.
+        self.request_cancelled: Callable[[IncomingRequest], object] = ignore
         self.threads = ThreadPool(
             limits.threads,
             limits.waiting_for_thread,
@@ -81,7 +111,7 @@ class ServerRuntime:
 
     # -- connections -------------------------------------------------------------------------
 
-    async def serve(self, connection: Connection) -> None:
+    async def serve(self, connection: ServedConnection) -> None:
         """Serve one connection, with the lifespan entered, until it ends."""
         self.connections.add(connection)
         try:

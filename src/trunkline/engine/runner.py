@@ -37,29 +37,28 @@ from typing import TYPE_CHECKING, Any, Final
 
 from msgspec import UNSET, Raw
 
-from ...concurrency.thread_pool import NoThreadFree, ThreadShare
-from ...errors import LocalProtocolError, TransportError
-from ...jsonrpc.error_codes import named_error
-from ...jsonrpc.messages import ErrorObject, Failure, RequestId, Success
-from ...jsonrpc.peer.incoming import IncomingRequest
-from ...jsonrpc.policy import Policy
-from ...redaction import show
-from ...spec.error_kinds import ErrorKind
-from ...transports.base import HIGH_WATER
-from ..context import Context
-from ..errors import HandlerTimeout, as_redacted, unencodable
+from ..concurrency.thread_pool import NoThreadFree, ThreadShare
+from ..errors import LocalProtocolError, TransportError
+from ..exception_text import as_redacted
+from ..jsonrpc.error_codes import named_error
+from ..jsonrpc.messages import ErrorObject, Failure, RequestId, Success
+from ..jsonrpc.peer.incoming import IncomingRequest
+from ..jsonrpc.policy import Policy
+from ..redaction import show
+from ..spec.error_kinds import ErrorKind
+from ..transports.base import HIGH_WATER
 from .budget import ByteBudget, copied, size_of
+from .errors import HandlerTimeout, unencodable
 from .handler_run import SuspendHandler, handler_run_of
 from .middleware import invoke
-from .request import Run, ServerRequest
+from .request import HandledRequest, HandlerEntry, Run
 from .unread import WEIGHED_BYTES, UnreadAnswers
 
 if TYPE_CHECKING:
-    from ...jsonrpc.peer.peer import Peer
-    from ...transports.base import Transport
-    from ..api.core import ServerCore
-    from ..registry.entries import Entry
+    from ..jsonrpc.peer.peer import Peer
+    from ..transports.base import Transport
     from .handler_run import HandlerRun
+    from .runtime import ServerRuntime
 
 __all__ = ["RETRY_AFTER_MS", "SMALL_BYTES", "RequestRunner"]
 
@@ -87,7 +86,6 @@ class RequestRunner:
     """The handlers of one connection."""
 
     __slots__ = (
-        "_core",
         "_end",
         "_is_draining",
         "_is_turning",
@@ -96,6 +94,7 @@ class RequestRunner:
         "_notified",
         "_peer",
         "_room",
+        "_runtime",
         "_serve",
         "_transport",
         "_turns",
@@ -110,16 +109,16 @@ class RequestRunner:
 
     def __init__(
         self,
-        core: ServerCore,
+        runtime: ServerRuntime,
         peer: Peer,
         transport: Transport,
         budget: ByteBudget,
         serve: Callable[[IncomingRequest], object],
         end: Callable[[TransportError], object],
     ) -> None:
-        self._core = core
+        self._runtime = runtime
         self.budget = budget
-        self.unread = UnreadAnswers(core.runtime, budget, peer, transport, end)
+        self.unread = UnreadAnswers(runtime, budget, peer, transport, end)
         self.threads = ThreadShare()
         self._peer = peer
         self._transport = transport
@@ -127,8 +126,8 @@ class RequestRunner:
         self._serve = serve
         self._end = end
         self._loop = loop = asyncio.get_running_loop()
-        self._new_task = core.runtime.new_task(loop)
-        self.at_work: dict[IncomingRequest, ServerRequest] = {}
+        self._new_task = runtime.new_task(loop)
+        self.at_work: dict[IncomingRequest, HandledRequest] = {}
         self.waiting: dict[IncomingRequest, None] = {}
         # Handlers that count, of requests and of notifications.
         self.running = 0
@@ -162,25 +161,23 @@ class RequestRunner:
         else:
             self._serve(asked)
 
-    def begin(self, request: ServerRequest, action: Run) -> None:
+    def begin(self, request: HandledRequest, action: Run) -> None:
         """Run the handler of a request, now or when one of the others ends."""
-        core, message, policy = self._core, request.message, request.rev.policy
+        runtime, message = self._runtime, request.message
         size = message.size
         waits = self.waiting and not (self._is_draining or self._is_turning)
-        if waits or self.running >= core.limits.in_flight:
-            self._queue(message, policy)
+        if waits or self.running >= runtime.limits.in_flight:
+            self._queue(message, request.policy)
         elif self.is_stopping:
-            self._peer.fail(message, _unavailable(policy))
-        elif core.runtime.in_flight >= core.limits.in_flight_overall:
-            self._refuse(message, policy, "in_flight_overall")
+            self._peer.fail(message, _unavailable(request.policy))
+        elif runtime.in_flight >= runtime.limits.in_flight_overall:
+            self._refuse(message, request.policy, "in_flight_overall")
         elif (size or self.unread.bytes) and (limit := self._exceeded(size)) is not None:
-            self._refuse(message, policy, limit)
-        elif core.services.tenancy is not None and not core.services.tenancy.begin(
-            request.connection, message
-        ):
-            self._refuse(message, policy, "tenant_in_flight")
+            self._refuse(message, request.policy, limit)
+        elif runtime.tenancy is not None and not runtime.tenancy.begin(request.connection, message):
+            self._refuse(message, request.policy, "tenant_in_flight")
         else:
-            core.runtime.in_flight += 1
+            runtime.in_flight += 1
             self.running += 1
             self.at_work[message] = request
             entry = action.entry
@@ -188,17 +185,17 @@ class RequestRunner:
             may_ask = arguments.wants_context or entry.path
             if size:
                 self.budget.charge(size)
-                if not (may_ask and request.rev.asks_in_results):
+                if not (may_ask and request.keeps_params):
                     message.set_params(UNSET)
             if may_ask and request.context is None:
-                request.context = Context(request)
+                request.make_context()
             plain = not (arguments.is_async or entry.path)
             if entry.inline and plain and (run is None or run.begin is None):
                 self._run_inline(request, action)
             else:
                 request.task = self._new_task(self._run(request, action))
 
-    def _run_inline(self, request: ServerRequest, action: Run) -> None:
+    def _run_inline(self, request: HandledRequest, action: Run) -> None:
         """Run a handler on the event loop: its author set `inline`."""
         try:
             value = action.entry.arguments.call(action.values, request.context)
@@ -214,7 +211,7 @@ class RequestRunner:
             outcome = self._failed(action, request, error)
         self._done(request, outcome)
 
-    async def _run(self, request: ServerRequest, action: Run, begun: Any = None) -> None:
+    async def _run(self, request: HandledRequest, action: Run, begun: Any = None) -> None:
         """Run a handler in its own asyncio task, so that it can be cancelled."""
         entry = action.entry
         try:
@@ -238,16 +235,16 @@ class RequestRunner:
             outcome = self._failed(action, request, error)
         self._done(request, outcome)
 
-    async def call(self, entry: Any, values: Any, request: ServerRequest) -> Any:
+    async def call(self, entry: Any, values: Any, request: HandledRequest) -> Any:
         """Call a handler with the middleware of mounted servers, timeout or thread."""
         if entry.timeout is None:
-            return await invoke(self._core, entry, values, request)
+            return await invoke(self._runtime, entry, values, request)
         request.deadline = self._loop.time() + entry.timeout
         try:
             async with asyncio.timeout_at(request.deadline) as limit:
                 request.limit = limit
                 try:
-                    return await invoke(self._core, entry, values, request)
+                    return await invoke(self._runtime, entry, values, request)
                 finally:
                     request.limit = None  # a task that it left behind may still use it
         except TimeoutError:
@@ -260,9 +257,9 @@ class RequestRunner:
 
     # -- ending ------------------------------------------------------------------------------
 
-    def _failed(self, action: Run, request: ServerRequest, error: BaseException) -> Any:
+    def _failed(self, action: Run, request: HandledRequest, error: BaseException) -> Any:
         """Return the outcome of a failed handler, or None if it is not answered."""
-        policy, run = request.rev.policy, request.run
+        policy, run = request.policy, request.run
         if run is not None and run.on_end is not None:
             # The callback knows why it was stopped; or the event loop ends.
             stopped = isinstance(error, asyncio.CancelledError) and _is_stopped(request)
@@ -274,11 +271,11 @@ class RequestRunner:
         if isinstance(error, asyncio.CancelledError) and self.is_stopping:
             return _unavailable(policy)
         if isinstance(error, NoThreadFree):
-            self._core.runtime.counters.refuse("waiting_for_thread")
+            self._runtime.counters.refuse("waiting_for_thread")
             return named_error(ErrorKind.OVERLOADED, policy=policy, retryAfterMs=RETRY_AFTER_MS)
         return _failure_of(action, request, error)
 
-    def detach(self, request: ServerRequest, on_end: Callable[[Any], object]) -> None:
+    def detach(self, request: HandledRequest, on_end: Callable[[Any], object]) -> None:
         """Let a handler run on without its request; `on_end` gets its outcome.
 
         The outcome is what the client would be sent, or None if the handler was stopped. The
@@ -287,13 +284,13 @@ class RequestRunner:
         handler_run_of(request).on_end = on_end
         if self.at_work.pop(request.message, None) is not None:
             # Its arguments are still held, and count until it has ended.
-            self._core.runtime.in_flight -= 1
+            self._runtime.in_flight -= 1
             self.running -= 1
-            if self._core.services.tenancy is not None:
-                self._core.services.tenancy.end(request.message)
+            if self._runtime.tenancy is not None:
+                self._runtime.tenancy.end(request.message)
             self._start_next(request.message)
 
-    def _done(self, request: ServerRequest, outcome: Any) -> None:
+    def _done(self, request: HandledRequest, outcome: Any) -> None:
         """Answer a request whose handler has ended, and start those that wait."""
         asked, run = request.message, request.run
         if run is not None and run.on_end is not None:
@@ -311,13 +308,13 @@ class RequestRunner:
                 else:
                     self._peer.answer(asked, outcome)
         except LocalProtocolError as error:
-            self._not_encoded(asked, request.rev.policy, error)
+            self._not_encoded(asked, request.policy, error)
         finally:
             del self.at_work[asked]
-            self._core.runtime.in_flight -= 1
+            self._runtime.in_flight -= 1
             self.running -= 1
-            if self._core.services.tenancy is not None:
-                self._core.services.tenancy.end(asked)
+            if self._runtime.tenancy is not None:
+                self._runtime.tenancy.end(asked)
             if asked.size:
                 self.budget.release(asked.size)
             if run is not None:
@@ -336,9 +333,9 @@ class RequestRunner:
         except LocalProtocolError:
             return False  # `answer` sends an error in its place
 
-    def _dropped(self, request: ServerRequest) -> ErrorObject:
+    def _dropped(self, request: HandledRequest) -> ErrorObject:
         """Return the error in place of a result, for a client that does not read."""
-        counters = self._core.runtime.counters
+        counters = self._runtime.counters
         counters.dropped_answers += 1
         counters.warn(
             "answer",
@@ -349,7 +346,7 @@ class RequestRunner:
         )
         # Without `retryAfterMs`: the handler has run, and may have changed something.
         text = "The answer was dropped: too many earlier answers are unread"
-        return named_error(ErrorKind.OVERLOADED, policy=request.rev.policy, message=text)
+        return named_error(ErrorKind.OVERLOADED, policy=request.policy, message=text)
 
     def _start_next(self, asked: IncomingRequest) -> None:
         if self._turns and asked.slot is not None:
@@ -384,7 +381,7 @@ class RequestRunner:
             return
         request = self.at_work.get(asked)
         self._peer.drop(asked)
-        self._core.services.request_cancelled(asked)
+        self._runtime.request_cancelled(asked)
         self._unqueue(asked)
         if request is not None:
             self._stop(request)
@@ -398,16 +395,16 @@ class RequestRunner:
         for task in list(self._notified):
             task.cancel()
 
-    def _stop(self, request: ServerRequest) -> None:
+    def _stop(self, request: HandledRequest) -> None:
         request.stop()
         task = request.task
         if task is not None:
             # A task that is cancelled before its first step never runs its `except`.
             task.add_done_callback(lambda _: self._ended_before_start(request))
 
-    def _ended_before_start(self, request: ServerRequest) -> None:
+    def _ended_before_start(self, request: HandledRequest) -> None:
         if request.message in self.at_work:
-            self._done(request, _unavailable(request.rev.policy))
+            self._done(request, _unavailable(request.policy))
 
     def abandon(self, waited: float = 0.0) -> None:
         """Close all open requests without an answer, since the client has closed its output."""
@@ -469,7 +466,7 @@ class RequestRunner:
         if self._is_draining:  # an inline handler has ended; the loop below continues
             return
         self._is_draining = True
-        waiting, most, transport = self.waiting, self._core.limits.in_flight, self._transport
+        waiting, most, transport = self.waiting, self._runtime.limits.in_flight, self._transport
         try:
             while waiting and self.running < most and transport.backlog <= HIGH_WATER:
                 asked = next(iter(waiting))
@@ -482,7 +479,7 @@ class RequestRunner:
 
     def _queue(self, asked: IncomingRequest, policy: Policy) -> None:
         """Queue a request; too many close the connection, one too large is refused."""
-        limits = self._core.limits
+        limits = self._runtime.limits
         if len(self.waiting) >= limits.waiting:
             self._refuse(asked, policy, "waiting")
             self._end(TransportError(f"the client has {limits.waiting} waiting requests"))
@@ -510,14 +507,14 @@ class RequestRunner:
         """Return the limit that so many more bytes would exceed, or None if they fit."""
         if self._is_draining or self._is_turning:
             return None  # the request was accepted before it waited
-        budget, overall, unread = self.budget, self._core.runtime.budget, self.unread
+        budget, overall, unread = self.budget, self._runtime.budget, self.unread
         if unread.bytes:
             unread.weigh()
         if budget.used + size > budget.limit and (self.running or self.waiting or self._turns):
             return "connection_bytes"
         if budget.parent is not overall and not budget.has_shared_room(size, overall):
             return "connection_bytes"
-        if overall.used + size > overall.limit and self._core.runtime.in_flight:
+        if overall.used + size > overall.limit and self._runtime.in_flight:
             return "server_bytes"
         return None
 
@@ -526,7 +523,7 @@ class RequestRunner:
         return self._exceeded(size) is None
 
     def _refuse(self, asked: IncomingRequest, policy: Policy, limit: str) -> None:
-        self._core.runtime.counters.refuse(limit)
+        self._runtime.counters.refuse(limit)
         error = named_error(ErrorKind.OVERLOADED, policy=policy, retryAfterMs=RETRY_AFTER_MS)
         self._peer.fail(asked, error)
 
@@ -542,40 +539,38 @@ class RequestRunner:
 
     # -- notifications -----------------------------------------------------------------------
 
-    def begin_notification(self, entry: Entry, raw: Any, read: Callable[[Any], Any]) -> None:
+    def begin_notification(self, entry: HandlerEntry, raw: Any, read: Callable[[Any], Any]) -> None:
         """Run the handler of a notification, or drop the notification if there is no room."""
-        core, size = self._core, size_of(raw)
+        runtime, size = self._runtime, size_of(raw)
         limit = self._exceeded(size)
-        if self.running >= core.limits.in_flight:
+        if self.running >= runtime.limits.in_flight:
             limit = "in_flight"
-        elif core.runtime.in_flight >= core.limits.in_flight_overall:
+        elif runtime.in_flight >= runtime.limits.in_flight_overall:
             limit = "in_flight_overall"
         if limit is not None or self.is_stopping:
             why = "the server stops" if limit is None else f"ServerLimits.{limit} is reached"
-            core.runtime.counters.drop_notification(entry.name, why)
+            runtime.counters.drop_notification(entry.name, why)
             return
         values = {} if raw is UNSET else read(raw)
-        core.runtime.in_flight += 1
+        runtime.in_flight += 1
         self.running += 1
         self.budget.charge(size)
         task = self._new_task(self._run_notification(entry, values))
         self._notified[task] = None
         task.add_done_callback(partial(self._notification_ended, size))
 
-    async def _run_notification(self, entry: Entry, values: Any) -> None:
-        core = self._core
+    async def _run_notification(self, entry: HandlerEntry, values: Any) -> None:
+        runtime = self._runtime
         try:
             call = partial(entry.arguments.call, values, None)
-            value = (
-                await core.runtime.threads.run(call, self.threads) if entry.on_thread else call()
-            )
+            value = await runtime.threads.run(call, self.threads) if entry.on_thread else call()
             if isawaitable(value):
                 await value
         except asyncio.CancelledError:
             pass  # the connection has ended, or the handler cancelled itself
         except NoThreadFree:
             why = "ServerLimits.waiting_for_thread is reached"
-            core.runtime.counters.drop_notification(entry.name, why)
+            runtime.counters.drop_notification(entry.name, why)
         except BaseException as error:  # noqa: BLE001  # SystemExit too: handlers end nothing
             _log.error(
                 "handler of notification %s failed\n%s", show(entry.name), as_redacted(error)
@@ -583,7 +578,7 @@ class RequestRunner:
 
     def _notification_ended(self, size: int, task: asyncio.Task[None]) -> None:
         self._notified.pop(task, None)
-        self._core.runtime.in_flight -= 1
+        self._runtime.in_flight -= 1
         self.running -= 1
         self.budget.release(size)
         if self.waiting:
@@ -645,7 +640,7 @@ def _failed_by_itself(error: BaseException) -> bool:
     return isinstance(error, Exception)
 
 
-def _is_stopped(request: ServerRequest) -> bool:
+def _is_stopped(request: HandledRequest) -> bool:
     """Return True if a handler was cancelled, here or by the end of the event loop."""
     return request.cancelled or (request.task is not None and request.task.cancelling() > 0)
 
@@ -657,7 +652,7 @@ def _unwrapped(error: BaseException) -> BaseException:
     return error
 
 
-def _finished(action: Run, request: ServerRequest, value: Any) -> Any:
+def _finished(action: Run, request: HandledRequest, value: Any) -> Any:
     """Return the outcome of a handler that has returned."""
     run = request.run
     if run is not None and run.is_over and run.on_end is None:
@@ -665,7 +660,7 @@ def _finished(action: Run, request: ServerRequest, value: Any) -> Any:
     return action.renderer.finish(action.entry, request, value)
 
 
-def _suspended_result(request: ServerRequest, run: HandlerRun) -> Any:
+def _suspended_result(request: HandledRequest, run: HandlerRun) -> Any:
     """Return the result with the input requests of a suspended handler."""
     if run.round is None:
         raise ValueError("this handler is not suspended")
@@ -677,10 +672,10 @@ def _suspended_result(request: ServerRequest, run: HandlerRun) -> Any:
             request.method,
             as_redacted(error),
         )
-        return named_error(ErrorKind.INTERNAL_ERROR, policy=request.rev.policy)
+        return named_error(ErrorKind.INTERNAL_ERROR, policy=request.policy)
 
 
-def _failure_of(action: Run, request: ServerRequest, error: BaseException) -> Any:
+def _failure_of(action: Run, request: HandledRequest, error: BaseException) -> Any:
     try:
         return action.renderer.fail(action.entry, request, _unwrapped(error))
     except Exception as another:  # noqa: BLE001  # an exception whose repr fails
@@ -689,7 +684,7 @@ def _failure_of(action: Run, request: ServerRequest, error: BaseException) -> An
             request.method,
             as_redacted(another),
         )
-        return named_error(ErrorKind.INTERNAL_ERROR, policy=request.rev.policy)
+        return named_error(ErrorKind.INTERNAL_ERROR, policy=request.policy)
 
 
 def _unavailable(policy: Policy) -> ErrorObject:

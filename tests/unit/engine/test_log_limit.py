@@ -9,7 +9,7 @@ from typing import Any, cast
 
 import pytest
 
-from trunkline.server.dispatch.log_limit import INTERVAL_S, MAX_LOGGED, LogLimit
+from trunkline.engine.log_limit import INTERVAL_S, MAX_LOGGED, LogLimit
 
 
 class Loop:

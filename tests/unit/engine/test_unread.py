@@ -10,9 +10,9 @@ from typing import Any
 import pytest
 
 from trunkline import ServerLimits, TransportError
-from trunkline.server.dispatch.budget import ByteBudget
-from trunkline.server.dispatch.unread import UnreadAnswers
-from trunkline.server.runtime.stats import Counters
+from trunkline.engine.budget import ByteBudget
+from trunkline.engine.counters import Counters
+from trunkline.engine.unread import UnreadAnswers
 from trunkline.transports.base import HIGH_WATER
 
 MIB = 1024 * 1024

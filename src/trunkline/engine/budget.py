@@ -16,13 +16,11 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, Final
 
-from msgspec import Raw
-
-from ...jsonrpc.limits import Limits
-from .params import ToolCall
+from msgspec import Raw, Struct
 
 if TYPE_CHECKING:
-    from ..settings import ServerLimits
+    from ..jsonrpc.limits import Limits
+    from .limits import ServerLimits
 
 __all__ = ["ByteBudget", "connection_bytes", "copied", "server_bytes", "size_of"]
 
@@ -88,16 +86,17 @@ def server_bytes(limits: ServerLimits, messages: Limits) -> int:
 
 
 def size_of(params: Any) -> int:
-    """Return the bytes of params that are not decoded yet."""
-    if type(params) is ToolCall:
+    """Return the bytes of params that are not decoded yet, or of the raw members of a Struct."""
+    if isinstance(params, Struct):
         return sum(_length(getattr(params, name)) for name in params.__struct_fields__)
     return _length(params)
 
 
 def copied(params: Any) -> Any:
     """Return params that do not keep the frame in memory which they came in."""
-    if type(params) is ToolCall:
-        return ToolCall(*(_copied(getattr(params, name)) for name in params.__struct_fields__))
+    if isinstance(params, Struct):
+        members = (_copied(getattr(params, name)) for name in params.__struct_fields__)
+        return type(params)(*members)
     return _copied(params)
 
 

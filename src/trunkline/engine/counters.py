@@ -1,0 +1,67 @@
+"""Counters of what a server has refused, dropped and closed; each kind is logged too.
+
+A kind of event is logged at most once in 10 s: a client that floods a server would otherwise fill
+the disk through the log.
+"""
+
+from __future__ import annotations
+
+import logging
+import time
+from typing import Final
+
+__all__ = ["Counters"]
+
+_log: Final = logging.getLogger("trunkline.server")
+
+# Seconds between two log lines about the same kind of event.
+_LOG_INTERVAL_S: Final = 10.0
+
+
+class Counters:
+    """What a server has refused, dropped and closed so far."""
+
+    def __init__(self) -> None:
+        self.refused: dict[str, int] = {}
+        # Results of handlers for clients with a whole budget of unread answers.
+        self.dropped_answers = 0
+        # Notifications for handlers of the author.
+        self.dropped_notifications = 0
+        # `subscriptions/listen` streams of clients that do not read.
+        self.dropped_streams = 0
+        # Changes that a session got later, because it did not read.
+        self.deferred_changes = 0
+        # Calls that waited for a thread for longer than a second.
+        self.late_threads = 0
+        # Connections of clients that did not read.
+        self.closed_unread = 0
+        # Connections beyond the limit of a listener, and silent ones that gave way to others.
+        self.refused_connections = 0
+        self.dropped_connections = 0
+        # By kind of event: when it was last logged, and how many were not logged since.
+        self._logged: dict[str, tuple[float, int]] = {}
+
+    def refuse(self, limit: str) -> None:
+        """Count a request that was refused because of a limit."""
+        self.refused[limit] = self.refused.get(limit, 0) + 1
+        own = limit.removeprefix("tenant_")
+        named = f"ServerLimits.{limit}" if own == limit else f"TenantLimits.{own}"
+        self.warn(limit, "request refused: %s is reached", named)
+
+    def drop_notification(self, name: str, why: str) -> None:
+        """Count a notification that was dropped."""
+        self.dropped_notifications += 1
+        self.warn("notification", "notification %s dropped: %s", name, why)
+
+    def warn(self, kind: str, text: str, *facts: object) -> None:
+        """Log a warning, unless one of its kind was logged in the last 10 s."""
+        now = time.monotonic()
+        since, more = self._logged.get(kind, (-_LOG_INTERVAL_S, 0))
+        if now - since < _LOG_INTERVAL_S:
+            self._logged[kind] = (since, more + 1)
+            return
+        self._logged[kind] = (now, 0)
+        if more:
+            text += " (and %d times since this was last logged)"
+            facts = (*facts, more)
+        _log.warning(text, *facts)

@@ -1,0 +1,74 @@
+"""Counters and gauges of a server, for operators: what is at work, waits, was refused or dropped.
+
+`ServerStats` is what `Server.stats` returns. `engine/counters.py` counts as things happen.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from msgspec import Struct
+
+if TYPE_CHECKING:
+    from ..api.core import ServerCore
+
+__all__ = ["ServerStats", "stats_of"]
+
+
+class ServerStats(Struct, frozen=True, kw_only=True):
+    """Gauges and counters of a server at one moment; bytes as messages have on the wire."""
+
+    # Now.
+    connections: int
+    in_flight: int
+    waiting: int
+    held_bytes: int
+    unread_bytes: int
+    threads_busy: int
+    threads_waiting: int
+    # Open `subscriptions/listen` requests.
+    streams: int
+    # Open sessions over HTTP.
+    sessions: int
+    # Since the server was made. By the limit that was exceeded, such as "connection_bytes".
+    refused: dict[str, int]
+    dropped_answers: int
+    dropped_notifications: int
+    dropped_streams: int
+    deferred_changes: int
+    late_threads: int
+    closed_unread: int
+    refused_connections: int
+    dropped_connections: int
+
+
+def stats_of(core: ServerCore) -> ServerStats:
+    """Return the gauges and counters of a server."""
+    connections, counters, threads = (
+        list(core.runtime.connections),
+        core.runtime.counters,
+        core.runtime.threads,
+    )
+    unread = sum(each.transport.backlog for each in connections)
+    # What was unread when it was last weighed may have been read since.
+    weighed = sum(each.runner.unread.bytes for each in connections)
+    return ServerStats(
+        connections=len(connections),
+        in_flight=core.runtime.in_flight,
+        waiting=sum(len(each.runner.waiting) for each in connections),
+        held_bytes=core.runtime.budget.used - weighed + unread,
+        unread_bytes=unread,
+        threads_busy=threads.busy,
+        threads_waiting=threads.waiting,
+        streams=core.services.streams.open_streams,
+        sessions=sum(getattr(each, "sessions", 0) for each in list(core.runtime.listeners)),
+        refused=dict(counters.refused),
+        dropped_answers=counters.dropped_answers,
+        dropped_notifications=counters.dropped_notifications,
+        dropped_streams=counters.dropped_streams,
+        deferred_changes=counters.deferred_changes,
+        late_threads=counters.late_threads,
+        closed_unread=counters.closed_unread,
+        refused_connections=counters.refused_connections,
+        dropped_connections=counters.dropped_connections,
+    )
