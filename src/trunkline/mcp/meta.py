@@ -57,11 +57,11 @@ __all__ = [
     "Caller",
     "CallerMemo",
     "encoded_request_meta",
-    "lacking",
     "lacks_version",
     "read_caller",
     "read_session_caller",
     "request_meta",
+    "required_keys",
     "with_progress_token",
 ]
 
@@ -157,17 +157,15 @@ def lacks_version(caller: Caller) -> bool:
     return caller.protocol_version is None and not _NEED_VERSION.isdisjoint(caller.meta)
 
 
-def lacking(caller: Caller, revision: str) -> tuple[str, ...]:
-    """Return the keys that every request of `revision` must have and this one lacks.
+@cache  # one entry per released revision: another raises, and nothing is kept
+def required_keys(revision: str) -> frozenset[str]:
+    """Return the keys that the `_meta` of every request of `revision` must have.
 
     Raises:
         UnknownRevision: the revision is unknown; the text lists the known ones.
     """
-    required, meta = _required(revision), caller.meta
-    for key in required:
-        if key not in meta:
-            return tuple(key for key in required if key not in meta)
-    return ()
+    rows = _on_every_request(revision)
+    return frozenset(row.key for row in rows if row.required == "must")
 
 
 def _text(value: object, key: str) -> str:
@@ -251,11 +249,6 @@ def _on_every_request(revision: str) -> tuple[MetaKey, ...]:
     return tuple(row for row in meta_keys(revision) if "request" in row.on and not row.only)
 
 
-@cache  # one entry per released revision: another raises, and nothing is kept
-def _required(revision: str) -> tuple[str, ...]:
-    return tuple(row.key for row in _on_every_request(revision) if row.required == "must")
-
-
 # Caching
 
 
@@ -267,15 +260,16 @@ class CallerMemo:
     most. Several threads may use one memo.
     """
 
-    __slots__ = ("_callers", "_longest", "_size")
+    __slots__ = ("_longest", "_size", "known")
 
     def __init__(self, size: int = 256, longest: int = 4096) -> None:
-        self._callers: dict[bytes, Caller] = {}
+        # For callers that look here before they call `read`.
+        self.known: dict[bytes, Caller] = {}
         self._size = size
         self._longest = longest
 
     def __len__(self) -> int:
-        return len(self._callers)
+        return len(self.known)
 
     def read(self, raw: bytes) -> Caller:
         """Decode the `_meta` of a request, as `read_caller` does.
@@ -283,18 +277,17 @@ class CallerMemo:
         Raises:
             BadMeta: as `read_caller`; an invalid `_meta` is not cached.
         """
-        found = self._callers.get(raw) if len(raw) <= self._longest else None
-        return self._learn(raw) if found is None else found
-
-    def _learn(self, raw: bytes) -> Caller:
+        found = self.known.get(raw)
+        if found is not None:
+            return found
         caller = read_caller(raw)
         if len(raw) <= self._longest and self._size > 0:
             # Another thread may evict the same one, so this iterates over a copy; what two
             # threads add at once beyond the size is evicted the next time.
-            surplus = len(self._callers) + 1 - self._size
-            for oldest in list(self._callers)[:surplus] if surplus > 0 else ():
-                self._callers.pop(oldest, None)
-            self._callers[raw] = caller
+            surplus = len(self.known) + 1 - self._size
+            for oldest in list(self.known)[:surplus] if surplus > 0 else ():
+                self.known.pop(oldest, None)
+            self.known[raw] = caller
         return caller
 
 

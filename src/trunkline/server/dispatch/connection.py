@@ -55,7 +55,6 @@ from ...mcp.meta import (
     BadMeta,
     Caller,
     check_token_length,
-    lacking,
     lacks_version,
     read_session_caller,
 )
@@ -397,10 +396,8 @@ class Connection:
                 raw = UNSET if params is UNSET else only_meta(params).meta
             caller = None
             if raw is not UNSET:
-                try:
-                    caller = self.core.callers.read(bytes(raw))
-                except BadMeta as error:
-                    caller = self._session_caller(bytes(raw), error)
+                meta = bytes(raw)
+                caller = self.core.callers.known.get(meta) or self._caller(meta)
             if self.core.policy.strictness == "lenient":
                 caller = _with_loose_token(params, caller)
             if caller is None or caller.protocol_version is None:
@@ -497,10 +494,10 @@ class Connection:
                 requested=brief(str(version)),
             )
             return None
-        if lacking(caller, rev.revision):
-            self._lacks_meta(asked, rev)
-            return None
-        return rev
+        if rev.required_meta.issubset(caller.meta):
+            return rev
+        self._lacks_meta(asked, rev)
+        return None
 
     def _header_fault(self, asked: IncomingRequest, caller: Caller) -> str | None:
         """Return how the headers of an exchange differ from its message, or None."""
@@ -522,12 +519,15 @@ class Connection:
         given = {} if params.arguments is UNSET else _any(params.arguments)
         return exchange.param_mismatch(entry.param_headers, given)  # type: ignore[no-any-return]  # as above
 
-    def _session_caller(self, raw: bytes, error: BadMeta) -> Caller:
-        """Read a `_meta` of which keys of later revisions are malformed, or raise the error."""
-        found = None if self._rev is None else read_session_caller(raw, self._rev.revision)
-        if found is None:
-            raise error
-        return found
+    def _caller(self, raw: bytes) -> Caller:
+        """Read a `_meta`; in a session keys of later revisions may be malformed."""
+        try:
+            return self.core.callers.read(raw)
+        except BadMeta:
+            found = None if self._rev is None else read_session_caller(raw, self._rev.revision)
+            if found is None:
+                raise
+            return found
 
     def _unopened(self, asked: IncomingRequest, caller: Caller | None) -> ServerRevision | None:
         """Return the revision for a request before `initialize` that names none, or refuse it."""

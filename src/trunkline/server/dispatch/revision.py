@@ -18,7 +18,7 @@ from ...jsonrpc.limits import TransportName
 from ...jsonrpc.messages import ErrorObject
 from ...jsonrpc.policy import Policy
 from ...mcp.extensions import declared_in, has_extensions
-from ...mcp.meta import SERVER_INFO, WRAPPED, Caller
+from ...mcp.meta import SERVER_INFO, WRAPPED, Caller, required_keys
 from ...mcp.shaping import narrow, narrowing
 from ...mcp.tables import requires, result_types
 from ...mcp.types import (
@@ -89,6 +89,8 @@ class ServerRevision:
             and core.catalog.offers(row.capability)
         }
         self.has_extensions = has_extensions(revision)
+        # The keys that `_meta` has in every request.
+        self.required_meta = required_keys(revision)
         self.methods: dict[str, MethodHandler] = {}
         self.refresh()
         # Whether questions are sent inside results, and answers come as params.
@@ -160,7 +162,8 @@ class ServerRevision:
                 value = replace(value, structured_content=UNSET)
         if value.meta is None and self._says_type:
             # As `result` does, without a look at each field: this is the hot path.
-            value = narrow(value, self.revision)
+            if self._narrow_tool_result is not None:
+                value = self._narrow_tool_result(value)
             return CallToolResult(
                 value.content,
                 meta=self.meta,
