@@ -58,7 +58,7 @@ if TYPE_CHECKING:
     from ..response import Headers, Responder
     from ..settings import HttpLimits, HttpSettings
     from .event_log import EventLog
-    from .old_sse import OldSse, OldSseSession
+    from .old_sse import OldSseRoutes, OldSseSession
     from .sessions import HttpSession
     from .single_request import SingleRequest
 
@@ -151,7 +151,7 @@ class UpgradeRoute(Protocol):
         ...
 
 
-class _Meta(Shown, Struct, frozen=True):
+class _OpeningMeta(Shown, Struct, frozen=True):
     protocol_version: Any = field(default=UNSET, name=PROTOCOL_VERSION)
     capabilities: Any = field(default=UNSET, name=CLIENT_CAPABILITIES)
     client_info: Any = field(default=UNSET, name=CLIENT_INFO)
@@ -165,7 +165,7 @@ class _Meta(Shown, Struct, frozen=True):
 
 
 class _OpeningParams(Shown, Struct, frozen=True):
-    meta: _Meta | UnsetType = field(default=UNSET, name="_meta")
+    meta: _OpeningMeta | UnsetType = field(default=UNSET, name="_meta")
 
 
 class _Opening(Shown, Struct, frozen=True):
@@ -227,11 +227,11 @@ class Endpoint:
         self.session_check: Callable[[Owner | None], bool] | None = None
         # Set by the listener, if it has one.
         self.upgrade_route: UpgradeRoute | None = None
-        self._old_sse: OldSse | None = None
+        self._old_sse: OldSseRoutes | None = None
         if settings.old_sse:
-            from .old_sse import OldSse  # here: most servers do not offer it
+            from .old_sse import OldSseRoutes  # here: most servers do not offer it
 
-            self._old_sse = OldSse(self, clock)
+            self._old_sse = OldSseRoutes(self, clock)
             self._routes |= dict.fromkeys(self._old_sse.paths, self._older)
         self._tasks: set[asyncio.Task[None]] = set()
         # One object for all sessions.

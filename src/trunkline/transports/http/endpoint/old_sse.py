@@ -42,7 +42,7 @@ if TYPE_CHECKING:
     from ..response import Responder
     from .endpoint import Endpoint
 
-__all__ = ["OldSse", "OldSseSession"]
+__all__ = ["OldSseRoutes", "OldSseSession"]
 
 _ACCEPTED: Final = MCP["accepted"].status
 _TOO_LARGE: Final = HTTP["body-too-large"].status
@@ -188,7 +188,7 @@ class OldSseSession:
             self.on_drained()
 
 
-class OldSse:
+class OldSseRoutes:
     """The two routes of an endpoint, and their sessions.
 
     Raises:
