@@ -8,7 +8,8 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Final
 
 from ...transports.addresses import Http, Tcp
-from ...transports.http.endpoint.endpoint import Endpoint
+from ...transports.http.endpoint.endpoint import McpEndpoint
+from ...transports.http.endpoint.routes import Routes
 from ...transports.http.gate.admission import Admission
 from ...transports.http.server.http_server import HttpServer
 from ...transports.sockets.listener import Listener
@@ -68,17 +69,15 @@ class HttpSourceListener:
         where = self._listener.address
         if isinstance(where, Tcp):
             self.address = replace(self.address, port=where.port)
-        endpoint = Endpoint(
-            self._source,
-            self._admission(self.address),
-            self._settings,
-            self._limits,
-            self.address.path,
-            asyncio.get_running_loop().time,
+        clock = asyncio.get_running_loop().time
+        routes = Routes(self._admission(self.address), self._settings, clock)
+        routes.add_probes()
+        endpoint = McpEndpoint(
+            self._source, routes, self._settings, self._limits, self.address.path
         )
         self._source.on_session_end = endpoint.sessions.discard
         self._http = HttpServer(
-            endpoint,
+            routes,
             self._limits,
             self._policy.limits.message_size("http"),
             is_secure=bool(self.address.tls),
@@ -86,7 +85,7 @@ class HttpSourceListener:
         if self._settings.websocket:
             self._serve_websocket(endpoint, self._http)
 
-    def _serve_websocket(self, endpoint: Endpoint, http: HttpServer) -> None:
+    def _serve_websocket(self, endpoint: McpEndpoint, http: HttpServer) -> None:
         # Imported here: most proxies do not offer it.
         from ...transports.websocket.connection import READ_BYTES
         from ...transports.websocket.server import WebSocketRoute
@@ -94,8 +93,7 @@ class HttpSourceListener:
         limit = self._policy.limits.message_size("websocket")
         buffer = memoryview(bytearray(READ_BYTES))
         opened = self._source.open_websocket
-        endpoint.upgrade_route = WebSocketRoute(endpoint, http, limit, buffer, opened)
-        http.is_upgrade = endpoint.is_upgrade
+        endpoint.route.upgrade = WebSocketRoute(endpoint, http, limit, buffer, opened)
 
     def stop(self) -> None:
         """Stop accepting connections and requests."""

@@ -27,7 +27,7 @@ from msgspec.structs import replace
 from ...redaction import show
 from ...transports.addresses import Http
 from ...transports.http.asgi import AsgiServer
-from ...transports.http.endpoint.endpoint import Endpoint
+from ...transports.http.endpoint.routes import Routes
 from ...transports.http.gate.admission import Admission
 from ...transports.http.settings import HttpLimits, HttpSettings
 from ..dispatch.log_limit import LogLimit
@@ -37,6 +37,8 @@ from .http_service import HttpService
 if TYPE_CHECKING:
     from ...auth.server.resource_server import ResourceServer
     from ...transports.http.asgi import Receive, Scope, Send
+    from ...transports.http.endpoint.endpoint import McpEndpoint
+    from ...transports.http.endpoint.routes import AddRoutes
     from ..core import ServerCore
 
 __all__ = ["AsgiApp", "asgi"]
@@ -57,8 +59,9 @@ class AsgiApp:
         settings: HttpSettings,
         limits: HttpLimits,
         auth: Any = None,
+        add_routes: Sequence[AddRoutes] = (),
     ) -> None:
-        """Serve at a path.
+        """Serve MCP at a path, and what other protocols add to the routes.
 
         Raises:
             ValueError: the path is not one, or a setting needs a socket.
@@ -76,6 +79,7 @@ class AsgiApp:
         self.limits = limits
         self.admission = Admission(settings, [])
         self.authenticator = _authenticator(auth, self.path, settings, self.admission)
+        self.add_routes = add_routes
         self._context = contextvars.copy_context()
         self._run: _Run | None = None
         # Of the run, once it has started.
@@ -89,7 +93,8 @@ class AsgiApp:
     @property
     def sessions(self) -> int:
         """The number of open sessions."""
-        return 0 if self._server is None else self._server.endpoint.sessions.count
+        run = self._run
+        return 0 if run is None or run.endpoint is None else run.endpoint.sessions.count
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Serve one request, or the lifespan, as ASGI has it."""
@@ -238,7 +243,8 @@ class _Run:
         self._server: AsgiServer | None = None
         self.is_stopping = False
         self._app = app
-        self._service: HttpService | None = None
+        self._routes: Routes | None = None
+        self.endpoint: McpEndpoint | None = None
         self._stopping = asyncio.Event()
         # Not in the context of a request, which may be traced or authenticated.
         self.task = self.loop.create_task(self._hold(), context=context)
@@ -249,8 +255,8 @@ class _Run:
         self._stopping.set()
         if self._server is not None:
             self._server.stop()
-        if self._service is not None:
-            self._service.stop(at_once=at_once)
+        if self._routes is not None:
+            self._routes.stop(at_once=at_once)
 
     async def _hold(self) -> None:
         core = self._app.core
@@ -270,12 +276,12 @@ class _Run:
         app, loop = self._app, self.loop
         core, settings, limits = app.core, app.settings, app.limits
         log_limit = LogLimit(loop, is_shared=True)
-        service = self._service = HttpService(core, limits, log_limit)
-        endpoint = Endpoint(
-            service, app.admission, settings, limits, app.path, loop.time, app.authenticator
-        )
-        service.on_session_end = endpoint.sessions.discard
-        endpoint.session_check = service.has_session_room if core.tenancy is not None else None
+        routes = self._routes = Routes(app.admission, settings, loop.time, app.authenticator)
+        routes.add_probes()
+        service = HttpService(core, limits, log_limit)
+        self.endpoint = service.add_routes(routes, settings, app.path)
+        for add in app.add_routes:
+            add(routes)
 
         def on_wrong_host(host: str) -> None:
             log_limit.warning(
@@ -285,7 +291,7 @@ class _Run:
             )
 
         server = self._server = AsgiServer(
-            endpoint,
+            routes,
             limits,
             core.policy.limits.message_size("http"),
             access_log=settings.access_log,
@@ -298,7 +304,7 @@ class _Run:
         finally:
             # Also when the event loop cancels its tasks at its end.
             self.stop()
-            await service.close()
+            await routes.close()
             await server.close(_FLUSH_TIMEOUT_S)
             core.listeners.discard(app)
             log_limit.end()

@@ -25,7 +25,7 @@ from typing import TYPE_CHECKING, Any, Final, Self
 from ...errors import TrunklineError
 from ...transports.addresses import Http, Tcp, is_exposed
 from ...transports.http.authority import DEFAULT_PORTS, parse_authority
-from ...transports.http.endpoint.endpoint import Endpoint
+from ...transports.http.endpoint.routes import Routes
 from ...transports.http.gate.admission import Admission
 from ...transports.http.server.http_server import HttpServer
 from ...transports.sockets.listener import Listener
@@ -34,6 +34,8 @@ from .http_service import HttpService
 
 if TYPE_CHECKING:
     from ...auth.server.resource_server import ResourceServer
+    from ...transports.http.endpoint.endpoint import McpEndpoint
+    from ...transports.http.endpoint.routes import AddRoutes
     from ...transports.http.settings import HttpLimits, HttpSettings
     from ..core import ServerCore
     from .metrics_listener import MetricsListener
@@ -59,9 +61,12 @@ class HttpListener:
         limits: HttpLimits,
         sock: socket.socket | Sequence[socket.socket] | None = None,
         auth: Any = None,
+        add_routes: Sequence[AddRoutes] = (),
     ) -> None:
         self._app = app
         self._auth = auth
+        # Those of other protocols, beside MCP.
+        self._add_routes = add_routes
         self._settings = settings
         self._limits = limits
         self._address = address
@@ -83,9 +88,9 @@ class HttpListener:
         # Connections whose TLS handshake is not finished, oldest first.
         self._accepting: dict[asyncio.Task[Any], None] = {}
         self._http: HttpServer | None = None
-        self._endpoint: Endpoint | None = None
+        self._routes: Routes | None = None
+        self._endpoint: McpEndpoint | None = None
         self._metrics: MetricsListener | None = None
-        self._service: HttpService | None = None
 
     def __repr__(self) -> str:
         return f"<HttpListener on {self.address}, {self.connections} connections>"
@@ -169,8 +174,8 @@ class HttpListener:
         if self._stopping is None:
             return
         self._stop(at_once=False)
-        if self._service is not None:
-            await self._service.close()
+        if self._routes is not None:
+            await self._routes.close()
         for each in list(self._accepting):
             each.cancel()  # its handshake would outlast the server
         if self._http is not None:
@@ -182,8 +187,8 @@ class HttpListener:
         self.stop_accepting()
         if self._http is not None:
             self._http.stop()
-        if self._service is not None:
-            self._service.stop(at_once=at_once)
+        if self._routes is not None:
+            self._routes.stop(at_once=at_once)
         if self._stopping is not None:
             self._stopping.set()
 
@@ -212,8 +217,7 @@ class HttpListener:
 
     @property
     def _requires_credentials(self) -> bool:
-        endpoint = self._endpoint
-        return endpoint is not None and endpoint.requires_credentials
+        return self._routes is not None and self._routes.requires_credentials
 
     async def _open_metrics(self, where: str, opening: AsyncExitStack) -> None:
         # Imported here: most servers have none.
@@ -233,16 +237,16 @@ class HttpListener:
         address = self._address
         log_limit = LogLimit(loop, is_shared=True)
         opening.callback(log_limit.end)
-        service = self._service = HttpService(app, limits, log_limit)
+        service = HttpService(app, limits, log_limit)
         admission = self._admission(address)
         authenticator = self._authenticator(address, admission)
-        endpoint = self._endpoint = Endpoint(
-            service, admission, self._settings, limits, address.path, loop.time, authenticator
-        )
-        service.on_session_end = endpoint.sessions.discard
-        endpoint.session_check = service.has_session_room if app.tenancy is not None else None
+        routes = self._routes = Routes(admission, self._settings, loop.time, authenticator)
+        routes.add_probes()
+        endpoint = self._endpoint = service.add_routes(routes, self._settings, address.path)
+        for add in self._add_routes:
+            add(routes)
         self._http = HttpServer(
-            endpoint,
+            routes,
             limits,
             app.policy.limits.message_size("http"),
             is_secure=bool(address.tls),
@@ -252,17 +256,17 @@ class HttpListener:
         if self._settings.websocket:
             self._serve_websocket(endpoint, self._http, service)
 
-    def _serve_websocket(self, endpoint: Endpoint, http: HttpServer, service: HttpService) -> None:
+    def _serve_websocket(
+        self, endpoint: McpEndpoint, http: HttpServer, service: HttpService
+    ) -> None:
         # Imported here: most servers do not offer it.
         from ...transports.websocket.connection import READ_BYTES
         from ...transports.websocket.server import WebSocketRoute
 
         limit = self._app.policy.limits.message_size("websocket")
         buffer = memoryview(bytearray(READ_BYTES))
-        endpoint.upgrade_route = WebSocketRoute(
-            endpoint, http, limit, buffer, service.open_websocket
-        )
-        http.is_upgrade = endpoint.is_upgrade
+        opened = service.open_websocket
+        endpoint.route.upgrade = WebSocketRoute(endpoint, http, limit, buffer, opened)
 
     def _take(self, sock: socket.socket) -> None:
         """Begin to serve an accepted connection."""

@@ -36,6 +36,7 @@ from ...spec.mcp.http_status import MCP
 from ...spec.mcp.transports import POLLED, RESUMED_STREAMS
 from ...spec.profiles import profile
 from ...store.errors import StoreError
+from ...transports.http.endpoint.endpoint import McpEndpoint
 from ...transports.http.endpoint.event_log import EventLog
 from ...transports.http.endpoint.request_headers import header_mismatch, name_member, param_mismatch
 from ...transports.http.endpoint.single_request import SingleRequest
@@ -54,9 +55,10 @@ if TYPE_CHECKING:
     from ...store.base import Store
     from ...transports.base import Transport
     from ...transports.http.endpoint.old_sse import OldSseSession
+    from ...transports.http.endpoint.routes import Routes
     from ...transports.http.endpoint.sessions import HttpSession
     from ...transports.http.gate.authentication import Owner
-    from ...transports.http.settings import HttpLimits
+    from ...transports.http.settings import HttpLimits, HttpSettings
     from ...transports.websocket.server import AcceptedWebSocket
     from ..core import ServerCore
 
@@ -290,6 +292,14 @@ class HttpService:
         self._client_bytes = connection_bytes(core.limits, largest)
         # Made by the endpoint; forgets a session that the server ends.
         self.on_session_end: Any = None
+
+    def add_routes(self, routes: Routes, settings: HttpSettings, path: str) -> McpEndpoint:
+        """Serve MCP at a path of a listener."""
+        endpoint = McpEndpoint(self, routes, settings, self._limits, path)
+        self.on_session_end = endpoint.sessions.discard
+        if self._core.tenancy is not None:
+            endpoint.session_check = self.has_session_room
+        return endpoint
 
     # -- sessions ----------------------------------------------------------------------------
 

@@ -17,18 +17,18 @@ from typing import TYPE_CHECKING, Any, Final
 
 from msgspec import json
 
-from ...spec.http_conditions import HTTP
 from ...transports.addresses import Http, Tcp, is_exposed, parse_host_and_port
+from ...transports.http.endpoint.routes import Route, Routes
 from ...transports.http.gate.admission import Admission
-from ...transports.http.response import Refusal, method_not_allowed
 from ...transports.http.server.http_server import HttpServer
 from ...transports.http.settings import HttpLimits, HttpSettings
 from ...transports.sockets.listener import Listener
 from ..observability.prometheus import CONTENT_TYPE, enable_metrics, metrics_page
 
 if TYPE_CHECKING:
+    from ...transports.http.gate.authentication import Owner
     from ...transports.http.request import HttpRequest
-    from ...transports.http.response import Responder
+    from ...transports.http.response import Headers, Refusal, Responder
     from ..core import ServerCore
 
 __all__ = ["MetricsListener"]
@@ -42,6 +42,11 @@ _LIMITS: Final = HttpLimits(connections=64, header_bytes=16 * 1024)
 _MAX_BODY_BYTES: Final = 1024
 # For scrapers to read the page when the server ends.
 _FLUSH_TIMEOUT_S: Final = 1.0
+
+_PAGE_HEADERS: Final[Headers] = (
+    (b"content-type", CONTENT_TYPE.encode()),
+    (b"cache-control", b"no-store"),
+)
 
 
 class MetricsListener:
@@ -73,7 +78,29 @@ class MetricsListener:
         where = self._listener.address
         if isinstance(where, Tcp):
             self._address = Http(where.host, where.port, METRICS_PATH)
-        self._http = HttpServer(_MetricsRoutes(self._core, self._address), _LIMITS, _MAX_BODY_BYTES)
+        self._http = HttpServer(self._routes(), _LIMITS, _MAX_BODY_BYTES)
+
+    def _routes(self) -> Routes:
+        address, settings = self._address, HttpSettings()
+        admission = (
+            _AnyHost(settings, [])
+            if is_exposed(address)
+            else Admission(settings, [(address.host, address.port)])
+        )
+        clock = asyncio.get_running_loop().time
+        routes = Routes(admission, settings, clock, error_body=_error_body)
+        routes.add(METRICS_PATH, Route(self._respond_page, ("GET", "HEAD")))
+        return routes
+
+    def _respond_page(
+        self,
+        request: HttpRequest,
+        body: Any,
+        responder: Responder,
+        owner: Owner | None,
+        client: str,
+    ) -> None:
+        responder.respond(200, metrics_page(self._core), _PAGE_HEADERS)
 
     async def close(self) -> None:
         """Stop to listen, and close every connection."""
@@ -100,36 +127,13 @@ class MetricsListener:
         return self._http is not None and self._http.make_room()
 
 
-class _MetricsRoutes:
-    """What the listener serves, as its HTTP server sees it."""
+class _AnyHost(Admission):
+    """The gate of a page that scrapers find by any name."""
 
-    def __init__(self, core: ServerCore, address: Http) -> None:
-        self._core = core
-        self._checks_host = not is_exposed(address)
-        bound = [(address.host, address.port)] if self._checks_host else []
-        self.admission = Admission(HttpSettings(), bound)
-
-    def admit(self, request: HttpRequest) -> Refusal | None:
-        """Decide on a request by its head; None lets it in."""
-        refusal = self.admission.check(request) if self._checks_host else None
-        if refusal is not None:
-            return refusal
-        if request.path != METRICS_PATH:
-            return Refusal(HTTP["path-unknown"], "Not found")
-        if request.method not in ("GET", "HEAD"):
-            return method_not_allowed(b"GET, HEAD")
+    def check(self, request: HttpRequest) -> Refusal | None:
+        """Admit every request."""
         return None
 
-    def handle(self, request: HttpRequest, body: Any, responder: Responder) -> None:
-        """Answer with the page."""
-        headers = ((b"content-type", CONTENT_TYPE.encode()), (b"cache-control", b"no-store"))
-        responder.respond(200, metrics_page(self._core), headers)
 
-    def refuse(self, responder: Responder, refusal: Refusal, request: HttpRequest | None) -> None:
-        """Answer with an HTTP error."""
-        body = json.encode({"error": refusal.message})
-        headers = ((b"content-type", b"application/json"), *refusal.headers)
-        responder.respond(refusal.status, body, headers)
-
-    def reap(self, now: float) -> None:
-        """Do nothing: there are no sessions."""
+def _error_body(message: str, id: object) -> bytes:
+    return json.encode({"error": message})

@@ -13,13 +13,15 @@ from msgspec import json
 from ...exception_text import as_redacted
 from ...redaction import show
 from ...transports.http.client.fetch import is_loopback_host
+from ...transports.http.endpoint.routes import Route, Routes
 from ...transports.http.gate.admission import Admission
-from ...transports.http.response import INTERNAL_ERROR, Refusal
+from ...transports.http.response import INTERNAL_ERROR
 from ...transports.http.server.http_server import HttpServer
 from ...transports.http.server.response_writer import ResponseWriter
 from ...transports.http.settings import HttpLimits, HttpSettings
 
 if TYPE_CHECKING:
+    from ...transports.http.gate.authentication import Owner
     from ...transports.http.request import HttpRequest
     from ...transports.http.response import Responder
     from .messages import EndpointResponse
@@ -60,7 +62,7 @@ class EndpointListener:
             OSError: the address cannot be used.
         """
         loop = asyncio.get_running_loop()
-        routes = _Routes(self._host, handle, self._tasks)
+        routes = self._routes(handle)
         http = HttpServer(routes, _LIMITS, _MAX_BODY_BYTES, is_secure=self._context is not None)
         try:
             self._server = await loop.create_server(
@@ -72,6 +74,34 @@ class EndpointListener:
         self._http = http
         port: int = self._server.sockets[0].getsockname()[1]
         return port
+
+    def _routes(self, handle: Handle) -> Routes:
+        settings, loop = HttpSettings(), asyncio.get_running_loop()
+        admission = Admission(settings, [(self._host, 0)])
+        routes = Routes(admission, settings, loop.time, error_body=_error_body)
+
+        async def answer(request: HttpRequest, body: bytes, responder: Responder) -> None:
+            try:
+                found = await handle(request, body)
+            except Exception as error:  # noqa: BLE001  # a defect; the client gets an answer
+                _log.error("internal error of the authorization server\n%s", as_redacted(error))
+                routes.refuse(responder, INTERNAL_ERROR, request)
+                return
+            if found is not None:
+                responder.respond(found.status, found.body, found.headers)
+            elif isinstance(responder, ResponseWriter):
+                responder.abort()
+
+        def respond(
+            request: HttpRequest, body: Any, responder: Responder, owner: Owner | None, client: str
+        ) -> None:
+            data = body if isinstance(body, bytes) else b""
+            task = loop.create_task(answer(request, data, responder))
+            self._tasks.add(task)
+            task.add_done_callback(self._tasks.discard)
+
+        routes.add_prefix("/", Route(respond))
+        return routes
 
     async def close(self) -> None:
         """Stop to listen, and close every connection."""
@@ -85,42 +115,5 @@ class EndpointListener:
             await http.close(_FLUSH_TIMEOUT_S)
 
 
-class _Routes:
-    """What the listener serves, as its HTTP server sees it."""
-
-    def __init__(self, host: str, handle: Handle, tasks: set[asyncio.Task[None]]) -> None:
-        self.admission = Admission(HttpSettings(), [(host, 0)])
-        self._handle = handle
-        self._tasks = tasks
-
-    def admit(self, request: HttpRequest) -> Refusal | None:
-        """Decide on a request by its head; None lets it in."""
-        return self.admission.check(request)
-
-    def handle(self, request: HttpRequest, body: Any, responder: Responder) -> None:
-        """Answer a request."""
-        data = body if isinstance(body, bytes) else b""
-        task = asyncio.get_running_loop().create_task(self._answer(request, data, responder))
-        self._tasks.add(task)
-        task.add_done_callback(self._tasks.discard)
-
-    async def _answer(self, request: HttpRequest, body: bytes, responder: Responder) -> None:
-        try:
-            found = await self._handle(request, body)
-        except Exception as error:  # noqa: BLE001  # a defect; the client gets an answer
-            _log.error("internal error of the authorization server\n%s", as_redacted(error))
-            self.refuse(responder, INTERNAL_ERROR, request)
-            return
-        if found is not None:
-            responder.respond(found.status, found.body, found.headers)
-        elif isinstance(responder, ResponseWriter):
-            responder.abort()
-
-    def refuse(self, responder: Responder, refusal: Refusal, request: HttpRequest | None) -> None:
-        """Answer with an HTTP error."""
-        body = json.encode({"error": "invalid_request", "error_description": refusal.message})
-        headers = ((b"content-type", b"application/json"), *refusal.headers)
-        responder.respond(refusal.status, body, headers)
-
-    def reap(self, now: float) -> None:
-        """Do nothing: there are no sessions."""
+def _error_body(message: str, id: object) -> bytes:
+    return json.encode({"error": "invalid_request", "error_description": message})
