@@ -19,8 +19,11 @@ from ...transports.http.response import INTERNAL_ERROR
 from ...transports.http.server.http_server import HttpServer
 from ...transports.http.server.response_writer import ResponseWriter
 from ...transports.http.settings import HttpLimits, HttpSettings
+from ...transports.lifecycle import ListenerLifecycle
 
 if TYPE_CHECKING:
+    from contextlib import AsyncExitStack
+
     from ...transports.http.gate.authentication import Owner
     from ...transports.http.request import HttpRequest
     from ...transports.http.response import Responder
@@ -39,50 +42,56 @@ _FLUSH_TIMEOUT_S: Final = 0.5
 Handle = Callable[["HttpRequest", bytes], Awaitable["EndpointResponse | None"]]
 
 
-class EndpointListener:
-    """Listens from `open` to `close`, and answers each request with what a function returns."""
+class EndpointListener(ListenerLifecycle):
+    """Answers each request with what a function returns, for one `async with`.
 
-    def __init__(self, host: str, port: int, context: ssl.SSLContext | None) -> None:
+    Raises:
+        ValueError: the host is not this machine.
+    """
+
+    def __init__(
+        self, host: str, port: int, context: ssl.SSLContext | None, handle: Handle
+    ) -> None:
+        super().__init__()
         if not is_loopback_host(host):
             raise ValueError(
                 f"an AuthorizationServer is for development only and listens on this machine "
                 f"alone, not on {show(host)}"
             )
+        self.port = port
         self._host = host
-        self._port = port
         self._context = context
-        self._http: HttpServer | None = None
+        self._handle = handle
         self._server: asyncio.Server | None = None
         self._tasks: set[asyncio.Task[None]] = set()
 
-    async def open(self, handle: Handle) -> int:
-        """Listen, and return the port.
+    async def _open(self, opening: AsyncExitStack) -> None:
+        is_secure = self._context is not None
+        http = HttpServer(self._routes(), _LIMITS, _MAX_BODY_BYTES, is_secure=is_secure)
+        opening.push_async_callback(http.close, _FLUSH_TIMEOUT_S)
+        # Not a `Listener`: tests of clients also run where descriptors cannot be watched.
+        self._server = await http.loop.create_server(
+            http.protocol, self._host, self.port, ssl=self._context
+        )
+        self.port = self._server.sockets[0].getsockname()[1]
 
-        Raises:
-            OSError: the address cannot be used.
-        """
-        loop = asyncio.get_running_loop()
-        routes = self._routes(handle)
-        http = HttpServer(routes, _LIMITS, _MAX_BODY_BYTES, is_secure=self._context is not None)
-        try:
-            self._server = await loop.create_server(
-                http.protocol, self._host, self._port, ssl=self._context
-            )
-        except OSError:
-            await http.close(0)
-            raise
-        self._http = http
-        port: int = self._server.sockets[0].getsockname()[1]
-        return port
+    def stop_accepting(self) -> None:
+        """Stop to listen."""
+        if self._server is not None:
+            self._server.close()
 
-    def _routes(self, handle: Handle) -> Routes:
+    def _stop_serving(self, at_once: bool) -> None:
+        for each in list(self._tasks):
+            each.cancel()
+
+    def _routes(self) -> Routes:
         settings, loop = HttpSettings(), asyncio.get_running_loop()
         admission = Admission(settings, [(self._host, 0)])
         routes = Routes(admission, settings, loop.time, error_body=_error_body)
 
         async def answer(request: HttpRequest, body: bytes, responder: Responder) -> None:
             try:
-                found = await handle(request, body)
+                found = await self._handle(request, body)
             except Exception as error:  # noqa: BLE001  # a defect; the client gets an answer
                 _log.error("internal error of the authorization server\n%s", as_redacted(error))
                 routes.refuse(responder, INTERNAL_ERROR, request)
@@ -102,17 +111,6 @@ class EndpointListener:
 
         routes.add_prefix("/", Route(respond))
         return routes
-
-    async def close(self) -> None:
-        """Stop to listen, and close every connection."""
-        server, http = self._server, self._http
-        self._server = self._http = None
-        if server is not None:
-            server.close()
-        for each in list(self._tasks):
-            each.cancel()
-        if http is not None:
-            await http.close(_FLUSH_TIMEOUT_S)
 
 
 def _error_body(message: str, id: object) -> bytes:

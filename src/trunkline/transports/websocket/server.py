@@ -36,7 +36,7 @@ from ...errors import TransportError
 from ...spec.http_conditions import HTTP
 from ..base import ignore
 from ..http.response import STOPPING, TOO_MANY_SESSIONS, Refusal
-from .connection import SILENT, SUBPROTOCOL, WebSocketFrames, WebSocketTransport
+from .connection import READ_BYTES, SILENT, SUBPROTOCOL, WebSocketFrames, WebSocketTransport
 
 if TYPE_CHECKING:
     from ..base import Frame
@@ -46,7 +46,7 @@ if TYPE_CHECKING:
     from ..http.response import HttpExchange
     from ..http.server.http_server import HttpServer
 
-__all__ = ["AcceptedWebSocket", "WebSocketRoute"]
+__all__ = ["AcceptedWebSocket", "WebSocketRoute", "serve_websocket"]
 
 _VERSION: Final = b"13"
 # The status of a connection whose credential has ended: "unauthorized" in IANA's registry.
@@ -241,6 +241,17 @@ class WebSocketRoute:
         protocol = ServerProtocol(subprotocols=offered, logger=SILENT)
         response = protocol.accept(Request(request.path, headers))
         return response.serialize() if response.status_code == 101 else b""
+
+
+def serve_websocket(
+    endpoint: McpEndpoint,
+    server: HttpServer,
+    limit: int | None,
+    on_connection: Callable[[AcceptedWebSocket], object],
+) -> None:
+    """Serve WebSocket too, at the paths of an endpoint; `limit` is the size of a message."""
+    buffer = memoryview(bytearray(READ_BYTES))
+    endpoint.route.upgrade = WebSocketRoute(endpoint, server, limit, buffer, on_connection)
 
 
 def _tokens(request: HttpRequest, name: bytes) -> list[bytes]:

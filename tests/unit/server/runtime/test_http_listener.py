@@ -19,9 +19,9 @@ from tests.unit.server.runtime.http_wire import HttpWire, call, fetch, initializ
 from tests.unit.transports.http.plain import META, WAIT, message
 from trunkline import HttpLimits, HttpSettings, Server, ServerLimits, TransportError, TrunklineError
 from trunkline.auth import AuthSettings
-from trunkline.server.runtime import http_listener as module
 from trunkline.server.runtime.http_listener import HttpListener
 from trunkline.transports.addresses import Http, Tls
+from trunkline.transports.http.server import listener
 from trunkline.transports.http.server.request_reader import Part
 
 ADDRESS = "http://127.0.0.1:0/mcp"
@@ -326,7 +326,7 @@ def test_tls_is_served_and_plain_text_is_not(tmp_path: Path) -> None:
 def test_tls_handshakes_that_do_not_end_give_way_to_others(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(module, "_MAX_HANDSHAKES", 2)
+    monkeypatch.setattr(listener, "_MAX_HANDSHAKES", 2)
 
     async def main() -> None:
         scene, authority = Scene(), Authority(tmp_path)

@@ -18,6 +18,7 @@ from itertools import islice
 from typing import TYPE_CHECKING, Final, Protocol
 
 from ....exception_text import as_redacted
+from ...lifecycle import MADE_ROOM
 from ..response import JSON_HEADERS
 from .connection import HttpServerConnection
 from .known_heads import MAX_HEAD_BYTES, MAX_KNOWN_BYTES, MAX_VALUE_BYTES
@@ -35,8 +36,6 @@ _log: Final = logging.getLogger("trunkline.http")
 
 # One buffer for all connections of a loop: reading and processing are one step.
 _READ_BYTES: Final = 256 * 1024
-# Idle connections that are closed when descriptors run out.
-_MADE_ROOM: Final = 8
 # Seconds between two looks at timeouts and streams.
 _TICK_S: Final = 1.0
 # Seconds after which a request that was not read to its end gives way to a new connection.
@@ -153,7 +152,7 @@ class HttpServer:
 
         They are idle, or have been sending one request for long.
         """
-        oldest = list(islice(self.idle, _MADE_ROOM)) or self._slow(_MADE_ROOM)
+        oldest = list(islice(self.idle, MADE_ROOM)) or self._slow(MADE_ROOM)
         for each in oldest:
             self._count_dropped()
             each.abort()
