@@ -37,7 +37,6 @@ from ...spec.mcp.transports import POLLED, RESUMED_STREAMS
 from ...spec.profiles import profile
 from ...store.errors import StoreError
 from ...transports.http.endpoint.endpoint import McpEndpoint
-from ...transports.http.endpoint.event_log import EventLog
 from ...transports.http.endpoint.request_headers import header_mismatch, name_member, param_mismatch
 from ...transports.http.endpoint.single_request import SingleRequest
 from ..dispatch.budget import ByteBudget, connection_bytes
@@ -54,6 +53,7 @@ if TYPE_CHECKING:
     from ...jsonrpc.messages import ErrorObject
     from ...store.base import Store
     from ...transports.base import Transport
+    from ...transports.http.endpoint.event_log import EventLog
     from ...transports.http.endpoint.old_sse import OldSseSession
     from ...transports.http.endpoint.routes import Routes
     from ...transports.http.endpoint.sessions import HttpSession
@@ -344,6 +344,9 @@ class HttpService:
 
     def event_log(self, session: HttpSession) -> EventLog:
         """Return a log for the events of a session."""
+        # Imported here: single requests have none.
+        from ...transports.http.endpoint.event_log import EventLog
+
         name = hashlib.sha256(session.id.encode()).hexdigest()
         tenant = (None if session.owner is None else session.owner.tenant) or ""
         return EventLog(self._event_store(), name, self._limits, self._store_failed, tenant)
