@@ -30,7 +30,7 @@ from .response import INTERNAL_ERROR, STOPPING, TOO_MANY_REQUESTS, Refusal
 
 if TYPE_CHECKING:
     from .endpoint.routes import Routes
-    from .response import Headers, HttpExchange
+    from .response import Headers, OpenExchange
     from .settings import HttpLimits
 
 __all__ = ["AsgiRequest", "AsgiResponder", "AsgiServer", "Receive", "Scope", "Send"]
@@ -106,7 +106,7 @@ class AsgiResponder:
     )
 
     def __init__(self, sends_body: bool) -> None:
-        self.exchange: HttpExchange | None = None
+        self.exchange: OpenExchange | None = None
         # Whether the client has closed the connection.
         self.is_gone = False
         self.state = _READING

@@ -23,7 +23,7 @@ __all__ = [
     "TOO_MANY_REQUESTS",
     "TOO_MANY_SESSIONS",
     "Headers",
-    "HttpExchange",
+    "OpenExchange",
     "Refusal",
     "Responder",
     "overloaded",
@@ -66,7 +66,7 @@ TOO_MANY_REQUESTS: Final = overloaded("Too many requests at once")
 TOO_MANY_SESSIONS: Final = overloaded("Too many sessions", 10)
 
 
-class HttpExchange(Protocol):
+class OpenExchange(Protocol):
     """A request whose response is not complete: what its responder reports to."""
 
     def tick(self, now: float, stream_after: float, keep_alive: float) -> None:
@@ -86,7 +86,7 @@ class Responder(Protocol):
     """Writes one HTTP response; what is written after the client has gone is dropped."""
 
     # Whose response is written, until it is complete. The end of the connection is reported to it.
-    exchange: HttpExchange | None
+    exchange: OpenExchange | None
 
     @property
     def is_gone(self) -> bool:

@@ -43,7 +43,7 @@ if TYPE_CHECKING:
     from ..http.endpoint.endpoint import McpEndpoint
     from ..http.gate.authentication import Owner
     from ..http.request import HttpRequest
-    from ..http.response import HttpExchange
+    from ..http.response import OpenExchange
     from ..http.server.http_server import HttpServer
 
 __all__ = ["AcceptedWebSocket", "WebSocketRoute", "serve_websocket"]
@@ -81,7 +81,7 @@ class AcceptedWebSocket(WebSocketTransport):
         self.request = request
         self.owner = owner
         self.peer = request.client
-        self.exchange: HttpExchange | None = None
+        self.exchange: OpenExchange | None = None
         # Called to end the connection when the credential of its owner has ended.
         self.on_end: Callable[[], object] = ignore
         self._is_expired = False

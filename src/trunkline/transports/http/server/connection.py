@@ -29,7 +29,7 @@ from .response_writer import ResponseWriter
 if TYPE_CHECKING:
     from ....jsonrpc.framing.framing import Oversize
     from ..request import HttpRequest
-    from ..response import HttpExchange
+    from ..response import OpenExchange
     from .http_server import HttpServer
 
 __all__ = ["HttpServerConnection", "Phase"]
@@ -104,7 +104,7 @@ class HttpServerConnection(asyncio.BufferedProtocol):
         self._unread_since = 0.0
 
     @property
-    def exchange(self) -> HttpExchange | None:
+    def exchange(self) -> OpenExchange | None:
         """The exchange of the request that is served."""
         return self.writer.exchange
 

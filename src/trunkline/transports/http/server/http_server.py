@@ -27,7 +27,7 @@ from .response_writer import http_date
 if TYPE_CHECKING:
     from ..endpoint.routes import Routes
     from ..request import HttpRequest
-    from ..response import HttpExchange
+    from ..response import OpenExchange
     from ..settings import HttpLimits
 
 __all__ = ["ConnectionCounters", "HttpServer", "ServedConnection"]
@@ -46,7 +46,7 @@ class ServedConnection(Protocol):
     """A connection of the server, in HTTP or in the protocol it was handed to."""
 
     @property
-    def exchange(self) -> HttpExchange | None:
+    def exchange(self) -> OpenExchange | None:
         """The exchange of the request that is served, if it is in HTTP."""
         ...
 

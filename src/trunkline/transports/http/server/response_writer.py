@@ -22,7 +22,7 @@ from ..response import JSON_HEADERS
 
 if TYPE_CHECKING:
     from ..request import HttpRequest
-    from ..response import Headers, HttpExchange
+    from ..response import Headers, OpenExchange
     from .connection import HttpServerConnection
     from .http_server import HttpServer
 
@@ -63,7 +63,7 @@ class ResponseWriter:
         self._connection = connection
         # None before the connection is made, and once it closes.
         self.transport: Any = None
-        self.exchange: HttpExchange | None = None
+        self.exchange: OpenExchange | None = None
         # Whether a response is due or being written, and its status once it is begun.
         self.is_open = False
         self.status = 0
