@@ -33,7 +33,7 @@ from trunkline.engine.log_limit import LogLimit
 from trunkline.jsonrpc import Limits, Policy
 from trunkline.server.runtime.http_service import HttpService
 from trunkline.spec.revisions import LATEST
-from trunkline.transports.http.endpoint.endpoint import Endpoint
+from trunkline.transports.http.endpoint.routes import Routes
 from trunkline.transports.http.gate.admission import Admission
 from trunkline.transports.http.request import HttpRequest
 from trunkline.transports.http.server.connection import HttpServerConnection
@@ -121,9 +121,10 @@ class Scene:
         settings = HttpSettings()
         admission = Admission(settings, [("127.0.0.1", 8000)])
         self.service = HttpService(core, LIMITS, LogLimit(loop, is_shared=True))
-        self.endpoint = Endpoint(self.service, admission, settings, LIMITS, "/mcp", loop.time)
-        self.service.on_session_end = self.endpoint.sessions.discard
-        self.http = HttpServer(self.endpoint, LIMITS, MESSAGE_BYTES)
+        routes = Routes(admission, settings, loop.time)
+        routes.add_probes()
+        self.endpoint = self.service.add_routes(routes, settings, "/mcp")
+        self.http = HttpServer(routes, LIMITS, MESSAGE_BYTES)
         # What a run shows does not depend on how busy the machine is.
         assert self.http._timer is not None
         self.http._timer.cancel()

@@ -60,7 +60,7 @@ def test_the_meter_counts_sends(monkeypatch: pytest.MonkeyPatch) -> None:
     whole = ResponseWriter.respond
 
     def respond(self: ResponseWriter, status: int, body: bytes, headers: Any = ()) -> None:
-        self._transport.write(b"HTTP/1.1 100 Continue\r\n\r\n")
+        self.transport.write(b"HTTP/1.1 100 Continue\r\n\r\n")
         whole(self, status, body, headers)
 
     monkeypatch.setattr(ResponseWriter, "respond", respond)

@@ -131,6 +131,7 @@ OURS: Final = {
     "transports.addresses.Tls": "file names of the author",
     "transports.addresses.Unix": "an address of the author",
     "transports.addresses.Ws": "an address of the author",
+    "transports.http.gate.cors.CorsPolicy": "names of headers that a protocol has",
     "transports.http.response.Refusal": "fixed sentences",
     "transports.http.settings.HttpLimits": "settings; refuses all but numbers",
     "transports.http.settings.HttpSettings": "settings; refuses all but hosts and origins",

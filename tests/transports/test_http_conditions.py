@@ -153,13 +153,12 @@ async def end_behind_proxy() -> int:
     source = HttpSource(limits, serve)
     address = Http("127.0.0.1", 0, "/mcp")
     listener = HttpSourceListener(address, Policy(), HttpSettings(), limits, source)
-    await listener.open()
-    wire = await HttpWire.open(listener.address.port)
-    try:
-        return (await wire.ask("POST", "/mcp", **call("ask"))).status
-    finally:
-        wire.close()
-        await listener.close()
+    async with listener:
+        wire = await HttpWire.open(listener.address.port)
+        try:
+            return (await wire.ask("POST", "/mcp", **call("ask"))).status
+        finally:
+            wire.close()
 
 
 WITH_WEBSOCKET: Final = {"http": HttpSettings(websocket=True)}

@@ -15,7 +15,8 @@ from trunkline.jsonrpc import Policy
 from trunkline.testing.transport_contract import TransportContract
 from trunkline.transports import Tls, Transport, Ws
 from trunkline.transports.addresses import Tcp
-from trunkline.transports.http.endpoint.endpoint import Endpoint
+from trunkline.transports.http.endpoint.endpoint import McpEndpoint
+from trunkline.transports.http.endpoint.routes import Routes
 from trunkline.transports.http.gate.admission import Admission
 from trunkline.transports.http.server.http_server import HttpServer
 from trunkline.transports.http.settings import HttpLimits, HttpSettings
@@ -60,13 +61,13 @@ class Expected:
         assert isinstance(where, Tcp)
         settings, limits = HttpSettings(), HttpLimits()
         admission = Admission(settings, [("127.0.0.1", where.port)])
-        endpoint = Endpoint(Ready(), admission, settings, limits, "/mcp", self._loop.time)  # type: ignore[arg-type]
-        self._http = HttpServer(endpoint, limits, None)
+        routes = Routes(admission, settings, self._loop.time)
+        endpoint = McpEndpoint(Ready(), routes, settings, limits, "/mcp")  # type: ignore[arg-type]
+        self._http = HttpServer(routes, limits, None)
         limit = self._policy.limits.message_size("websocket")
-        endpoint.upgrade_route = WebSocketRoute(
+        endpoint.route.upgrade = WebSocketRoute(
             endpoint, self._http, limit, memoryview(bytearray(65536)), self._accepted
         )
-        self._http.is_upgrade = endpoint.is_upgrade
         return where.port
 
     def _take(self, sock: Any) -> None:

@@ -264,9 +264,9 @@ async def census() -> dict[str, Any]:
 def _http_holding() -> dict[str, int]:
     found = {"sessions": 0, "exchanges": 0, "event_logs": 0}
     for listener in app._core.runtime.listeners:
-        http, service = getattr(listener, "_http", None), getattr(listener, "_service", None)
-        if http is not None and service is not None:
-            sessions = list(http.endpoint.sessions)
+        endpoint = getattr(listener, "_endpoint", None)
+        if endpoint is not None:
+            service, sessions = endpoint.service, list(endpoint.sessions)
             found["sessions"] += max(len(sessions), len(service._sessions))
             found["exchanges"] += sum(len(each.exchanges) for each in sessions)
             found["event_logs"] += 0 if service._store is None else len(service._store._records)

@@ -20,6 +20,7 @@ import trunkline.transports.http.server.http_server as http_server
 from trunkline import Context, HttpLimits, HttpSettings, Server
 from trunkline.auth import AuthSettings
 from trunkline.server.runtime.http_listener import HttpListener
+from trunkline.transports.http.endpoint.endpoint import McpEndpoint
 from trunkline.transports.http.request import HttpRequest
 
 T = TypeVar("T")
@@ -384,6 +385,12 @@ class Served:
         http = self.listener._http
         assert http is not None
         return http
+
+    @property
+    def endpoint(self) -> McpEndpoint:
+        endpoint = self.listener._endpoint
+        assert endpoint is not None
+        return endpoint
 
     def connect(self, **options: Any) -> Wire:
         return Wire(self.port, **options)

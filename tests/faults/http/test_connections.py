@@ -8,6 +8,7 @@ from typing import Any
 
 import pytest
 
+import trunkline.transports.http.server.connection as connection
 import trunkline.transports.http.server.http_server as http_server
 from tests.faults.http.serving import (
     WAIT,
@@ -202,7 +203,7 @@ def test_connection_close_is_obeyed(served: Served) -> None:
 
 @pytest.fixture
 def unread(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(http_server, "_UNREAD_TIMEOUT_S", 0.3)
+    monkeypatch.setattr(connection, "_UNREAD_TIMEOUT_S", 0.3)
 
 
 @pytest.mark.usefixtures("unread")

@@ -381,7 +381,7 @@ def test_an_id_that_a_client_chooses_is_never_adopted(served: Served, id: str) -
         "capabilities": {},
         "clientInfo": {"name": "tests", "version": "1"},
     }
-    before = served.on_loop(lambda: len(served.http.endpoint.sessions))
+    before = served.on_loop(lambda: len(served.endpoint.sessions))
     with served.connect() as wire:
         headers = [("Mcp-Session-Id", id)]
         answer = wire.ask(wire.post(call("initialize", **params), headers))
@@ -389,7 +389,7 @@ def test_an_id_that_a_client_chooses_is_never_adopted(served: Served, id: str) -
         assert answer.header("mcp-session-id") is None
         assert wire.ask(wire.post(MISSING, headers)).status == 404
         assert wire.ask(wire.head("DELETE", "/mcp", headers)).status == 404
-    assert served.on_loop(lambda: len(served.http.endpoint.sessions)) == before
+    assert served.on_loop(lambda: len(served.endpoint.sessions)) == before
     with served.connect() as wire:
         answer = wire.ask(wire.post(call("initialize", **params)))
         assert answer.header("mcp-session-id") not in (None, id)
@@ -615,7 +615,7 @@ def aged(served: Served, *sessions: Session, began: float = 0.0) -> None:
 
     def age() -> float:
         ids = {each.id for each in sessions}
-        for found in served.http.endpoint.sessions:
+        for found in served.endpoint.sessions:
             if found.id in ids:
                 found.used -= 3600.0
                 found.began -= began
@@ -636,7 +636,7 @@ def test_idle_sessions_end_and_busy_ones_do_not() -> None:
             wire.send(busy.get(wire))
             wire.start()
             aged(served, idle, busy)
-            assert served.on_loop(lambda: len(served.http.endpoint.sessions)) == 1
+            assert served.on_loop(lambda: len(served.endpoint.sessions)) == 1
             assert idle.ask(MISSING).status == 404
             assert busy.call("echo", text="x").status == 200
             assert wire.event() is not None
@@ -689,7 +689,7 @@ def test_session_with_an_abandoned_stream_is_dropped_too() -> None:
                 wire.send(session.get(wire))
                 wire.start()
             served.until(lambda: not served.http.connections)
-        assert served.on_loop(lambda: len(served.http.endpoint.sessions)) == 3
+        assert served.on_loop(lambda: len(served.endpoint.sessions)) == 3
 
 
 def test_many_sessions_that_are_in_use_do_not_keep_others_out() -> None:
@@ -720,7 +720,7 @@ def test_replaced_streams_are_forgotten() -> None:
             former = wire
         former.close()
         served.until(lambda: not served.http.connections)
-        (found,) = served.on_loop(lambda: list(served.http.endpoint.sessions))
+        (found,) = served.on_loop(lambda: list(served.endpoint.sessions))
         assert served.on_loop(lambda: len(found.exchanges)) <= 1
 
 
@@ -730,4 +730,4 @@ def test_a_failed_initialize_leaves_no_session() -> None:
             answer = wire.ask(wire.post(call("initialize", **params)))
             assert "error" in answer.json
             assert answer.header("mcp-session-id") is None
-        served.until(lambda: not len(served.http.endpoint.sessions), "a session is left")
+        served.until(lambda: not len(served.endpoint.sessions), "a session is left")

@@ -213,7 +213,7 @@ def _held(served: Served) -> int:
     """Return the bytes of heads that connections hold."""
     return sum(
         len(each._target) + sum(len(name) + len(value) for name, value in each._headers)
-        for each in served.http.connections
+        for each in (connection.reader for connection in served.http.connections)
     )
 
 

@@ -3,18 +3,18 @@
 from __future__ import annotations
 
 import asyncio
-import socket
-from dataclasses import replace
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Final
 
-from ...transports.addresses import Http, Tcp
-from ...transports.http.endpoint.endpoint import Endpoint
-from ...transports.http.gate.admission import Admission
+from ...transports.http.endpoint.endpoint import McpEndpoint
+from ...transports.http.endpoint.routes import Routes
 from ...transports.http.server.http_server import HttpServer
-from ...transports.sockets.listener import Listener
+from ...transports.http.server.listener import HttpSocketListener, admission_of
 
 if TYPE_CHECKING:
+    from contextlib import AsyncExitStack
+
     from ...jsonrpc.policy import Policy
+    from ...transports.addresses import Http
     from ...transports.http.settings import HttpLimits, HttpSettings
     from .http_source import HttpSource
 
@@ -22,12 +22,10 @@ __all__ = ["HttpSourceListener"]
 
 # For clients to read what they were sent, after the last request was answered.
 _FLUSH_TIMEOUT_S: Final = 0.5
-# Unfinished TLS handshakes; they are not connections yet.
-_MAX_HANDSHAKES: Final = 256
 
 
-class HttpSourceListener:
-    """Accepts the connections of clients.
+class HttpSourceListener(HttpSocketListener):
+    """Accepts the connections of clients, for one `async with`.
 
     Raises:
         ValueError: other machines can reach the address, and no name of it is allowed.
@@ -41,98 +39,27 @@ class HttpSourceListener:
         limits: HttpLimits,
         source: HttpSource,
     ) -> None:
-        self.address = address
-        self._settings = settings
-        self._limits = limits
+        super().__init__(address, policy, limits, _FLUSH_TIMEOUT_S)
         self._policy = policy
+        self._settings = settings
         self._source = source
-        self._admission(address)
-        self._accepting: dict[asyncio.Task[Any], None] = {}
-        self._http: HttpServer | None = None
-        self._listener = Listener(
-            address.socket, policy, on_socket=self._take, backlog=limits.backlog
-        )
+        admission_of(address, settings)
 
-    def _admission(self, address: Http) -> Admission:
-        is_unix = address.unix is not None
-        bound = [] if is_unix else [(address.host, address.port)]
-        return Admission(self._settings, bound, is_unix=is_unix, is_secure=bool(address.tls))
-
-    async def open(self) -> None:
-        """Start to listen; `address` then has the port that the system chose.
-
-        Raises:
-            TransportError: the address cannot be used.
-        """
-        await self._listener.open()
-        where = self._listener.address
-        if isinstance(where, Tcp):
-            self.address = replace(self.address, port=where.port)
-        endpoint = Endpoint(
-            self._source,
-            self._admission(self.address),
-            self._settings,
-            self._limits,
-            self.address.path,
-            asyncio.get_running_loop().time,
-        )
-        self._source.on_session_end = endpoint.sessions.discard
+    async def _open(self, opening: AsyncExitStack) -> None:
+        await self._bind(opening)
+        address, settings, source = self.address, self._settings, self._source
+        clock = asyncio.get_running_loop().time
+        routes = Routes(admission_of(address, settings), settings, clock)
+        routes.add_probes()
+        endpoint = McpEndpoint(source, routes, settings, self._limits, address.path)
+        source.on_session_end = endpoint.sessions.discard
+        sizes = self._policy.limits
         self._http = HttpServer(
-            endpoint,
-            self._limits,
-            self._policy.limits.message_size("http"),
-            is_secure=bool(self.address.tls),
+            routes, self._limits, sizes.message_size("http"), is_secure=bool(address.tls)
         )
-        if self._settings.websocket:
-            self._serve_websocket(endpoint, self._http)
+        if settings.websocket:
+            # Imported here: most proxies do not offer it.
+            from ...transports.websocket.server import serve_websocket
 
-    def _serve_websocket(self, endpoint: Endpoint, http: HttpServer) -> None:
-        # Imported here: most proxies do not offer it.
-        from ...transports.websocket.connection import READ_BYTES
-        from ...transports.websocket.server import WebSocketRoute
-
-        limit = self._policy.limits.message_size("websocket")
-        buffer = memoryview(bytearray(READ_BYTES))
-        opened = self._source.open_websocket
-        endpoint.upgrade_route = WebSocketRoute(endpoint, http, limit, buffer, opened)
-        http.is_upgrade = endpoint.is_upgrade
-
-    def stop(self) -> None:
-        """Stop accepting connections and requests."""
-        self._source.is_ready = False
-        self._listener.close()
-        if self._http is not None:
-            self._http.stop()
-
-    async def close(self) -> None:
-        """Close every connection, after its client has read what was sent."""
-        self.stop()
-        for each in list(self._accepting):
-            each.cancel()
-        if self._http is not None:
-            await self._http.close(_FLUSH_TIMEOUT_S)
-
-    def _take(self, sock: socket.socket) -> None:
-        """Begin to serve an accepted connection."""
-        http = self._http
-        if http is None or http.is_stopping:
-            sock.close()
-            return
-        if len(self._accepting) >= _MAX_HANDSHAKES:
-            next(iter(self._accepting)).cancel()
-        tls = self._listener.context
-        accepting = http.loop.create_task(
-            http.loop.connect_accepted_socket(
-                http.protocol,
-                sock,
-                ssl=tls,
-                ssl_handshake_timeout=self._limits.tls_handshake if tls is not None else None,
-            )
-        )
-        self._accepting[accepting] = None
-        accepting.add_done_callback(self._accepted)
-
-    def _accepted(self, accepting: asyncio.Task[Any]) -> None:
-        del self._accepting[accepting]
-        if not accepting.cancelled():
-            accepting.exception()  # a client that cannot do TLS has gone
+            limit = sizes.message_size("websocket")
+            serve_websocket(endpoint, self._http, limit, source.open_websocket)

@@ -594,6 +594,13 @@ class HttpSource:
         name = hashlib.sha256(session.id.encode()).hexdigest()
         return EventLog(self._store, name, self._limits, ignore)
 
+    def stop(self, *, at_once: bool = False) -> None:
+        """Refuse new requests; the proxy ends its connections."""
+        self.is_ready = False
+
+    async def close(self) -> None:
+        """Do nothing: the proxy waits for its connections."""
+
     def handshake_status(self, error: ErrorObject | InvalidMessage) -> int:
         """Return the HTTP status of an error, in a session."""
         return status_of_error(error, max(self.handshake).decode())

@@ -353,21 +353,22 @@ class _ProxyRun:
             self._status = USAGE_ERROR
             return
         try:
-            await listener.open()
-            self.say(f"listening on {listener.address}")
-            if is_exposed(listener.address):
-                self.say("this address is reachable from other machines, without authentication")
-            await asyncio.get_running_loop().create_future()
+            async with listener:
+                self.say(f"listening on {listener.address}")
+                if is_exposed(listener.address):
+                    text = "this address is reachable from other machines, without authentication"
+                    self.say(text)
+                try:
+                    await asyncio.get_running_loop().create_future()
+                finally:
+                    listener.stop()
+                    for task in self._clients:
+                        task.cancel()
+                    if self._clients:
+                        await asyncio.wait(self._clients)
         except TransportError as error:
             self.say(error.reason)
             self._status = UNREACHABLE
-        finally:
-            listener.stop()
-            for task in self._clients:
-                task.cancel()
-            if self._clients:
-                await asyncio.wait(self._clients)
-            await listener.close()
 
     def _accept_http(self, source: SourceConnection) -> None:
         self._count += 1

@@ -28,15 +28,20 @@ from ...engine.log_limit import LogLimit
 from ...redaction import show
 from ...transports.addresses import Http
 from ...transports.http.asgi import AsgiServer
-from ...transports.http.endpoint.endpoint import Endpoint
+from ...transports.http.endpoint.routes import Routes
 from ...transports.http.gate.admission import Admission
 from ...transports.http.settings import HttpLimits, HttpSettings
+from ...transports.lifecycle import ListenerLifecycle
 from ..errors import as_redacted
 from .http_service import HttpService
 
 if TYPE_CHECKING:
+    from contextlib import AsyncExitStack
+
     from ...auth.server.resource_server import ResourceServer
     from ...transports.http.asgi import Receive, Scope, Send
+    from ...transports.http.endpoint.endpoint import McpEndpoint
+    from ...transports.http.endpoint.routes import AddRoutes
     from ..api.core import ServerCore
 
 __all__ = ["AsgiApp", "asgi"]
@@ -57,8 +62,9 @@ class AsgiApp:
         settings: HttpSettings,
         limits: HttpLimits,
         auth: Any = None,
+        add_routes: Sequence[AddRoutes] = (),
     ) -> None:
-        """Serve at a path.
+        """Serve MCP at a path, and what other protocols add to the routes.
 
         Raises:
             ValueError: the path is not one, or a setting needs a socket.
@@ -76,6 +82,7 @@ class AsgiApp:
         self.limits = limits
         self.admission = Admission(settings, [])
         self.authenticator = _authenticator(auth, self.path, settings, self.admission)
+        self.add_routes = add_routes
         self._context = contextvars.copy_context()
         self._run: _Run | None = None
         # Of the run, once it has started.
@@ -89,7 +96,8 @@ class AsgiApp:
     @property
     def sessions(self) -> int:
         """The number of open sessions."""
-        return 0 if self._server is None else self._server.endpoint.sessions.count
+        run = self._run
+        return 0 if run is None or run.endpoint is None else run.endpoint.sessions.count
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Serve one request, or the lifespan, as ASGI has it."""
@@ -138,7 +146,7 @@ class AsgiApp:
         """
         run = self._run
         if run is not None and not run.loop.is_closed():
-            run.loop.call_soon_threadsafe(run.stop, at_once)
+            run.loop.call_soon_threadsafe(run.stop_now, at_once)
 
     def stop_accepting(self) -> None:
         """Do nothing: the server that runs the application accepts connections."""
@@ -147,7 +155,7 @@ class AsgiApp:
         """Shut down; return when every request is answered and the lifespan has ended."""
         run = self._run
         if run is not None and run.loop is asyncio.get_running_loop():
-            run.stop()
+            run.stop_now()
             await asyncio.shield(run.task)
 
     async def _started(self) -> AsgiServer:
@@ -229,34 +237,32 @@ def _authenticator(
     )
 
 
-class _Run:
+class _Run(ListenerLifecycle):
     """One time that the server is up, on one event loop."""
 
     def __init__(self, app: AsgiApp, context: contextvars.Context) -> None:
+        super().__init__()
         self.loop = asyncio.get_running_loop()
         self.ready: asyncio.Future[AsgiServer] = self.loop.create_future()
-        self._server: AsgiServer | None = None
+        self.endpoint: McpEndpoint | None = None
         self.is_stopping = False
         self._app = app
-        self._service: HttpService | None = None
-        self._stopping = asyncio.Event()
+        self._server: AsgiServer | None = None
         # Not in the context of a request, which may be traced or authenticated.
         self.task = self.loop.create_task(self._hold(), context=context)
 
-    def stop(self, at_once: bool = False) -> None:
-        """Refuse requests; running handlers may finish, unless `at_once`."""
-        self.is_stopping = True
-        self._stopping.set()
-        if self._server is not None:
-            self._server.stop()
-        if self._service is not None:
-            self._service.stop(at_once=at_once)
+    def stop_now(self, at_once: bool = False) -> None:
+        """Refuse requests, on the event loop of the run; also before the lifespan is entered."""
+        self._stop(at_once)
 
     async def _hold(self) -> None:
-        core = self._app.core
         try:
-            async with core.runtime.opened():
-                await self._serve()
+            try:
+                async with self:
+                    await self.wait()
+            finally:
+                # The event loop may cancel its tasks at its end while requests are finished.
+                await self._opened.aclose()
         except BaseException as error:  # SystemExit of a lifespan too: requests wait for it
             if self.ready.done():
                 raise
@@ -266,18 +272,18 @@ class _Run:
             else:
                 self.ready.set_exception(error)
 
-    async def _serve(self) -> None:
+    async def _open(self, opening: AsyncExitStack) -> None:
         app, loop = self._app, self.loop
         core, settings, limits = app.core, app.settings, app.limits
+        await opening.enter_async_context(core.runtime.opened())
         log_limit = LogLimit(loop, is_shared=True)
-        service = self._service = HttpService(core, limits, log_limit)
-        endpoint = Endpoint(
-            service, app.admission, settings, limits, app.path, loop.time, app.authenticator
-        )
-        service.on_session_end = endpoint.sessions.discard
-        endpoint.session_check = (
-            service.has_session_room if core.runtime.tenancy is not None else None
-        )
+        opening.callback(log_limit.end)
+        routes = Routes(app.admission, settings, loop.time, app.authenticator)
+        routes.add_probes()
+        service = HttpService(core, limits, log_limit)
+        self.endpoint = service.add_routes(routes, settings, app.path)
+        for add in app.add_routes:
+            add(routes)
 
         def on_wrong_host(host: str) -> None:
             log_limit.warning(
@@ -286,21 +292,24 @@ class _Run:
                 host,
             )
 
-        server = self._server = AsgiServer(
-            endpoint,
+        self._server = AsgiServer(
+            routes,
             limits,
             core.policy.limits.message_size("http"),
             access_log=settings.access_log,
             on_wrong_host=on_wrong_host,
         )
         core.runtime.listeners.add(app)
-        try:
-            self.ready.set_result(server)
-            await self._stopping.wait()
-        finally:
-            # Also when the event loop cancels its tasks at its end.
-            self.stop()
-            await service.close()
-            await server.close(_FLUSH_TIMEOUT_S)
-            core.runtime.listeners.discard(app)
-            log_limit.end()
+        opening.callback(core.runtime.listeners.discard, app)
+        self.ready.set_result(self._server)
+
+    def _stop_serving(self, at_once: bool) -> None:
+        self.is_stopping = True
+        if self._server is not None:
+            self._server.stop()
+            self._server.routes.stop(at_once=at_once)
+
+    async def _finish_serving(self) -> None:
+        if self._server is not None:
+            await self._server.routes.close()
+            await self._server.close(_FLUSH_TIMEOUT_S)

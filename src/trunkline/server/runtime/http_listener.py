@@ -17,23 +17,23 @@ import asyncio
 import logging
 import socket
 from collections.abc import Sequence
-from contextlib import AsyncExitStack
-from dataclasses import replace
-from types import TracebackType
-from typing import TYPE_CHECKING, Any, Final, Self
+from typing import TYPE_CHECKING, Any, Final
 
 from ...engine.log_limit import LogLimit
-from ...errors import TrunklineError
-from ...transports.addresses import Http, Tcp, is_exposed
+from ...transports.addresses import Http, is_exposed
 from ...transports.http.authority import DEFAULT_PORTS, parse_authority
-from ...transports.http.endpoint.endpoint import Endpoint
-from ...transports.http.gate.admission import Admission
+from ...transports.http.endpoint.routes import Routes
 from ...transports.http.server.http_server import HttpServer
-from ...transports.sockets.listener import Listener
+from ...transports.http.server.listener import HttpSocketListener, admission_of
 from .http_service import HttpService
 
 if TYPE_CHECKING:
+    from contextlib import AsyncExitStack
+
     from ...auth.server.resource_server import ResourceServer
+    from ...transports.http.endpoint.endpoint import McpEndpoint
+    from ...transports.http.endpoint.routes import AddRoutes
+    from ...transports.http.gate.admission import Admission
     from ...transports.http.settings import HttpLimits, HttpSettings
     from ..api.core import ServerCore
     from .metrics_listener import MetricsListener
@@ -44,11 +44,9 @@ _log: Final = logging.getLogger("trunkline.server")
 
 # For clients to read what they were sent, after the last request was answered.
 _FLUSH_TIMEOUT_S: Final = 2.0
-# Unfinished TLS handshakes; they are not connections yet.
-_MAX_HANDSHAKES: Final = 256
 
 
-class HttpListener:
+class HttpListener(HttpSocketListener):
     """A server that listens for HTTP; `Server.listen` makes one, for one `async with`."""
 
     def __init__(
@@ -59,46 +57,22 @@ class HttpListener:
         limits: HttpLimits,
         sock: socket.socket | Sequence[socket.socket] | None = None,
         auth: Any = None,
+        add_routes: Sequence[AddRoutes] = (),
     ) -> None:
+        super().__init__(address, app.policy, limits, _FLUSH_TIMEOUT_S, sock)
         self._app = app
         self._auth = auth
+        # Those of other protocols, beside MCP.
+        self._add_routes = add_routes
         self._settings = settings
-        self._limits = limits
-        self._address = address
         # Before anything is opened: an address beyond this machine needs the names of hosts.
-        self._admission(address)
+        admission_of(address, settings)
         self._authenticator(address, None)
-        self._listener = Listener(
-            address.socket,
-            app.policy,
-            on_socket=self._take,
-            backlog=limits.backlog,
-            make_room=self._make_room,
-            sock=sock,
-        )
-        self._open = AsyncExitStack()
-        self._is_used = False
-        self._loop: asyncio.AbstractEventLoop | None = None
-        self._stopping: asyncio.Event | None = None
-        # Connections whose TLS handshake is not finished, oldest first.
-        self._accepting: dict[asyncio.Task[Any], None] = {}
-        self._http: HttpServer | None = None
-        self._endpoint: Endpoint | None = None
+        self._endpoint: McpEndpoint | None = None
         self._metrics: MetricsListener | None = None
-        self._service: HttpService | None = None
 
     def __repr__(self) -> str:
         return f"<HttpListener on {self.address}, {self.connections} connections>"
-
-    @property
-    def address(self) -> Http:
-        """The address it listens on; port 0 is replaced by the actual port."""
-        return self._address
-
-    @property
-    def connections(self) -> int:
-        """The number of open connections."""
-        return 0 if self._http is None else len(self._http.connections)
 
     @property
     def sessions(self) -> int:
@@ -110,89 +84,24 @@ class HttpListener:
         """The address of the metrics, if `HttpSettings.metrics` is set; port 0 is replaced."""
         return None if self._metrics is None else self._metrics.address
 
-    async def __aenter__(self) -> Self:
-        """Enter the lifespan and start to listen.
+    # -- opening -----------------------------------------------------------------------------
 
-        Raises:
-            TransportError: the address cannot be used; the text says why.
-        """
-        if self._is_used:
-            raise TrunklineError("an HttpListener is entered once: call listen() again")
-        self._is_used = True
-        self._loop = asyncio.get_running_loop()
-        self._stopping = asyncio.Event()
-        async with AsyncExitStack() as opening:
-            await opening.enter_async_context(self._app.runtime.opened())
-            if self._settings.metrics is not None:
-                await self._open_metrics(self._settings.metrics, opening)
-            await self._listen(opening)
-            opening.callback(self._listener.close)
-            self._app.runtime.listeners.add(self)
-            opening.callback(self._app.runtime.listeners.discard, self)
-            self._open = opening.pop_all()
+    async def _open(self, opening: AsyncExitStack) -> None:
+        await opening.enter_async_context(self._app.runtime.opened())
+        if self._settings.metrics is not None:
+            await self._open_metrics(self._settings.metrics, opening)
+        await self._listen(opening)
+        self._app.runtime.listeners.add(self)
+        opening.callback(self._app.runtime.listeners.discard, self)
         _log.info("listening on %s", self.address)
         if self._metrics is not None:
             _log.info("metrics are at %s", self._metrics.address)
-        if not self._requires_credentials and is_exposed(self._address):
+        if self._http is not None and self._http.routes.requires_credentials:
+            return
+        if is_exposed(self.address):
             _log.warning(
                 "%s accepts requests of other machines without authentication", self.address
             )
-        return self
-
-    async def __aexit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
-        await self.close()
-
-    async def wait(self) -> None:
-        """Wait until `stop` or `close` is called, or the server is stopped."""
-        if self._stopping is not None:
-            await self._stopping.wait()
-
-    def stop(self, *, at_once: bool = False) -> None:
-        """Start shutdown: stop accepting, and let running requests finish.
-
-        May be called from any thread, and again: `at_once` cancels running handlers.
-        """
-        if self._loop is not None and not self._loop.is_closed():
-            self._loop.call_soon_threadsafe(self._stop, at_once)
-
-    def stop_accepting(self) -> None:
-        """Stop accepting; open connections continue until `stop` or `close`."""
-        self._listener.close()
-
-    async def close(self) -> None:
-        """Shut down; return when every connection is closed and the lifespan has ended."""
-        if self._stopping is None:
-            return
-        self._stop(at_once=False)
-        if self._service is not None:
-            await self._service.close()
-        for each in list(self._accepting):
-            each.cancel()  # its handshake would outlast the server
-        if self._http is not None:
-            await self._http.close(_FLUSH_TIMEOUT_S)
-        opened, self._open = self._open, AsyncExitStack()
-        await opened.aclose()
-
-    def _stop(self, at_once: bool) -> None:
-        self.stop_accepting()
-        if self._http is not None:
-            self._http.stop()
-        if self._service is not None:
-            self._service.stop(at_once=at_once)
-        if self._stopping is not None:
-            self._stopping.set()
-
-    # -- opening -----------------------------------------------------------------------------
-
-    def _admission(self, address: Http) -> Admission:
-        is_unix = address.unix is not None
-        bound = [] if is_unix else [(address.host, address.port)]
-        return Admission(self._settings, bound, is_unix=is_unix, is_secure=bool(address.tls))
 
     def _authenticator(self, address: Http, admission: Admission | None) -> ResourceServer | None:
         if self._auth is None:
@@ -210,41 +119,30 @@ class HttpListener:
             is_from_proxy=None if admission is None else admission.is_from_proxy,
         )
 
-    @property
-    def _requires_credentials(self) -> bool:
-        endpoint = self._endpoint
-        return endpoint is not None and endpoint.requires_credentials
-
     async def _open_metrics(self, where: str, opening: AsyncExitStack) -> None:
         # Imported here: most servers have none.
         from .metrics_listener import MetricsListener
 
         self._metrics = MetricsListener(self._app, where)
         # Closed after the connections: the end of a server can be watched.
-        opening.push_async_callback(self._metrics.close)
-        await self._metrics.open()
+        await opening.enter_async_context(self._metrics)
 
     async def _listen(self, opening: AsyncExitStack) -> None:
         loop, limits, app = asyncio.get_running_loop(), self._limits, self._app
-        await self._listener.open()
-        where = self._listener.address
-        if isinstance(where, Tcp):
-            self._address = replace(self._address, port=where.port)
-        address = self._address
+        await self._bind(opening)
+        address = self.address
         log_limit = LogLimit(loop, is_shared=True)
         opening.callback(log_limit.end)
-        service = self._service = HttpService(app, limits, log_limit)
-        admission = self._admission(address)
+        service = HttpService(app, limits, log_limit)
+        admission = admission_of(address, self._settings)
         authenticator = self._authenticator(address, admission)
-        endpoint = self._endpoint = Endpoint(
-            service, admission, self._settings, limits, address.path, loop.time, authenticator
-        )
-        service.on_session_end = endpoint.sessions.discard
-        endpoint.session_check = (
-            service.has_session_room if app.runtime.tenancy is not None else None
-        )
+        routes = Routes(admission, self._settings, loop.time, authenticator)
+        routes.add_probes()
+        endpoint = self._endpoint = service.add_routes(routes, self._settings, address.path)
+        for add in self._add_routes:
+            add(routes)
         self._http = HttpServer(
-            endpoint,
+            routes,
             limits,
             app.policy.limits.message_size("http"),
             is_secure=bool(address.tls),
@@ -252,46 +150,11 @@ class HttpListener:
             counters=app.runtime.counters,
         )
         if self._settings.websocket:
-            self._serve_websocket(endpoint, self._http, service)
+            # Imported here: most servers do not offer it.
+            from ...transports.websocket.server import serve_websocket
 
-    def _serve_websocket(self, endpoint: Endpoint, http: HttpServer, service: HttpService) -> None:
-        # Imported here: most servers do not offer it.
-        from ...transports.websocket.connection import READ_BYTES
-        from ...transports.websocket.server import WebSocketRoute
-
-        limit = self._app.policy.limits.message_size("websocket")
-        buffer = memoryview(bytearray(READ_BYTES))
-        endpoint.upgrade_route = WebSocketRoute(
-            endpoint, http, limit, buffer, service.open_websocket
-        )
-        http.is_upgrade = endpoint.is_upgrade
-
-    def _take(self, sock: socket.socket) -> None:
-        """Begin to serve an accepted connection."""
-        http, loop = self._http, self._loop
-        if http is None or loop is None or http.is_stopping:
-            sock.close()
-            return
-        if len(self._accepting) >= _MAX_HANDSHAKES:
-            # The oldest gives way, as it would to a client that sends nothing.
-            next(iter(self._accepting)).cancel()
-        tls = self._listener.context
-        timeout = self._limits.tls_handshake if tls is not None else None
-        accepting = loop.create_task(
-            loop.connect_accepted_socket(
-                http.protocol, sock, ssl=tls, ssl_handshake_timeout=timeout
-            )
-        )
-        self._accepting[accepting] = None
-        accepting.add_done_callback(self._accepted)
-
-    def _accepted(self, accepting: asyncio.Task[Any]) -> None:
-        del self._accepting[accepting]
-        if not accepting.cancelled() and (error := accepting.exception()) is not None:
-            _log.debug("connection not accepted: %s", error)
-
-    def _make_room(self) -> bool:
-        return self._http is not None and self._http.make_room()
+            limit = app.policy.limits.message_size("websocket")
+            serve_websocket(endpoint, self._http, limit, service.open_websocket)
 
 
 def _url(address: Http, settings: HttpSettings) -> str | None:

@@ -28,7 +28,7 @@ from ...spec.error_kinds import ErrorKind
 from ...spec.lookup import http_status, http_statuses
 from ...spec.profiles import profile
 from ...store.errors import StoreError
-from ...transports.http.endpoint.event_log import EventLog
+from ...transports.http.endpoint.endpoint import McpEndpoint
 from ...transports.http.endpoint.single_request import SingleRequest
 from ..dispatch.connection import Connection
 from .keepalive import KeepAlive
@@ -38,10 +38,12 @@ if TYPE_CHECKING:
     from ...errors import InvalidMessage
     from ...jsonrpc.messages import ErrorObject
     from ...store.base import Store
+    from ...transports.http.endpoint.event_log import EventLog
     from ...transports.http.endpoint.old_sse import OldSseSession
+    from ...transports.http.endpoint.routes import Routes
     from ...transports.http.endpoint.sessions import HttpSession
     from ...transports.http.gate.authentication import Owner
-    from ...transports.http.settings import HttpLimits
+    from ...transports.http.settings import HttpLimits, HttpSettings
     from ...transports.websocket.server import AcceptedWebSocket
     from ..api.core import ServerCore
 
@@ -134,6 +136,14 @@ class HttpService:
         # Made by the endpoint; forgets a session that the server ends.
         self.on_session_end: Any = None
 
+    def add_routes(self, routes: Routes, settings: HttpSettings, path: str) -> McpEndpoint:
+        """Serve MCP at a path of a listener."""
+        endpoint = McpEndpoint(self, routes, settings, self._limits, path)
+        self.on_session_end = endpoint.sessions.discard
+        if self._core.runtime.tenancy is not None:
+            endpoint.session_check = self.has_session_room
+        return endpoint
+
     # -- sessions ----------------------------------------------------------------------------
 
     def open_session(self, session: HttpSession) -> None:
@@ -197,6 +207,9 @@ class HttpService:
 
     def event_log(self, session: HttpSession) -> EventLog:
         """Return a log for the events of a session."""
+        # Imported here: single requests have none.
+        from ...transports.http.endpoint.event_log import EventLog
+
         name = hashlib.sha256(session.id.encode()).hexdigest()
         tenant = (None if session.owner is None else session.owner.tenant) or ""
         return EventLog(self._event_store(), name, self._limits, self._store_failed, tenant)

@@ -11,7 +11,6 @@ The rules that live here, and only here:
   handled at once; beyond that the socket is closed without a response.
 * A TLS handshake is not a connection yet. Unfinished handshakes have a bound of their own, and the
   oldest gives way: clients that send nothing keep out no client that finishes its handshake.
-* Shutdown is ordered: stop accepting, finish open requests, exit the lifespan.
 * A connection whose first frame is not JSON-RPC gets one error and is closed. A web page can make
   a browser send text of its choice to a local port, by HTTP or inside a TLS ClientHello, and a line
   of that text could be a request.
@@ -27,28 +26,29 @@ import asyncio
 import logging
 import socket
 from collections.abc import Callable, Coroutine, Iterable, Sequence
-from contextlib import AsyncExitStack
 from functools import partial
-from types import TracebackType
-from typing import TYPE_CHECKING, Any, Final, Self, cast
+from typing import TYPE_CHECKING, Any, Final, cast
 
 from msgspec.json import encode
 
 from ...engine.limits import SocketLimits
 from ...engine.log_limit import LogLimit
 from ...engine.runner import RETRY_AFTER_MS
-from ...errors import TransportError, TrunklineError
+from ...errors import TransportError
 from ...jsonrpc.error_codes import named_error
 from ...jsonrpc.messages import Failure
 from ...spec.error_kinds import ErrorKind
 from ...transports.addresses import Tcp, Unix, is_exposed
 from ...transports.base import Frame, ignore
+from ...transports.lifecycle import MADE_ROOM, ListenerLifecycle
 from ...transports.sockets.listener import Listener
 from ..dispatch.connection import Connection
 from ..errors import as_redacted
 from .keepalive import KeepAlive
 
 if TYPE_CHECKING:
+    from contextlib import AsyncExitStack
+
     from ...auth.principal import Principal
     from ...auth.server.peers import PeerAuthenticator
     from ...transports.sockets.connection import AcceptedSocket
@@ -60,8 +60,6 @@ _log: Final = logging.getLogger("trunkline.server")
 
 # Connections beyond the limit that are sent an error at the same time.
 _MAX_REFUSALS: Final = 64
-# Connections without a message that are closed when descriptors run out: handlers need some too.
-_MADE_ROOM: Final = 8
 
 
 def _oldest_unused(transports: Iterable[AcceptedSocket]) -> AcceptedSocket | None:
@@ -98,7 +96,7 @@ class _UnverifiedConnection(Connection):
             self.end(TransportError("the first frame is not JSON-RPC"))
 
 
-class ServerListener:
+class ServerListener(ListenerLifecycle):
     """A server that listens on an address; `Server.listen` makes one, for one `async with`."""
 
     def __init__(
@@ -109,6 +107,7 @@ class ServerListener:
         sock: socket.socket | Sequence[socket.socket] | None = None,
         peers: PeerAuthenticator | None = None,
     ) -> None:
+        super().__init__()
         self._app = app
         # Recognises those that connect; None if they are anonymous.
         self._peers = peers
@@ -122,10 +121,6 @@ class ServerListener:
             make_room=self._make_room,
             sock=sock,
         )
-        self._open = AsyncExitStack()
-        self._is_used = False
-        self._loop: asyncio.AbstractEventLoop | None = None
-        self._stopping: asyncio.Event | None = None
         self._log_limit: LogLimit | None = None
         # By transport, each until its socket is closed.
         self._tasks: dict[AcceptedSocket, asyncio.Task[None]] = {}
@@ -153,26 +148,14 @@ class ServerListener:
         """The number of open connections."""
         return len(self._admitted)
 
-    async def __aenter__(self) -> Self:
-        """Enter the lifespan and start to listen.
-
-        Raises:
-            TransportError: the address cannot be used; the text says why.
-        """
-        if self._is_used:
-            raise TrunklineError("a ServerListener is entered once: call listen() again")
-        self._is_used = True
-        self._loop = asyncio.get_running_loop()
-        self._stopping = asyncio.Event()
-        self._log_limit = LogLimit(self._loop, is_shared=True)
-        async with AsyncExitStack() as opening:
-            await opening.enter_async_context(self._app.runtime.opened())
-            await self._listener.open()
-            opening.callback(self._listener.close)
-            opening.callback(self._log_limit.end)
-            self._app.runtime.listeners.add(self)
-            opening.callback(self._app.runtime.listeners.discard, self)
-            self._open = opening.pop_all()
+    async def _open(self, opening: AsyncExitStack) -> None:
+        self._log_limit = LogLimit(asyncio.get_running_loop(), is_shared=True)
+        await opening.enter_async_context(self._app.runtime.opened())
+        await self._listener.open()
+        opening.callback(self._listener.close)
+        opening.callback(self._log_limit.end)
+        self._app.runtime.listeners.add(self)
+        opening.callback(self._app.runtime.listeners.discard, self)
         _log.info("listening on %s", self.address)
         if is_exposed(self.address):
             _log.warning(
@@ -180,28 +163,6 @@ class ServerListener:
                 "Tls(ca=...) accepts only clients with a certificate",
                 self.address,
             )
-        return self
-
-    async def __aexit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
-        await self.close()
-
-    async def wait(self) -> None:
-        """Wait until `stop` or `close` is called, or the server is stopped."""
-        if self._stopping is not None:
-            await self._stopping.wait()
-
-    def stop(self, *, at_once: bool = False) -> None:
-        """Start shutdown: stop accepting, and let open connections finish.
-
-        May be called from any thread, and again: `at_once` cancels running handlers.
-        """
-        if self._loop is not None and not self._loop.is_closed():
-            self._loop.call_soon_threadsafe(self._stop, at_once)
 
     def stop_accepting(self) -> None:
         """Stop accepting; open connections continue until `stop` or `close`.
@@ -210,33 +171,21 @@ class ServerListener:
         """
         self._listener.close()
 
-    async def close(self) -> None:
-        """Shut down; return when every connection is closed and the lifespan has ended."""
-        if self._stopping is None:
-            return
-        self._stop(at_once=False)
-        while self._tasks:
-            # A cancelled `close` leaves them running.
-            await asyncio.wait(list(self._tasks.values()))
-        opened, self._open = self._open, AsyncExitStack()
-        await opened.aclose()
-
-    def _stop(self, at_once: bool) -> None:
-        self._listener.close()
+    def _stop_serving(self, at_once: bool) -> None:
         for connection in list(self._connections):
             connection.stop(at_once=at_once)
         for transport in self._tasks:
             transport.cancel_connect()
-        if self._stopping is not None:
-            self._stopping.set()
 
-    def _has_stopped(self) -> bool:
-        return self._stopping is not None and self._stopping.is_set()
+    async def _finish_serving(self) -> None:
+        while self._tasks:
+            # A cancelled `close` leaves them running.
+            await asyncio.wait(list(self._tasks.values()))
 
     # -- connections -------------------------------------------------------------------------
 
     def _take(self, transport: AcceptedSocket) -> None:
-        if self._loop is None or self._has_stopped():
+        if self._loop is None or self._stopping.is_set():
             transport.discard()
         elif transport.has_handshake:
             if len(self._handshaking) >= self._limits.tls_handshakes:
@@ -300,7 +249,7 @@ class ServerListener:
     def _make_room(self) -> bool:
         """Close some connections that were of no use so far; return False if there are none."""
         has_room = False
-        for _ in range(_MADE_ROOM):
+        for _ in range(MADE_ROOM):
             oldest = _oldest_unused(self._handshaking) or _oldest_unused(self._silent)
             if oldest is None:
                 break
@@ -358,7 +307,7 @@ class ServerListener:
         return encode(Failure(None, error))
 
     async def _serve(self, transport: AcceptedSocket) -> None:
-        if self._has_stopped():
+        if self._stopping.is_set():
             transport.discard()  # accepted just before shutdown
             return
         log_limit = cast(LogLimit, self._log_limit)
@@ -367,7 +316,7 @@ class ServerListener:
         except TransportError as error:
             # Failed during setup: port scanners, untrusted certificates.
             text, peer = "connection from %s failed: %s", transport.peer or "a client"
-            is_known = transport.is_dropped or self._has_stopped()
+            is_known = transport.is_dropped or self._stopping.is_set()
             log = _log.debug if is_known else log_limit.warning
             log(text, peer, error)
         except Exception as error:  # noqa: BLE001  # one connection's; the others continue

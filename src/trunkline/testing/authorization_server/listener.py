@@ -13,13 +13,18 @@ from msgspec import json
 from ...exception_text import as_redacted
 from ...redaction import show
 from ...transports.http.client.fetch import is_loopback_host
+from ...transports.http.endpoint.routes import Route, Routes
 from ...transports.http.gate.admission import Admission
-from ...transports.http.response import INTERNAL_ERROR, Refusal
+from ...transports.http.response import INTERNAL_ERROR
 from ...transports.http.server.http_server import HttpServer
 from ...transports.http.server.response_writer import ResponseWriter
 from ...transports.http.settings import HttpLimits, HttpSettings
+from ...transports.lifecycle import ListenerLifecycle
 
 if TYPE_CHECKING:
+    from contextlib import AsyncExitStack
+
+    from ...transports.http.gate.authentication import Owner
     from ...transports.http.request import HttpRequest
     from ...transports.http.response import Responder
     from .messages import EndpointResponse
@@ -37,90 +42,76 @@ _FLUSH_TIMEOUT_S: Final = 0.5
 Handle = Callable[["HttpRequest", bytes], Awaitable["EndpointResponse | None"]]
 
 
-class EndpointListener:
-    """Listens from `open` to `close`, and answers each request with what a function returns."""
+class EndpointListener(ListenerLifecycle):
+    """Answers each request with what a function returns, for one `async with`.
 
-    def __init__(self, host: str, port: int, context: ssl.SSLContext | None) -> None:
+    Raises:
+        ValueError: the host is not this machine.
+    """
+
+    def __init__(
+        self, host: str, port: int, context: ssl.SSLContext | None, handle: Handle
+    ) -> None:
+        super().__init__()
         if not is_loopback_host(host):
             raise ValueError(
                 f"an AuthorizationServer is for development only and listens on this machine "
                 f"alone, not on {show(host)}"
             )
+        self.port = port
         self._host = host
-        self._port = port
         self._context = context
-        self._http: HttpServer | None = None
+        self._handle = handle
         self._server: asyncio.Server | None = None
         self._tasks: set[asyncio.Task[None]] = set()
 
-    async def open(self, handle: Handle) -> int:
-        """Listen, and return the port.
+    async def _open(self, opening: AsyncExitStack) -> None:
+        is_secure = self._context is not None
+        http = HttpServer(self._routes(), _LIMITS, _MAX_BODY_BYTES, is_secure=is_secure)
+        opening.push_async_callback(http.close, _FLUSH_TIMEOUT_S)
+        # Not a `Listener`: tests of clients also run where descriptors cannot be watched.
+        self._server = await http.loop.create_server(
+            http.protocol, self._host, self.port, ssl=self._context
+        )
+        self.port = self._server.sockets[0].getsockname()[1]
 
-        Raises:
-            OSError: the address cannot be used.
-        """
-        loop = asyncio.get_running_loop()
-        routes = _Routes(self._host, handle, self._tasks)
-        http = HttpServer(routes, _LIMITS, _MAX_BODY_BYTES, is_secure=self._context is not None)
-        try:
-            self._server = await loop.create_server(
-                http.protocol, self._host, self._port, ssl=self._context
-            )
-        except OSError:
-            await http.close(0)
-            raise
-        self._http = http
-        port: int = self._server.sockets[0].getsockname()[1]
-        return port
+    def stop_accepting(self) -> None:
+        """Stop to listen."""
+        if self._server is not None:
+            self._server.close()
 
-    async def close(self) -> None:
-        """Stop to listen, and close every connection."""
-        server, http = self._server, self._http
-        self._server = self._http = None
-        if server is not None:
-            server.close()
+    def _stop_serving(self, at_once: bool) -> None:
         for each in list(self._tasks):
             each.cancel()
-        if http is not None:
-            await http.close(_FLUSH_TIMEOUT_S)
+
+    def _routes(self) -> Routes:
+        settings, loop = HttpSettings(), asyncio.get_running_loop()
+        admission = Admission(settings, [(self._host, 0)])
+        routes = Routes(admission, settings, loop.time, error_body=_error_body)
+
+        async def answer(request: HttpRequest, body: bytes, responder: Responder) -> None:
+            try:
+                found = await self._handle(request, body)
+            except Exception as error:  # noqa: BLE001  # a defect; the client gets an answer
+                _log.error("internal error of the authorization server\n%s", as_redacted(error))
+                routes.refuse(responder, INTERNAL_ERROR, request)
+                return
+            if found is not None:
+                responder.respond(found.status, found.body, found.headers)
+            elif isinstance(responder, ResponseWriter):
+                responder.abort()
+
+        def respond(
+            request: HttpRequest, body: Any, responder: Responder, owner: Owner | None, client: str
+        ) -> None:
+            data = body if isinstance(body, bytes) else b""
+            task = loop.create_task(answer(request, data, responder))
+            self._tasks.add(task)
+            task.add_done_callback(self._tasks.discard)
+
+        routes.add_prefix("/", Route(respond))
+        return routes
 
 
-class _Routes:
-    """What the listener serves, as its HTTP server sees it."""
-
-    def __init__(self, host: str, handle: Handle, tasks: set[asyncio.Task[None]]) -> None:
-        self.admission = Admission(HttpSettings(), [(host, 0)])
-        self._handle = handle
-        self._tasks = tasks
-
-    def admit(self, request: HttpRequest) -> Refusal | None:
-        """Decide on a request by its head; None lets it in."""
-        return self.admission.check(request)
-
-    def handle(self, request: HttpRequest, body: Any, responder: Responder) -> None:
-        """Answer a request."""
-        data = body if isinstance(body, bytes) else b""
-        task = asyncio.get_running_loop().create_task(self._answer(request, data, responder))
-        self._tasks.add(task)
-        task.add_done_callback(self._tasks.discard)
-
-    async def _answer(self, request: HttpRequest, body: bytes, responder: Responder) -> None:
-        try:
-            found = await self._handle(request, body)
-        except Exception as error:  # noqa: BLE001  # a defect; the client gets an answer
-            _log.error("internal error of the authorization server\n%s", as_redacted(error))
-            self.refuse(responder, INTERNAL_ERROR, request)
-            return
-        if found is not None:
-            responder.respond(found.status, found.body, found.headers)
-        elif isinstance(responder, ResponseWriter):
-            responder.abort()
-
-    def refuse(self, responder: Responder, refusal: Refusal, request: HttpRequest | None) -> None:
-        """Answer with an HTTP error."""
-        body = json.encode({"error": "invalid_request", "error_description": refusal.message})
-        headers = ((b"content-type", b"application/json"), *refusal.headers)
-        responder.respond(refusal.status, body, headers)
-
-    def reap(self, now: float) -> None:
-        """Do nothing: there are no sessions."""
+def _error_body(message: str, id: object) -> bytes:
+    return json.encode({"error": "invalid_request", "error_description": message})

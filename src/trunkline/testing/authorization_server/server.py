@@ -19,6 +19,7 @@ import logging
 import ssl
 import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from functools import partial
 from typing import TYPE_CHECKING, Any, Final, Literal
 from urllib.parse import urlsplit
 
@@ -135,7 +136,8 @@ class AuthorizationServer:
         self._has_registration = registration
         self._has_documents = metadata_documents
         self._scheme = "http" if tls is None else "https"
-        self._listener = EndpointListener(host, port, tls)
+        self._new_listener = partial(EndpointListener, host, port, tls, self._handle)
+        self._listener = self._new_listener()
         self._failures = InjectedFailures()
         self._clients = ClientRegistry(uses_documents=metadata_documents)
         self._tokens = TokenIssuer(algorithm, self._now, is_opaque=opaque_tokens)
@@ -167,9 +169,10 @@ class AuthorizationServer:
         Raises:
             OSError: the address cannot be used.
         """
-        port = await self._listener.open(self._handle)
+        listener = self._listener = self._new_listener()
+        await listener.__aenter__()
         host = f"[{self._host}]" if ":" in self._host else self._host
-        self.issuer = f"{self._scheme}://{host}:{port}{self._path}"
+        self.issuer = f"{self._scheme}://{host}:{listener.port}{self._path}"
         self._tokens.issuer = self._authorization.issuer = self.issuer
         _log.warning("%s listens at %s", SERVER_NAME, self.issuer)
 

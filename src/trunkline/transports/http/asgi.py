@@ -1,4 +1,4 @@
-"""An `Endpoint` as an ASGI 3 application: the HTTP server of another project carries the bytes.
+"""The `Routes` of a listener as an ASGI 3 application: another HTTP server carries the bytes.
 
 `AsgiServer` makes requests of ASGI scopes, reads their bodies, and sends what their responders
 were given. It has no sockets; header and idle timeouts are up to the HTTP server.
@@ -25,14 +25,12 @@ from ...exception_text import as_redacted
 from ...jsonrpc.framing.framing import Oversize, head_size
 from ...redaction import show
 from ...spec.http_conditions import HTTP
-from .endpoint.endpoint import HEALTH_PATH, READY_PATH
 from .request import HttpRequest, read_headers
 from .response import INTERNAL_ERROR, STOPPING, TOO_MANY_REQUESTS, Refusal
 
 if TYPE_CHECKING:
-    from .endpoint.endpoint import Endpoint
-    from .endpoint.exchange import Exchange
-    from .response import Headers
+    from .endpoint.routes import Routes
+    from .response import Headers, OpenExchange
     from .settings import HttpLimits
 
 __all__ = ["AsgiRequest", "AsgiResponder", "AsgiServer", "Receive", "Scope", "Send"]
@@ -108,7 +106,7 @@ class AsgiResponder:
     )
 
     def __init__(self, sends_body: bool) -> None:
-        self.exchange: Exchange | None = None
+        self.exchange: OpenExchange | None = None
         # Whether the client has closed the connection.
         self.is_gone = False
         self.state = _READING
@@ -160,7 +158,7 @@ class AsgiResponder:
         self.unread += len(data)
         if self.unread > _SLOW_BYTES and not self._is_slow and self.exchange is not None:
             self._is_slow = True
-            self.exchange.carrier.is_slow(self.exchange, True)
+            self.exchange.note_slow(True)
         self._wake()
 
     def end(self) -> None:
@@ -187,7 +185,7 @@ class AsgiResponder:
         if self._is_slow and self.unread <= _SLOW_BYTES // 4:
             self._is_slow = False
             if self.exchange is not None:
-                self.exchange.carrier.is_slow(self.exchange, False)
+                self.exchange.note_slow(False)
 
     def lost(self) -> None:
         """Note that the client has gone, if it has not been sent all."""
@@ -215,15 +213,15 @@ class AsgiServer:
 
     def __init__(
         self,
-        endpoint: Endpoint,
+        routes: Routes,
         limits: HttpLimits,
         message_size: int | None,
         *,
         access_log: bool = False,
         on_wrong_host: Callable[[str], object] | None = None,
     ) -> None:
-        """Serve an endpoint; `on_wrong_host` gets the names of hosts that are not allowed."""
-        self.endpoint = endpoint
+        """Serve a table of routes; `on_wrong_host` gets the names of hosts that are not allowed."""
+        self.routes = routes
         self.limits = limits
         self.message_size = message_size
         self.access_log = access_log
@@ -286,17 +284,17 @@ class AsgiServer:
                 self._closed.set_result(None)
 
     async def _handle(self, scope: Scope, receive: Receive, responder: AsgiResponder) -> None:
-        """Admit a request, read its body, and hand it to the endpoint."""
-        endpoint = self.endpoint
+        """Admit a request, read its body, and hand it to the routes."""
+        routes = self.routes
         request, length = self._read_head(scope)
         if isinstance(request, Refusal):
-            endpoint.refuse(responder, request, None)
+            routes.refuse(responder, request, None)
             return
         refusal = self._refusal(request)
         if refusal is not None:
             if 0 < length <= _DISCARDED_BYTES and request.header(b"expect") is None:
                 await self._read_body(await receive(), length, receive, responder)
-            endpoint.refuse(responder, refusal, request)
+            routes.refuse(responder, refusal, request)
             return
         message = await receive()
         body: Any = message.get("body", b"")
@@ -313,12 +311,12 @@ class AsgiServer:
             body = bytes(body)
         responder.state = _SERVING
         try:
-            endpoint.handle(request, body, responder)
+            routes.handle(request, body, responder)
         except Exception as error:  # a defect; the client gets an answer
             _log.error("internal error while serving an HTTP request\n%s", as_redacted(error))
             if responder.status:
                 raise
-            endpoint.refuse(responder, INTERNAL_ERROR, request)
+            routes.refuse(responder, INTERNAL_ERROR, request)
 
     def _read_head(self, scope: Scope) -> tuple[AsgiRequest | Refusal, int]:
         """Return the request of a scope, or why it is refused, and the length of its body."""
@@ -353,17 +351,18 @@ class AsgiServer:
             raw = raw.partition(b"?")[0]
             if not raw.endswith(below.encode("utf-8", "replace")):
                 return str(raw.decode("latin-1"))
-        if root and not self.endpoint.has_route(below) and self.endpoint.has_route(path):
+        find = self.routes.find
+        if root and find(below) is None and find(path) is not None:
             return path
         return below
 
     def _refusal(self, request: HttpRequest) -> Refusal | None:
-        if request.path not in (HEALTH_PATH, READY_PATH):
+        if request.path not in self.routes.probes:
             if self.is_stopping:
                 return STOPPING
             if len(self.active) > self.limits.requests:
                 return TOO_MANY_REQUESTS
-        refusal = self.endpoint.admit(request)
+        refusal = self.routes.admit(request)
         if (
             refusal is not None
             and refusal.row is HTTP["host-not-allowed"]
@@ -417,7 +416,7 @@ class AsgiServer:
         """Answer a request whose body has not come; break a stream that is not read."""
         if responder.state == _READING:
             responder.state = _SERVING
-            self.endpoint.refuse(responder, _SLOW_BODY, None)
+            self.routes.refuse(responder, _SLOW_BODY, None)
             status, headers = _SLOW_BODY.status, responder.headers
             await send({"type": "http.response.start", "status": status, "headers": headers})
             await send({"type": "http.response.body", "body": responder.body})
@@ -427,7 +426,7 @@ class AsgiServer:
         client = peer[0] if peer else ""
         request = self._read_head(scope)[0]
         if not isinstance(request, Refusal):
-            client = self.endpoint.admission.client_of(request)
+            client = self.routes.admission.client_of(request)
         _access.info(
             "%s %s %s %d %.1f ms",
             client or "unix",
@@ -461,8 +460,8 @@ class AsgiServer:
                 self._tick_one(each, now)
             except Exception as error:  # noqa: BLE001  # a defect; the other requests go on
                 _log.error("internal error of an HTTP request\n%s", as_redacted(error))
-        self.endpoint.reap(now)
-        if self.active or len(self.endpoint.sessions):
+        self.routes.reap(now)
+        if self.active or not self.routes.is_idle:
             self._timer = self.loop.call_later(_TICK_S, self._tick)
 
     def _tick_one(self, responder: AsgiResponder, now: float) -> None:

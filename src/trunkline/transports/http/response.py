@@ -12,7 +12,6 @@ from ...spec.http_conditions import HTTP
 
 if TYPE_CHECKING:
     from ...spec.rows import HttpStatus
-    from .endpoint.exchange import Exchange
 
 __all__ = [
     "EVENT_STREAM",
@@ -24,9 +23,9 @@ __all__ = [
     "TOO_MANY_REQUESTS",
     "TOO_MANY_SESSIONS",
     "Headers",
+    "OpenExchange",
     "Refusal",
     "Responder",
-    "method_not_allowed",
     "overloaded",
 ]
 
@@ -56,11 +55,6 @@ class Refusal(NamedTuple):
         return self.row.status
 
 
-def method_not_allowed(allowed: bytes) -> Refusal:
-    """Return the refusal of a method where others are allowed."""
-    return Refusal(HTTP["method-not-allowed"], "Method not allowed", ((b"allow", allowed),))
-
-
 def overloaded(message: str, seconds: int = 1) -> Refusal:
     """Return the refusal of a request that may be sent again after some seconds."""
     return Refusal(HTTP["overloaded"], message, ((b"retry-after", b"%d" % seconds),))
@@ -72,11 +66,27 @@ TOO_MANY_REQUESTS: Final = overloaded("Too many requests at once")
 TOO_MANY_SESSIONS: Final = overloaded("Too many sessions", 10)
 
 
+class OpenExchange(Protocol):
+    """A request whose response is not complete: what its responder reports to."""
+
+    def tick(self, now: float, stream_after: float, keep_alive: float) -> None:
+        """Begin a stream if the answer takes long, keep a stream alive; called every second."""
+        ...
+
+    def note_slow(self, is_slow: bool) -> None:
+        """Note that the client reads slowly, or again as it should."""
+        ...
+
+    def disconnected(self) -> None:
+        """Note that the client has gone."""
+        ...
+
+
 class Responder(Protocol):
     """Writes one HTTP response; what is written after the client has gone is dropped."""
 
     # Whose response is written, until it is complete. The end of the connection is reported to it.
-    exchange: Exchange | None
+    exchange: OpenExchange | None
 
     @property
     def is_gone(self) -> bool:

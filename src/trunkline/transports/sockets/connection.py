@@ -21,7 +21,6 @@ import struct
 import threading
 from typing import TYPE_CHECKING, Any, Final
 
-from ...concurrency.backoff import backoff
 from ...errors import TransportError
 from ..addresses import Tcp, Tls
 from ..base import ignore
@@ -397,6 +396,9 @@ async def _dial_path(loop: asyncio.AbstractEventLoop, sock: socket.socket, path:
     the loop treats EAGAIN as EINPROGRESS, and would report the socket as connected.
     """
     deadline = loop.time() + _CONNECT_TIMEOUT_S
+    # Imported here: a server accepts, and most clients dial another kind of address.
+    from ...concurrency.backoff import backoff
+
     for delay in backoff(_FIRST_DELAY_S, _LONGEST_DELAY_S):
         try:
             sock.connect(path)

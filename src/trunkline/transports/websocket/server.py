@@ -1,6 +1,6 @@
 """The server's end of a WebSocket: the handshake in an HTTP request, and what follows it.
 
-A `WebSocketRoute` is what an `Endpoint` does with requests that ask for a WebSocket. They have
+A `WebSocketRoute` serves the requests to an `McpEndpoint` that ask for a WebSocket. They have
 passed the gate of the listener: Host, Origin, principal and rate. The connection is one of the HTTP
 server, with its limits.
 
@@ -36,17 +36,17 @@ from ...errors import TransportError
 from ...spec.http_conditions import HTTP
 from ..base import ignore
 from ..http.response import STOPPING, TOO_MANY_SESSIONS, Refusal
-from .connection import SILENT, SUBPROTOCOL, WebSocketFrames, WebSocketTransport
+from .connection import READ_BYTES, SILENT, SUBPROTOCOL, WebSocketFrames, WebSocketTransport
 
 if TYPE_CHECKING:
     from ..base import Frame
-    from ..http.endpoint.endpoint import Endpoint
-    from ..http.endpoint.exchange import Exchange
+    from ..http.endpoint.endpoint import McpEndpoint
     from ..http.gate.authentication import Owner
     from ..http.request import HttpRequest
+    from ..http.response import OpenExchange
     from ..http.server.http_server import HttpServer
 
-__all__ = ["AcceptedWebSocket", "WebSocketRoute"]
+__all__ = ["AcceptedWebSocket", "WebSocketRoute", "serve_websocket"]
 
 _VERSION: Final = b"13"
 # The status of a connection whose credential has ended: "unauthorized" in IANA's registry.
@@ -81,7 +81,7 @@ class AcceptedWebSocket(WebSocketTransport):
         self.request = request
         self.owner = owner
         self.peer = request.client
-        self.exchange: Exchange | None = None
+        self.exchange: OpenExchange | None = None
         # Called to end the connection when the credential of its owner has ended.
         self.on_end: Callable[[], object] = ignore
         self._is_expired = False
@@ -165,7 +165,7 @@ class WebSocketRoute:
 
     def __init__(
         self,
-        endpoint: Endpoint,
+        endpoint: McpEndpoint,
         server: HttpServer,
         limit: int | None,
         buffer: memoryview,
@@ -209,22 +209,22 @@ class WebSocketRoute:
         """Accept the WebSocket of a request that was admitted."""
         endpoint, server = self._endpoint, self._server
         if not endpoint.service.is_ready or server.is_stopping:
-            endpoint.refuse(responder, STOPPING, request)
+            endpoint.routes.refuse(responder, STOPPING, request)
             return
         if not endpoint.has_session_room(owner):
-            endpoint.refuse(responder, TOO_MANY_SESSIONS, request)
+            endpoint.routes.refuse(responder, TOO_MANY_SESSIONS, request)
             return
         wait: Callable[[], float | None] | None = None
         if endpoint.settings.rate is not None:
 
             def wait() -> float | None:
-                return endpoint.admission.wait(client, server.loop.time())
+                return endpoint.routes.admission.wait(client, server.loop.time())
 
         connection = AcceptedWebSocket(
             server, request, self._limit, self._buffer, owner=owner, wait=wait
         )
         if not responder.upgrade(self._response(request), connection):
-            endpoint.refuse(
+            endpoint.routes.refuse(
                 responder,
                 Refusal(HTTP["upgrade-malformed"], "Malformed WebSocket handshake"),
                 request,
@@ -241,6 +241,17 @@ class WebSocketRoute:
         protocol = ServerProtocol(subprotocols=offered, logger=SILENT)
         response = protocol.accept(Request(request.path, headers))
         return response.serialize() if response.status_code == 101 else b""
+
+
+def serve_websocket(
+    endpoint: McpEndpoint,
+    server: HttpServer,
+    limit: int | None,
+    on_connection: Callable[[AcceptedWebSocket], object],
+) -> None:
+    """Serve WebSocket too, at the paths of an endpoint; `limit` is the size of a message."""
+    buffer = memoryview(bytearray(READ_BYTES))
+    endpoint.route.upgrade = WebSocketRoute(endpoint, server, limit, buffer, on_connection)
 
 
 def _tokens(request: HttpRequest, name: bytes) -> list[bytes]:

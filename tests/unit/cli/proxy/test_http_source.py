@@ -82,7 +82,7 @@ class Session:
         response = Response()
         exchange = Exchange(http_request(), response, self.session, SERVICE.handshake_status, 0.0)
         if opens:
-            exchange.session_id = b"id"
+            exchange.opening_headers = ((b"mcp-session-id", b"id"),)
         self.session.open(exchange)
         exchange.is_receiving = True
         self.session.on_message(body, exchange)

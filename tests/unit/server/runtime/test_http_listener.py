@@ -19,9 +19,10 @@ from tests.unit.server.runtime.http_wire import HttpWire, call, fetch, initializ
 from tests.unit.transports.http.plain import META, WAIT, message
 from trunkline import HttpLimits, HttpSettings, Server, ServerLimits, TransportError, TrunklineError
 from trunkline.auth import AuthSettings
-from trunkline.server.runtime import http_listener as module
 from trunkline.server.runtime.http_listener import HttpListener
 from trunkline.transports.addresses import Http, Tls
+from trunkline.transports.http.server import listener
+from trunkline.transports.http.server.request_reader import Part
 
 ADDRESS = "http://127.0.0.1:0/mcp"
 
@@ -164,7 +165,7 @@ def test_a_request_that_is_read_while_the_server_stops_is_refused() -> None:
             )
             late._writer.write(head.encode() + body[:10])
             http: Any = own._http
-            while not any(each.is_reading_request for each in http.connections):
+            while not any(each.reader.part is Part.BODY for each in http.connections):
                 await asyncio.sleep(0)
             own.stop()
             await own.wait()
@@ -325,7 +326,7 @@ def test_tls_is_served_and_plain_text_is_not(tmp_path: Path) -> None:
 def test_tls_handshakes_that_do_not_end_give_way_to_others(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(module, "_MAX_HANDSHAKES", 2)
+    monkeypatch.setattr(listener, "_MAX_HANDSHAKES", 2)
 
     async def main() -> None:
         scene, authority = Scene(), Authority(tmp_path)
@@ -366,9 +367,9 @@ def test_suppressed_warnings_are_logged_at_the_end(caplog: pytest.LogCaptureFixt
 
     async def main() -> None:
         async with Scene().listen() as own:
-            assert own._service is not None
+            assert own._endpoint is not None
             for _ in range(13):
-                own._service._log_limit.warning("something %s", "odd")
+                own._endpoint.service._log_limit.warning("something %s", "odd")
             assert len(caplog.messages) == 10
 
     asyncio.run(main())

@@ -16,8 +16,8 @@ from trunkline import HttpLimits, HttpSettings, Server
 from trunkline.auth.server.resource_server import resource_server_of
 from trunkline.engine.log_limit import LogLimit
 from trunkline.server.runtime.http_service import HttpService
-from trunkline.transports.http.endpoint.endpoint import Endpoint
 from trunkline.transports.http.endpoint.exchange import Exchange
+from trunkline.transports.http.endpoint.routes import Routes
 from trunkline.transports.http.gate.admission import Admission
 from trunkline.transports.http.request import HttpRequest
 from trunkline.transports.http.response import Headers, Refusal
@@ -176,28 +176,21 @@ class Plain:
                 address="http://127.0.0.1:8000/mcp",
             )
         self.service.authenticator = self.authenticator
-        self.endpoint = Endpoint(
-            self.service,
-            admission,
-            settings,
-            limits,
-            "/mcp",
-            lambda: self.now,
-            self.authenticator,
-        )
-        self.service.on_session_end = self.endpoint.sessions.discard
+        self.routes = Routes(admission, settings, lambda: self.now, self.authenticator)
+        self.routes.add_probes()
+        self.endpoint = self.service.add_routes(self.routes, settings, "/mcp")
         self.responders: list[PlainResponder] = []
 
     def send(self, asked: HttpRequest, body: Any = b"") -> PlainResponder:
         """Send a request as the HTTP server would."""
         responder = PlainResponder()
         self.responders.append(responder)
-        refusal = self.endpoint.admit(asked)
+        refusal = self.routes.admit(asked)
         if refusal is None:
-            self.endpoint.handle(asked, body, responder)
+            self.routes.handle(asked, body, responder)
         else:
             assert isinstance(refusal, Refusal)
-            self.endpoint.refuse(responder, refusal, asked)
+            self.routes.refuse(responder, refusal, asked)
         return responder
 
     def single(

@@ -355,7 +355,7 @@ def test_a_defect_behind_the_endpoint_is_answered_and_logged(
             def fail(*_: Any) -> None:
                 raise KeyError("secret of the server")
 
-            monkeypatch.setattr(made.app._server.endpoint, "handle", fail)
+            monkeypatch.setattr(made.app._server.routes, "handle", fail)
             call = await tool("echo", text="").run(made.app)
             assert (call.status, b"secret" in call.body) == (500, False)
 
@@ -556,32 +556,32 @@ def test_a_receive_that_raises_or_repeats_itself_does_not_keep_the_request() -> 
 # -- slow clients and time -------------------------------------------------------------------
 
 
-class Carrier:
-    """What an exchange belongs to, as far as a responder knows it."""
+class Slow:
+    """An exchange that is told how its client reads."""
 
     def __init__(self) -> None:
         self.slow: list[bool] = []
 
-    def is_slow(self, exchange: Any, value: bool) -> None:
-        self.slow.append(value)
+    def note_slow(self, is_slow: bool) -> None:
+        self.slow.append(is_slow)
 
 
 def test_unsent_bytes_count_as_unread_and_make_the_client_slow() -> None:
-    carrier = Carrier()
+    exchange = Slow()
     responder = AsgiResponder(True)
-    responder.exchange = SimpleNamespace(carrier=carrier)  # type: ignore[assignment]
+    responder.exchange = exchange  # type: ignore[assignment]
     responder.start(())
     responder.write(b"x" * 65536)
-    assert (responder.unread, carrier.slow) == (65536, [])
+    assert (responder.unread, exchange.slow) == (65536, [])
     responder.write(b"y")
     responder.write(b"")
-    assert (responder.unread, carrier.slow) == (65537, [True])
+    assert (responder.unread, exchange.slow) == (65537, [True])
     assert responder.take() == b"x" * 65536 + b"y"
     assert (responder.take(), responder.unread) == (b"", 65537)
     responder.taken(40_000)
-    assert carrier.slow == [True]
+    assert exchange.slow == [True]
     responder.taken(25_537)
-    assert (responder.unread, carrier.slow) == (0, [True, False])
+    assert (responder.unread, exchange.slow) == (0, [True, False])
 
 
 def test_after_its_end_or_that_of_its_client_a_responder_drops_everything() -> None:

@@ -1,1 +1,1 @@
-"""The endpoint of MCP over HTTP: routes, exchanges, sessions and single requests."""
+"""The routes of a listener, and the endpoint of MCP: exchanges, sessions, single requests."""

@@ -157,10 +157,10 @@ class Exchange:
         "extra_headers",
         "is_receiving",
         "last_event",
+        "opening_headers",
         "owner",
         "request",
         "responder",
-        "session_id",
         "settled_status",
         "status",
         "status_of",
@@ -192,8 +192,8 @@ class Exchange:
         self.expires_at: float | None = None
         # Sent with the response, whatever its form.
         self.extra_headers: Headers = ()
-        # Of a session that this POST opens; sent if it succeeds.
-        self.session_id: bytes | None = None
+        # Of a session that this POST opens: sent if it succeeds. Empty if it opens none.
+        self.opening_headers: Headers = ()
         # The status of the answer if it was decided before, else 0.
         self.status = 0
         # The status of a POST that carries no request.
@@ -293,16 +293,16 @@ class Exchange:
                 headers = JSON_HEADERS
                 if self.extra_headers or challenge:
                     headers += self.extra_headers + challenge
-                if self.session_id is not None and error is None:
-                    headers += ((b"mcp-session-id", self.session_id),)
+                if self.opening_headers and error is None:
+                    headers += self.opening_headers
                 if status in _RETRIED:
                     headers += _retry_after(error)
                 self.responder.respond(status, frame, headers)
             else:
                 # Whole at once: a client that does not get it has no id to resume from.
                 headers = STREAM_HEADERS + self.extra_headers
-                if self.session_id is not None and error is None:
-                    headers += ((b"mcp-session-id", self.session_id),)
+                if self.opening_headers and error is None:
+                    headers += self.opening_headers
                 self.responder.respond(200, event_of(frame), headers)
         self._end()
 
@@ -391,6 +391,10 @@ class Exchange:
         # A client that does not read has enough to read.
         if self.responder is not None and not self.responder.unread:
             self.responder.write(_KEEP_ALIVE)
+
+    def note_slow(self, is_slow: bool) -> None:
+        """Note that the client reads slowly, or again as it should."""
+        self.carrier.is_slow(self, is_slow)
 
     def disconnected(self) -> None:
         """Note that the client has gone."""

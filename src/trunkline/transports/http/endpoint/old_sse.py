@@ -28,8 +28,9 @@ from ....spec.http_conditions import HTTP
 from ....spec.mcp.http_status import MCP
 from ...base import ignore
 from ..gate.authentication import key_of
-from ..response import JSON_HEADERS, STOPPING, TOO_MANY_SESSIONS, Refusal, method_not_allowed
+from ..response import JSON_HEADERS, STOPPING, TOO_MANY_SESSIONS, Refusal
 from .exchange import Exchange, accepted_types, event_of
+from .routes import Route
 
 if TYPE_CHECKING:
     from ....errors import TransportError
@@ -40,9 +41,9 @@ if TYPE_CHECKING:
     from ..gate.authentication import Owner
     from ..request import HttpRequest
     from ..response import Responder
-    from .endpoint import Endpoint
+    from .endpoint import McpEndpoint
 
-__all__ = ["OldSse", "OldSseSession"]
+__all__ = ["OldSseRoutes", "OldSseSession"]
 
 _ACCEPTED: Final = MCP["accepted"].status
 _TOO_LARGE: Final = HTTP["body-too-large"].status
@@ -188,46 +189,33 @@ class OldSseSession:
             self.on_drained()
 
 
-class OldSse:
+class OldSseRoutes:
     """The two routes of an endpoint, and their sessions.
 
     Raises:
         ValueError: MCP is served at one of the two paths.
     """
 
-    def __init__(self, endpoint: Endpoint, clock: Callable[[], float]) -> None:
+    def __init__(self, endpoint: McpEndpoint) -> None:
         folder = endpoint.path.rpartition("/")[0]
         stream, posts = f"{folder}/{_STREAM_NAME}", f"{folder}/{_POST_NAME}"
         if endpoint.path in (stream, posts):
             raise ValueError(
                 f"HttpSettings.old_sse needs {endpoint.path}: serve MCP at another path"
             )
-        self._streams: Final = frozenset((stream, f"{stream}/"))
-        self._posts: Final = frozenset((posts, f"{posts}/"))
-        self.paths: Final = self._streams | self._posts
+        rows = (
+            (stream, Route(self._open, ("GET",), _check_accept)),
+            (posts, Route(self._post, ("POST",), endpoint.check_content_type)),
+        )
+        for path, route in rows:
+            endpoint.routes.add(path, route)
+            endpoint.routes.add(f"{path}/", route)
         self._endpoint = endpoint
-        self._clock = clock
         self._uri = _uri_of(endpoint, posts)
         self._sessions: dict[str, OldSseSession] = {}
 
     def __len__(self) -> int:
         return len(self._sessions)
-
-    def admit(self, request: HttpRequest) -> Refusal | None:
-        """Decide on a request by its head, after Host and Origin; None lets it in."""
-        wanted = "GET" if request.path in self._streams else "POST"
-        if request.method == wanted:
-            if wanted == "POST":
-                return self._endpoint.check_content_type(request)
-            if not accepted_types(request.accept)[1]:
-                return Refusal(HTTP["wrong-accept"], "Accept must allow text/event-stream")
-            return None
-        return method_not_allowed(wanted.encode())
-
-    def handle(self, request: HttpRequest, body: Any, responder: Responder) -> None:
-        """Serve a request that was admitted."""
-        proceed = self._open if request.path in self._streams else self._post
-        self._endpoint.identify(request, body, responder, proceed)
 
     def _open(
         self,
@@ -239,12 +227,12 @@ class OldSse:
     ) -> None:
         endpoint = self._endpoint
         if not endpoint.service.is_ready:
-            endpoint.refuse(responder, STOPPING, request)
+            endpoint.routes.refuse(responder, STOPPING, request)
             return
         if not endpoint.has_session_room(owner) or not endpoint.sessions.reserve():
-            endpoint.refuse(responder, TOO_MANY_SESSIONS, request)
+            endpoint.routes.refuse(responder, TOO_MANY_SESSIONS, request)
             return
-        id, now = secrets.token_urlsafe(_ID_BYTES), self._clock()
+        id, now = secrets.token_urlsafe(_ID_BYTES), endpoint.routes.clock()
         prefix = "" if endpoint.settings.public_url else quote(request.mount)
         uri = f"{prefix}{self._uri}?{_PARAMETER}={id}".encode()
         session = OldSseSession(id, owner, uri, now)
@@ -255,7 +243,7 @@ class OldSse:
         exchange = Exchange(request, responder, session, service.handshake_status, now)
         if owner is not None:
             exchange.owner, exchange.expires_at = owner, owner.expires_at
-        exchange.extra_headers = endpoint.cors(request)
+        exchange.extra_headers = endpoint.routes.cors_headers(request)
         responder.exchange = exchange
         session.open(exchange)
 
@@ -269,13 +257,15 @@ class OldSse:
     ) -> None:
         session = self._sessions.get(_id_in(request.query))
         if session is None or key_of(session.owner) != key_of(owner):
-            self._endpoint.refuse(
+            self._endpoint.routes.refuse(
                 responder, Refusal(MCP["session-unknown"], "Session not found"), request
             )
             return
         post = session.receive(body, request, owner)
         headers = JSON_HEADERS if post.body else ()
-        responder.respond(post.status, post.body, headers + self._endpoint.cors(request))
+        responder.respond(
+            post.status, post.body, headers + self._endpoint.routes.cors_headers(request)
+        )
 
     def _forget(self, session: OldSseSession) -> None:
         if self._sessions.pop(session.id, None) is not None:
@@ -288,7 +278,13 @@ class OldSse:
                 session.on_end()
 
 
-def _uri_of(endpoint: Endpoint, posts: str) -> str:
+def _check_accept(request: HttpRequest) -> Refusal | None:
+    if accepted_types(request.accept)[1]:
+        return None
+    return Refusal(HTTP["wrong-accept"], "Accept must allow text/event-stream")
+
+
+def _uri_of(endpoint: McpEndpoint, posts: str) -> str:
     """Return where messages are sent, as clients see it."""
     public = endpoint.settings.public_url
     if public is None:

@@ -158,14 +158,14 @@ class HttpSession:
         """Send the answer to a POST."""
         self._sent += len(frame)
         route.answer(frame, error)
-        if error is not None and route.session_id is not None:
+        if error is not None and route.opening_headers:
             self.on_end()  # `initialize` has failed: the client has no session
 
     def settled(self, route: Exchange) -> None:
         """End a POST that is not answered, or was."""
         if not route.is_done:
             route.settle()
-            if route.session_id is not None:
+            if route.opening_headers:
                 self.on_end()  # as above
 
     async def close(self) -> None:

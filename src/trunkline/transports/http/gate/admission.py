@@ -1,4 +1,4 @@
-"""Admission of HTTP requests: Host, Origin, the client behind proxies, rate and CORS.
+"""Admission of HTTP requests: Host, Origin, the client behind proxies, and rate.
 
 Each listener has one `Admission`. It is compiled from the settings, does no I/O and reads no
 clock. An ordinary request costs two lookups, of the bytes of Host and of Origin.
@@ -20,27 +20,23 @@ The rules that live here, and only here:
   hosts, `origins` and `cors`, never `null`.  [MCP 2025-11-25, basic/transports; MCP 2026-07-28,
   basic/transports/streamable-http]
 * The host that a trusted proxy reports takes the place of Host.  [RFC 7239, section 5.3]
-* CORS is off by default. When on, a response names the exact origin, never `*`, and allows no
-  credentials: MCP authorizes by header, and a cookie would be sent by any page. A preflight
-  carries no authorization, so it is answered before that is checked.  [WHATWG Fetch, CORS protocol]
 """
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterable, Iterator, Sequence
 from typing import TYPE_CHECKING, Final
 
 from ....redaction import show
 from ....spec.http_conditions import HTTP
 from ..authority import DEFAULT_PORTS, Authority, Origin, parse_authority, parse_origin
-from ..response import Headers, Refusal
+from ..response import Refusal
 from ..settings import HttpSettings
 
 if TYPE_CHECKING:
     from ..request import HttpRequest
     from .forwarded import TrustedProxies
-    from .rate_limit import RateLimit
+    from .rate_limit import RateLimiter
 
 __all__ = ["Admission"]
 
@@ -48,20 +44,6 @@ LOOPBACK_NAMES: Final = ("localhost", "127.0.0.1", "[::1]")
 # Accepted values of Host and of Origin that are remembered. A client can spell one name in many
 # ways, by case and port; a server has few.
 MAX_REMEMBERED: Final = 256
-# Names of headers in one preflight that are echoed: parameters of one tool.
-MAX_PARAM_HEADERS: Final = 64
-# Seconds that a browser may keep the answer to a preflight. None keeps it for longer than 2 h.
-PREFLIGHT_MAX_AGE_S: Final = 600
-
-_ALLOWED_METHODS: Final = b"POST, GET, DELETE"
-_ALLOWED_HEADERS: Final = (
-    b"Content-Type, Accept, Authorization, DPoP, Mcp-Session-Id, MCP-Protocol-Version, "
-    b"Last-Event-ID, Mcp-Method, Mcp-Name"
-)
-_EXPOSED_HEADERS: Final = b"Mcp-Session-Id, WWW-Authenticate, DPoP-Nonce, Retry-After"
-_PARAM_HEADER: Final = re.compile(rb"mcp-param-[!#$%&'*+.^_`|~0-9a-z-]+", re.IGNORECASE)
-_VARY: Final[Headers] = ((b"vary", b"Origin"),)
-
 
 _NO_HOST: Final = Refusal(HTTP["host-missing"], "the request has no Host header")
 _WRONG_HOST: Final = Refusal(
@@ -102,7 +84,6 @@ class Admission:
         "_ports",
         "_proxies",
         "_rate",
-        "_readers",
         "_without_origin",
     )
 
@@ -140,10 +121,6 @@ class Admission:
         self._known_origins: Final[set[bytes]] = set()
         self._proxies: Final = _proxies(settings)
         self._rate: Final = _rate(settings)
-        self._readers: Final = {
-            str(origin).encode(): _reader_headers(str(origin).encode())
-            for origin in _parsed_origins(settings.cors)
-        }
 
     def check(self, request: HttpRequest) -> Refusal | None:
         """Return why a request is not admitted, or None if it is: by its Host and its Origin."""
@@ -195,34 +172,6 @@ class Admission:
     def wait(self, client: str, now: float) -> float | None:
         """Return the seconds until the next request of a client is admitted, or None if it is."""
         return None if self._rate is None else self._rate.wait(client, now)
-
-    def cors(self, request: HttpRequest) -> Headers:
-        """Return the CORS headers of a response; there are none when CORS is off.
-
-        Responses to other origins differ, which `Vary` tells caches.
-        """
-        if not self._readers:
-            return ()
-        return self._readers.get(request.origin or b"", _VARY)
-
-    def preflight(self, request: HttpRequest) -> tuple[int, Headers] | None:
-        """Return the answer to a CORS preflight that `check` admits.
-
-        None: it is not a preflight, or CORS is off or does not include the origin.
-        """
-        readers = self._readers.get(request.origin or b"") if request.method == "OPTIONS" else None
-        if readers is None or request.header(b"access-control-request-method") is None:
-            return None
-        asked = b",".join(request.all(b"access-control-request-headers")).split(b",")
-        params = [name for each in asked if _PARAM_HEADER.fullmatch(name := each.strip())]
-        allowed = b", ".join((_ALLOWED_HEADERS, *params[:MAX_PARAM_HEADERS]))
-        return 204, (
-            (b"access-control-allow-origin", request.origin or b""),
-            (b"access-control-allow-methods", _ALLOWED_METHODS),
-            (b"access-control-allow-headers", allowed),
-            (b"access-control-max-age", b"%d" % PREFLIGHT_MAX_AGE_S),
-            (b"vary", b"Origin, Access-Control-Request-Headers"),
-        )
 
     def _is_host(self, text: str) -> bool:
         authority = parse_authority(text)
@@ -294,21 +243,13 @@ def _proxies(settings: HttpSettings) -> TrustedProxies | None:
     return TrustedProxies(settings.trusted_proxies)
 
 
-def _rate(settings: HttpSettings) -> RateLimit | None:
+def _rate(settings: HttpSettings) -> RateLimiter | None:
     if settings.rate is None:
         return None
     # Imported here, as above.
-    from .rate_limit import RateLimit
+    from .rate_limit import RateLimiter
 
-    return RateLimit(settings.rate, settings.burst)
-
-
-def _reader_headers(origin: bytes) -> Headers:
-    return (
-        (b"access-control-allow-origin", origin),
-        (b"access-control-expose-headers", _EXPOSED_HEADERS),
-        *_VARY,
-    )
+    return RateLimiter(settings.rate, settings.burst)
 
 
 def _remember(known: set[bytes], value: bytes) -> None:

@@ -70,11 +70,11 @@ class Authenticator(Protocol):
         ...
 
     def documents(self, path: str) -> dict[str, bytes]:
-        """Return JSON documents to serve beside MCP at `path`, by their own path."""
+        """Return JSON documents to serve beside a protocol at `path`, by their own path."""
         ...
 
     def serves_path(self, path: str) -> bool:
-        """Return True if a path other than that of MCP is one of a tenant."""
+        """Return True if a path that has no route is one of a tenant."""
         ...
 
     def insufficient(self, scopes: frozenset[str], owner: Owner | None) -> Headers:

@@ -28,8 +28,8 @@ from .response_writer import ResponseWriter
 
 if TYPE_CHECKING:
     from ....jsonrpc.framing.framing import Oversize
-    from ..endpoint.exchange import Exchange
     from ..request import HttpRequest
+    from ..response import OpenExchange
     from .http_server import HttpServer
 
 __all__ = ["HttpServerConnection", "Phase"]
@@ -104,7 +104,7 @@ class HttpServerConnection(asyncio.BufferedProtocol):
         self._unread_since = 0.0
 
     @property
-    def exchange(self) -> Exchange | None:
+    def exchange(self) -> OpenExchange | None:
         """The exchange of the request that is served."""
         return self.writer.exchange
 
@@ -158,7 +158,7 @@ class HttpServerConnection(asyncio.BufferedProtocol):
     def _note_slow(self, value: bool) -> None:
         exchange = self.writer.exchange
         if exchange is not None:
-            exchange.carrier.is_slow(exchange, value)
+            exchange.note_slow(value)
 
     def get_buffer(self, sizehint: int) -> memoryview:
         """Return where to read to."""
@@ -210,19 +210,19 @@ class HttpServerConnection(asyncio.BufferedProtocol):
         server, writer = self.server, self.writer
         self.phase = _SERVING
         writer.begin(request, keeps_alive)
-        endpoint = server.endpoint
+        routes = server.routes
         if server.is_limited and type(payload) is not Refusal and server.is_busy_for(request):
             payload = TOO_MANY_REQUESTS
         try:
             if type(payload) is Refusal:
-                endpoint.refuse(writer, payload, request)
+                routes.refuse(writer, payload, request)
             else:
-                endpoint.handle(request, payload, writer)  # type: ignore[arg-type]  # not a refusal
+                routes.handle(request, payload, writer)  # type: ignore[arg-type]  # not a refusal
         except Exception as error:  # noqa: BLE001  # a defect; the client gets an answer
             _log.error("internal error while serving an HTTP request\n%s", as_redacted(error))
             if writer.is_open and not writer.status:
                 writer.keeps_alive = False
-                endpoint.refuse(writer, INTERNAL_ERROR, request)
+                routes.refuse(writer, INTERNAL_ERROR, request)
             else:
                 self.abort()
 

@@ -14,69 +14,39 @@ from __future__ import annotations
 import asyncio
 import logging
 import time
-from collections.abc import Callable
 from itertools import islice
 from typing import TYPE_CHECKING, Final, Protocol
 
 from ....exception_text import as_redacted
-from ..endpoint.endpoint import HEALTH_PATH, READY_PATH
+from ...lifecycle import MADE_ROOM
 from ..response import JSON_HEADERS
 from .connection import HttpServerConnection
 from .known_heads import MAX_HEAD_BYTES, MAX_KNOWN_BYTES, MAX_VALUE_BYTES
 from .response_writer import http_date
 
 if TYPE_CHECKING:
-    from ....jsonrpc.framing.framing import Oversize
-    from ..endpoint.exchange import Exchange
-    from ..gate.admission import Admission
+    from ..endpoint.routes import Routes
     from ..request import HttpRequest
-    from ..response import Refusal, Responder
+    from ..response import OpenExchange
     from ..settings import HttpLimits
 
-__all__ = ["ConnectionCounters", "HttpServer", "Routes", "ServedConnection"]
+__all__ = ["ConnectionCounters", "HttpServer", "ServedConnection"]
 
 _log: Final = logging.getLogger("trunkline.http")
 
 # One buffer for all connections of a loop: reading and processing are one step.
 _READ_BYTES: Final = 256 * 1024
-# Idle connections that are closed when descriptors run out.
-_MADE_ROOM: Final = 8
 # Seconds between two looks at timeouts and streams.
 _TICK_S: Final = 1.0
 # Seconds after which a request that was not read to its end gives way to a new connection.
 _SLOW_REQUEST_S: Final = 2.0
 
 
-class Routes(Protocol):
-    """What a listener serves: an `Endpoint`, or less."""
-
-    @property
-    def admission(self) -> Admission:
-        """The gate of the listener."""
-        ...
-
-    def admit(self, request: HttpRequest) -> Refusal | None:
-        """Decide on a request by its head; None lets it in."""
-        ...
-
-    def handle(self, request: HttpRequest, body: bytes | Oversize, responder: Responder) -> None:
-        """Serve a request that was admitted; it is answered through the responder."""
-        ...
-
-    def refuse(self, responder: Responder, refusal: Refusal, request: HttpRequest | None) -> None:
-        """Answer a request with an HTTP error."""
-        ...
-
-    def reap(self, now: float) -> None:
-        """End what has expired; called every second."""
-        ...
-
-
 class ServedConnection(Protocol):
     """A connection of the server, in HTTP or in the protocol it was handed to."""
 
     @property
-    def exchange(self) -> Exchange | None:
+    def exchange(self) -> OpenExchange | None:
         """The exchange of the request that is served, if it is in HTTP."""
         ...
 
@@ -105,7 +75,7 @@ class HttpServer:
 
     def __init__(
         self,
-        endpoint: Routes,
+        routes: Routes,
         limits: HttpLimits,
         message_size: int | None,
         *,
@@ -113,7 +83,7 @@ class HttpServer:
         access_log: bool = False,
         counters: ConnectionCounters | None = None,
     ) -> None:
-        self.endpoint = endpoint
+        self.routes = routes
         self.limits = limits
         self.message_size = message_size
         # Requests up to this size are compared with those before. Where the limits on
@@ -125,8 +95,6 @@ class HttpServer:
         self.access_log = access_log
         self.loop = asyncio.get_running_loop()
         self.buffer = memoryview(bytearray(_READ_BYTES))
-        # Returns True if a request asks for another protocol that is served where it asks.
-        self.is_upgrade: Callable[[HttpRequest], bool] = lambda _: False
         self.connections: dict[ServedConnection, None] = {}
         # Those between two requests, the longest idle first.
         self.idle: dict[HttpServerConnection, None] = {}
@@ -165,7 +133,7 @@ class HttpServer:
     def is_busy_for(self, request: HttpRequest) -> bool:
         """Return True if too many connections have a request, and this is not a health check."""
         active = len(self.connections) - len(self.idle)
-        return active > self.limits.requests and request.path not in (HEALTH_PATH, READY_PATH)
+        return active > self.limits.requests and request.path not in self.routes.probes
 
     def _slow(self, most: int) -> list[HttpServerConnection]:
         """Return connections that have been sending one request for long, the longest first."""
@@ -184,7 +152,7 @@ class HttpServer:
 
         They are idle, or have been sending one request for long.
         """
-        oldest = list(islice(self.idle, _MADE_ROOM)) or self._slow(_MADE_ROOM)
+        oldest = list(islice(self.idle, MADE_ROOM)) or self._slow(MADE_ROOM)
         for each in oldest:
             self._count_dropped()
             each.abort()
@@ -229,7 +197,7 @@ class HttpServer:
                 each.tick(now)
             except Exception as error:  # noqa: BLE001  # a defect; the other connections go on
                 _log.error("internal error of an HTTP connection\n%s", as_redacted(error))
-        self.endpoint.reap(now)
+        self.routes.reap(now)
 
     def _set_date(self) -> None:
         self.head = b"\r\ndate: " + http_date(time.time()) + b"\r\n"

@@ -229,7 +229,7 @@ class RequestReader:
         refusal = self._read_head()
         request = self._request
         if refusal is None and request is not None:
-            refusal = self._server.endpoint.admit(request)
+            refusal = self._server.routes.admit(request)
         if refusal is not None:
             self._refuse(refusal)
             return
@@ -238,7 +238,7 @@ class RequestReader:
         if self._parser.should_upgrade():
             if _has_body(self._headers):
                 self._has_upgrade = True
-            elif request is not None and self._server.is_upgrade(request):
+            elif request is not None and self._server.routes.is_upgrade(request):
                 self.is_upgrade = True
 
     def _read_head(self) -> Refusal | None:

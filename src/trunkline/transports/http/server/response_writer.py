@@ -21,9 +21,8 @@ from ....spec.http_conditions import HTTP
 from ..response import JSON_HEADERS
 
 if TYPE_CHECKING:
-    from ..endpoint.exchange import Exchange
     from ..request import HttpRequest
-    from ..response import Headers
+    from ..response import Headers, OpenExchange
     from .connection import HttpServerConnection
     from .http_server import HttpServer
 
@@ -64,7 +63,7 @@ class ResponseWriter:
         self._connection = connection
         # None before the connection is made, and once it closes.
         self.transport: Any = None
-        self.exchange: Exchange | None = None
+        self.exchange: OpenExchange | None = None
         # Whether a response is due or being written, and its status once it is begun.
         self.is_open = False
         self.status = 0
@@ -214,7 +213,7 @@ class ResponseWriter:
         request, began = self._logged
         self._logged = None
         milliseconds = (self._server.loop.time() - began) * 1000
-        client = self._server.endpoint.admission.client_of(request)
+        client = self._server.routes.admission.client_of(request)
         _access.info(
             "%s %s %s %d %.1f ms",
             client or self._connection.peer or "unix",

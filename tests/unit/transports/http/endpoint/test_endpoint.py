@@ -367,7 +367,7 @@ def test_disconnect_during_authentication_ends_the_request() -> None:
         params = {"protocolVersion": SESSION, "capabilities": {}, "clientInfo": INFO}
         gone = plain.send(request(), message("initialize", params))
         gone.hang_up()
-        while plain.endpoint._tasks:
+        while plain.routes._tasks:
             await asyncio.sleep(0)
         assert len(plain.endpoint.sessions) == 0
         assert gone.status == 0
@@ -593,7 +593,7 @@ def test_a_client_that_goes_away_while_it_resumes_takes_nothing_with_it() -> Non
         listening.hang_up()
         gone = session.get("1-0")
         gone.hang_up()
-        while plain.endpoint._tasks:
+        while plain.routes._tasks:
             await asyncio.sleep(0)
         assert gone.status == 0
         assert await session.get("1-0").received(1) == [{"n": 1}]

@@ -168,11 +168,11 @@ def test_an_error_inside_a_stream_is_an_event() -> None:
 @pytest.mark.parametrize("accept", [JSON, EVENTS])
 def test_a_session_id_is_sent_with_success_only(accept: str) -> None:
     made = Made(accept)
-    made.exchange.session_id = b"s"
+    made.exchange.opening_headers = ((b"mcp-session-id", b"s"),)
     made.exchange.answer(b"{}")
     assert made.client.headers["mcp-session-id"] == "s"
     made = Made(accept)
-    made.exchange.session_id = b"s"
+    made.exchange.opening_headers = ((b"mcp-session-id", b"s"),)
     made.exchange.answer(b"{}", ErrorObject(-1, "no"))
     assert "mcp-session-id" not in made.client.headers
 

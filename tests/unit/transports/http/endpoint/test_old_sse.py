@@ -123,7 +123,7 @@ async def serving(
     http = HttpSettings(old_sse=True, **(settings or {}))
     made.app = made.server.asgi(path, http=http, **options)
     async with made.app:
-        made.old = made.app._server.endpoint._old_sse
+        made.old = made.app._run.endpoint._old_sse
         yield made
 
 

@@ -189,7 +189,7 @@ def test_a_session_whose_initialize_failed_ends() -> None:
     made = Made()
     made.session.on_end = lambda: ended.append("ended")
     _, one = made.post()
-    one.session_id = b"id"
+    one.opening_headers = ((b"mcp-session-id", b"id"),)
     made.session.answer(b"{}", one, ErrorObject(-1, "no"))
     assert ended == ["ended"]
 

@@ -64,6 +64,7 @@ class Served:
         self.reaped: list[float] = []
         self.carrier = Carrier()
         self.answers = True
+        self.probes = frozenset({"/healthz", "/readyz"})
         self.fails: BaseException | None = None
 
     def admit(self, asked: HttpRequest) -> Refusal | None:
@@ -79,6 +80,9 @@ class Served:
     def refuse(self, responder: Any, refusal: Refusal, asked: HttpRequest | None) -> None:
         self.refused.append(refusal)
         responder.respond(refusal.status, b"", refusal.headers)
+
+    def is_upgrade(self, asked: HttpRequest) -> bool:
+        return False
 
     def reap(self, now: float) -> None:
         self.reaped.append(now)

@@ -24,7 +24,8 @@ from tests.fuzz.fuzz_http import (
 from trunkline import HttpSettings
 from trunkline.auth.server.resource_server import resource_server_of
 from trunkline.spec.revisions import LATEST
-from trunkline.transports.http.endpoint.endpoint import Endpoint
+from trunkline.transports.http.endpoint.endpoint import McpEndpoint
+from trunkline.transports.http.endpoint.routes import Routes
 from trunkline.transports.http.gate.admission import Admission
 from trunkline.transports.http.request import HttpRequest
 from trunkline.transports.http.server.http_server import HttpServer
@@ -229,7 +230,7 @@ def test_limits_on_headers_below_those_of_known_heads_are_kept() -> None:
 
     async def act() -> None:
         limits = replace(LIMITS, header_line_bytes=200)
-        server = HttpServer(stage.endpoint, limits, 4096)
+        server = HttpServer(stage.http.routes, limits, 4096)
         wire = Wire(server)
         lines = LINES + b"traceparent: %b\r\n"
         found = await answers(
@@ -429,8 +430,9 @@ def test_principal_and_rate_are_checked_for_each_request() -> None:
         http = HttpSettings(rate=0.001, burst=4)
         auth = resource_server_of(principal, path="/mcp", address="http://127.0.0.1:8000/mcp")
         admission = Admission(http, [("127.0.0.1", 8000)])
-        endpoint = Endpoint(stage.service, admission, http, LIMITS, "/mcp", lambda: 0.0, auth)
-        server = HttpServer(endpoint, LIMITS, 4096)
+        routes = Routes(admission, http, lambda: 0.0, auth)
+        McpEndpoint(stage.service, routes, http, LIMITS, "/mcp")
+        server = HttpServer(routes, LIMITS, 4096)
         wire = Wire(server)
         counted = parsed(wire)
         found = await answers(wire, *[call()] * 6)

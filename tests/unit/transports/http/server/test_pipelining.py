@@ -201,14 +201,14 @@ def test_a_defect_after_a_response_does_not_answer_the_next_request(
     monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
     async def act(stage: Scene, wire: Wire) -> None:
-        handle = stage.endpoint.handle
+        handle = stage.http.routes.handle
 
         def fail_after(*given: Any) -> None:
             handle(*given)
             if given[0].path == "/healthz":
                 raise RuntimeError("a defect")
 
-        monkeypatch.setattr(stage.endpoint, "handle", fail_after)
+        monkeypatch.setattr(stage.http.routes, "handle", fail_after)
         await wire.feed(call("hold") + HEALTH + call("echo"), turns=5)
         stage.released.set()
         while not wire.transport.is_closed:
@@ -221,7 +221,7 @@ def test_a_defect_after_a_response_does_not_answer_the_next_request(
 
 def test_a_request_beyond_the_limit_is_answered_with_503() -> None:
     async def act(stage: Scene, wire: Wire) -> None:
-        http = HttpServer(stage.endpoint, HttpLimits(requests=2), MESSAGE_BYTES)
+        http = HttpServer(stage.http.routes, HttpLimits(requests=2), MESSAGE_BYTES)
         wires = [Wire(http) for _ in range(4)]
         for each in wires[:3]:
             await each.feed(call("hold"), turns=5)
