@@ -16,7 +16,15 @@ from typing import TYPE_CHECKING, Any, Generic, TypeVar, overload
 from msgspec import UNSET, Raw, UnsetType
 
 from ...errors import NOTHING, RemoteProtocolError, RequestAborted, TrunklineError
-from ...mcp.types import CallToolRequestParams
+from ...mcp.shaping import narrow
+from ...mcp.types import (
+    CallToolRequestParams,
+    CompleteRequestParams,
+    CompleteRequestParamsArgument,
+    CompleteRequestParamsContext,
+    PromptReference,
+    ResourceTemplateReference,
+)
 from ...redaction import show
 from ..session.decode import NotComplete, read_own
 from ..session.diagnostics import report
@@ -28,7 +36,13 @@ if TYPE_CHECKING:
     from ...jsonrpc.peer.outgoing import Pending
     from ..session.session import Session
 
-__all__ = ["CompletingWaiter", "PendingCall", "SubmitMethods", "tool_call"]
+__all__ = [
+    "CompletingWaiter",
+    "PendingCall",
+    "SubmitMethods",
+    "completion_request",
+    "tool_call",
+]
 
 T = TypeVar("T")
 
@@ -308,6 +322,28 @@ class SubmitMethods:
         on_error: Callable[[TrunklineError], object] | None,
     ) -> PendingCall[T]:
         raise NotImplementedError
+
+
+def completion_request(
+    argument: str,
+    value: str,
+    prompt: str | None,
+    resource: str,
+    context: dict[str, str] | None,
+    timeout: float | None,
+    revision: str,
+) -> OutgoingRequest:
+    """Return the request of a completion for a prompt, or else for a resource template."""
+    params: Any = narrow(
+        CompleteRequestParams(
+            CompleteRequestParamsArgument(argument, value),
+            ResourceTemplateReference(resource) if prompt is None else PromptReference(prompt),
+            context=UNSET if context is None else CompleteRequestParamsContext(context),
+        ),
+        revision,
+    )
+    fields = {"argument": params.argument, "ref": params.ref, "context": params.context}
+    return OutgoingRequest("completion/complete", CompleteRequestParams, fields, timeout)
 
 
 def tool_call(

@@ -19,7 +19,7 @@ from types import TracebackType
 from typing import TYPE_CHECKING, Any, Final, Generic, Self, TypeVar, cast
 
 from ...errors import Cancelled, RequestTimeout, TrunklineError
-from ..client import Client
+from ..client import Client, state_of
 from ..session.options import check_seconds
 from .callbacks import Callbacks
 from .event_loop_thread import NOT_CONNECTED, LoopProxy, PartProxy
@@ -61,7 +61,7 @@ class SyncClientBase:
                 options[name] = callbacks.told(name, options[name])
         self._client = Client(target, **options)
         # A client that another thread closes is found without a session on the event loop.
-        callbacks.budget = self._client._use_threads(NOT_CONNECTED)
+        callbacks.budget = state_of(self._client).use_threads(NOT_CONNECTED)
         self._proxy = LoopProxy(self._client, callbacks)
 
     def __repr__(self) -> str:
@@ -98,7 +98,7 @@ class SyncClientBase:
         return cast("SyncClient", made)
 
     def _connected(self) -> Client:
-        if not self._client._has_session:
+        if not state_of(self._client).has_session:
             raise TrunklineError(NOT_CONNECTED)
         return self._client
 
