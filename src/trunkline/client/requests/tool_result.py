@@ -26,7 +26,7 @@ from msgspec import UNSET, Raw, UnsetType
 from msgspec.json import Decoder, encode
 
 from ...errors import NOTHING, RemoteProtocolError, ResultTypeMismatch, ToolFailed
-from ...jsonrpc.codec.decode_errors import UNREADABLE
+from ...jsonrpc.codec.decoders import UNREADABLE
 from ...mcp.meta import WRAPPED
 from ...mcp.types import CallToolResult, ContentBlock, TextContent
 from ...redaction import show

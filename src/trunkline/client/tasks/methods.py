@@ -27,7 +27,7 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple, NoReturn
 from msgspec import Raw, Struct
 
 from ...errors import PeerError, TrunklineError
-from ...jsonrpc.codec.decode_errors import UNREADABLE
+from ...jsonrpc.codec.decoders import UNREADABLE
 from ...jsonrpc.error_codes import named_error
 from ...jsonrpc.messages import Shown, shown_tuple
 from ...mcp.capabilities import declares

@@ -19,7 +19,8 @@ from msgspec.json import Decoder
 from msgspec.structs import replace
 
 from ...errors import NOTHING
-from ...jsonrpc.codec.decode_errors import UNREADABLE, mended
+from ...jsonrpc.codec.decode_errors import mended
+from ...jsonrpc.codec.decoders import UNREADABLE
 from ...jsonrpc.messages import Shown
 from ...redaction import hidden_places
 from ...spec.rows import Role
