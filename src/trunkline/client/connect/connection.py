@@ -259,18 +259,14 @@ class ClientConnection:
         session = self._opening = Session(
             transport,
             self.policy,
-            timeout=self.timeout,
-            max_timeout=options.max_timeout,
-            list_timeout=options.list_timeout,
+            options,
             handlers=ClientHandlers(self._handlers, lambda: self.threads),
             callbacks=callbacks,
             new_router=lambda session: SubscriptionRouter(session, callbacks, server_log),
             server_log=server_log,
-            on_progress=options.on_progress,
             validator=self._validator(transport.name, server_log),
             is_outlived=self._target.is_reusable and outlives(self._target.address),
             server=server,
-            envelope=options.envelope,
         )
         if (on_event := options.on_event) is not None:
             # As a callback of a notification: what it raises is logged, and it may be async.

@@ -41,6 +41,8 @@ __all__ = [
     "PendingCall",
     "SubmitMethods",
     "completion_request",
+    "future_of",
+    "sent_as",
     "tool_call",
 ]
 
@@ -81,10 +83,6 @@ class PendingCall(Generic[T]):
         self._future.add_done_callback(self._settle)
         if on_success is not None or on_error is not None:
             self.add_done_callback(lambda call: call._notify(on_success, on_error))
-
-    def _sent_as(self, pending: Pending, session: Session) -> None:
-        self._pending = pending
-        self._session = session
 
     def done(self) -> bool:
         """Return True once the call has a result, has failed or was cancelled."""
@@ -184,6 +182,16 @@ class PendingCall(Generic[T]):
                 on_success(self.result())
         elif on_error is not None:
             on_error(error)
+
+
+def sent_as(call: PendingCall[Any], pending: Pending, session: Session) -> None:
+    """Say under which request, and on which session, a call was sent."""
+    call._pending, call._session = pending, session
+
+
+def future_of(call: PendingCall[Any]) -> Future[Any]:
+    """Return the future of the undecoded result of a call."""
+    return call._future
 
 
 class CompletingWaiter:

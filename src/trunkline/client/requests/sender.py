@@ -35,7 +35,7 @@ from ..session.options import check_seconds
 from ..session.request import OutgoingRequest
 from ..session.session import NOT_SENT, Session
 from .cache import fresh_until
-from .call import CompletingWaiter, PendingCall
+from .call import CompletingWaiter, PendingCall, future_of, sent_as
 
 if TYPE_CHECKING:
     from ..connect.connection import ClientConnection
@@ -170,12 +170,12 @@ class RequestSender:
 
     def start(self, call: PendingCall[Any], request: OutgoingRequest, session: Session) -> None:
         """Send the request of a call; an incomplete result is completed in the background."""
-        waiter: Any = call._future
+        waiter: Any = future_of(call)
         if session.is_per_request:
             waiter = CompletingWaiter(
                 call, lambda raw: self.in_background(self.resolve(session, request, raw))
             )
-        call._sent_as(session.start(request, waiter), session)
+        sent_as(call, session.start(request, waiter), session)
 
     async def _submit_renewed(
         self,
@@ -184,7 +184,7 @@ class RequestSender:
         session: Session,
         start: StartCall,
     ) -> None:
-        future = call._future
+        future = future_of(call)
         try:
             new = await self.connection.renew(session)
             if not future.done():

@@ -20,7 +20,9 @@ from typing import TYPE_CHECKING, Any, Final, Generic, Self, TypeVar, cast
 
 from ...errors import Cancelled, RequestTimeout, TrunklineError
 from ..client import Client, state_of
+from ..requests.call import future_of
 from ..session.options import check_seconds
+from ..subscriptions.stream import was_entered
 from .callbacks import Callbacks
 from .event_loop_thread import NOT_CONNECTED, LoopProxy, PartProxy
 
@@ -172,7 +174,7 @@ class PendingCallBase(Generic[T]):
             check_seconds("timeout", seconds)
         try:
             # `wait` does not cancel the future after the timeout.
-            done, _ = await asyncio.wait([self._inner._future], timeout=seconds)
+            done, _ = await asyncio.wait([future_of(self._inner)], timeout=seconds)
         except asyncio.CancelledError:
             self._inner.cancel()
             raise
@@ -302,7 +304,7 @@ class SubscriptionBase:
         return repr(self._inner).replace("<", "<Sync", 1)
 
     def _check_entered(self) -> None:
-        if self._inner._honoured is None:
+        if not was_entered(self._inner):
             raise TrunklineError("enter the subscription first: `with client.listen(...)`")
 
 

@@ -24,18 +24,18 @@ from collections.abc import Callable
 from functools import partial
 from typing import TYPE_CHECKING, Any, Final, NamedTuple, NoReturn
 
-from msgspec import Raw, Struct
+from msgspec import Raw
 
 from ...errors import PeerError, TrunklineError
 from ...jsonrpc.codec.decoders import UNREADABLE
 from ...jsonrpc.error_codes import named_error
-from ...jsonrpc.messages import Shown, shown_tuple
+from ...jsonrpc.messages import shown_tuple
 from ...mcp.capabilities import declares
 from ...mcp.types import ListTasksResult, ListToolsResult, Task, TaskMetadata, Tool
 from ...spec.error_kinds import ErrorKind
-from ..requests.call import CompletingWaiter, PendingCall
+from ..requests.call import CompletingWaiter, PendingCall, sent_as
 from ..requests.sender import RequestSender
-from ..requests.tool_result import tool_result
+from ..requests.tool_result import ErrorFlag, tool_result
 from ..session.decode import COMPLETE, decoder, result_type
 from ..session.method_checks import raise_not_sendable
 from ..session.options import check_seconds
@@ -239,7 +239,7 @@ class TaskRequests:
         if self.must_be_task(name):
             waiter.wait_for(self._sender.in_background(self._call_raw(request)))
         else:
-            call._sent_as(session.start(request, waiter), session)
+            sent_as(call, session.start(request, waiter), session)
 
     def _call_again(
         self, request: OutgoingRequest, name: str, error: PeerError
@@ -405,13 +405,9 @@ def _not_in_handshake(_: Raw) -> NoReturn:
     raise TrunklineError("results of the handshake revisions are always complete")
 
 
-class _ErrorFlag(Shown, Struct, frozen=True, rename="camel"):
-    is_error: bool | None = None
-
-
 def _is_error(raw: Raw) -> bool:
     try:
-        return bool(decoder(_ErrorFlag)(raw).is_error)
+        return bool(decoder(ErrorFlag)(raw).is_error)
     except UNREADABLE:
         return False  # the caller is told what is wrong with it
 

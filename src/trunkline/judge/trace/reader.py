@@ -145,13 +145,13 @@ def read_trace(lines: Iterable[str | bytes]) -> Iterator[TraceEntry | TraceFault
 # Reading
 
 
-class _Message(Shown, Struct):
+class _EntryMessage(Shown, Struct):
     """An entry, of which only the text of its message is decoded."""
 
     message: Raw = Raw()
 
 
-_read_message: Final = Decoder(_Message).decode
+_read_message: Final = Decoder(_EntryMessage).decode
 
 
 def _text_of_message(text: bytes, readable: bytes) -> bytes | None:

@@ -27,13 +27,13 @@ from .stream import GetStream, PlainRequest
 if TYPE_CHECKING:
     from .transport import HttpTransport
 
-__all__ = ["OldSse"]
+__all__ = ["OldSseStream"]
 
 # Where the stream of an old server begins.
 _ENDPOINT: Final = "endpoint"
 
 
-class OldSse:
+class OldSseStream:
     """The stream of one server, and the address that it gave for POSTs."""
 
     def __init__(self, transport: HttpTransport) -> None:

@@ -44,7 +44,7 @@ if TYPE_CHECKING:
     from ...addresses import Http
     from ...base import Frame
     from .authorization import ClientAuth, RequestAuthorizer
-    from .old_sse import OldSse
+    from .old_sse import OldSseStream
     from .settings import HttpOptions
 
 __all__ = ["HttpObserver", "HttpTransport"]
@@ -132,7 +132,7 @@ class HttpTransport:
         # The headers of requests inside a session.
         self.session_head = b""
         # Of a server that speaks the transport of 2024-11-05.
-        self._old_sse: OldSse | None = None
+        self._old_sse: OldSseStream | None = None
         self._posts: dict[Post, None] = {}
         self._by_id: dict[Any, Post] = {}
         self._listener: SessionStream | None = None
@@ -332,9 +332,9 @@ class HttpTransport:
         [MCP 2025-11-25, basic/transports#backwards-compatibility]
         """
         # Imported here: few servers are that old.
-        from .old_sse import OldSse
+        from .old_sse import OldSseStream
 
-        old = OldSse(self)
+        old = OldSseStream(self)
         opening = self.spawn(old.open())
         is_late = False
         while not opening.done() and not is_late:

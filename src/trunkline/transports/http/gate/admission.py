@@ -40,7 +40,7 @@ from ..settings import HttpSettings
 if TYPE_CHECKING:
     from ..request import HttpRequest
     from .forwarded import TrustedProxies
-    from .rate_limit import RateLimit
+    from .rate_limit import ClientRateLimit
 
 __all__ = ["Admission"]
 
@@ -294,13 +294,13 @@ def _proxies(settings: HttpSettings) -> TrustedProxies | None:
     return TrustedProxies(settings.trusted_proxies)
 
 
-def _rate(settings: HttpSettings) -> RateLimit | None:
+def _rate(settings: HttpSettings) -> ClientRateLimit | None:
     if settings.rate is None:
         return None
     # Imported here, as above.
-    from .rate_limit import RateLimit
+    from .rate_limit import ClientRateLimit
 
-    return RateLimit(settings.rate, settings.burst)
+    return ClientRateLimit(settings.rate, settings.burst)
 
 
 def _reader_headers(origin: bytes) -> Headers:

@@ -16,7 +16,7 @@ from __future__ import annotations
 from collections import OrderedDict
 from typing import Final
 
-__all__ = ["RateLimit"]
+__all__ = ["ClientRateLimit"]
 
 # Clients that are remembered. Beyond that, the one that has been silent for longest is
 # forgotten; its bucket is full by then, unless this many are sending at the same time.
@@ -27,7 +27,7 @@ _MAX_NAME: Final = 64
 _EARLY_S: Final = 1e-6
 
 
-class RateLimit:
+class ClientRateLimit:
     """`rate` requests per second and client, `burst` of them at once."""
 
     __slots__ = ("_buckets", "_interval", "_tolerance")

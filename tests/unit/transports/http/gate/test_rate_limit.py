@@ -6,11 +6,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from trunkline.transports.http.gate import rate_limit
-from trunkline.transports.http.gate.rate_limit import RateLimit
+from trunkline.transports.http.gate.rate_limit import ClientRateLimit
 
 
 def test_a_burst_passes_and_then_the_rate() -> None:
-    limit = RateLimit(2.0, 3)
+    limit = ClientRateLimit(2.0, 3)
     assert [limit.wait("a", 10.0) for _ in range(3)] == [None] * 3
     assert limit.wait("a", 10.0) == 0.5
     assert limit.wait("a", 10.25) == 0.25
@@ -22,7 +22,7 @@ def test_a_burst_passes_and_then_the_rate() -> None:
 
 def test_a_client_that_waits_as_long_as_told_is_admitted() -> None:
     for rate in (0.1, 0.3, 0.7, 1.1, 3.0, 7.0, 11.3, 99.9):
-        limit = RateLimit(rate, 3)
+        limit = ClientRateLimit(rate, 3)
         now = 12345.678
         for _ in range(100):
             wait = limit.wait("a", now)
@@ -33,14 +33,14 @@ def test_a_client_that_waits_as_long_as_told_is_admitted() -> None:
 
 
 def test_a_refused_request_costs_nothing() -> None:
-    limit = RateLimit(1.0, 1)
+    limit = ClientRateLimit(1.0, 1)
     assert limit.wait("a", 0.0) is None
     assert [limit.wait("a", 0.5) for _ in range(100)] == [0.5] * 100
     assert limit.wait("a", 1.0) is None
 
 
 def test_clients_do_not_share_a_bucket() -> None:
-    limit = RateLimit(1.0, 1)
+    limit = ClientRateLimit(1.0, 1)
     names = [
         "10.0.0.1",
         "10.0.0.2",
@@ -56,7 +56,7 @@ def test_clients_do_not_share_a_bucket() -> None:
 
 
 def test_an_ipv6_client_is_its_network_and_an_ipv4_client_its_address() -> None:
-    limit = RateLimit(1.0, 1)
+    limit = ClientRateLimit(1.0, 1)
     assert limit.wait("2001:db8:0:1::1", 0.0) is None
     assert limit.wait("2001:db8:0:1:ffff::2", 0.0) is not None
     assert limit.wait("2001:db8:0:2::1", 0.0) is None
@@ -67,7 +67,7 @@ def test_an_ipv6_client_is_its_network_and_an_ipv4_client_its_address() -> None:
 
 
 def test_the_longest_silent_client_is_forgotten_first() -> None:
-    limit = RateLimit(0.001, 1)
+    limit = ClientRateLimit(0.001, 1)
     assert limit.wait("busy", 0.0) is None
     for each in range(rate_limit.MAX_CLIENTS + 100):
         assert limit.wait(f"client {each}", float(each) / 1000) is None
@@ -78,7 +78,7 @@ def test_the_longest_silent_client_is_forgotten_first() -> None:
 
 
 def test_a_long_name_is_not_kept() -> None:
-    limit = RateLimit(1.0, 1)
+    limit = ClientRateLimit(1.0, 1)
     assert limit.wait("a" * 10_000, 0.0) is None
     assert limit.wait("a" * 10_000, 0.0) is not None
     assert limit.wait("a" * 9_999 + "b", 0.0) is None
@@ -93,7 +93,7 @@ def test_a_long_name_is_not_kept() -> None:
 def test_no_client_gets_more_than_its_burst_and_its_rate(
     rate: float, burst: int, gaps: list[float]
 ) -> None:
-    limit = RateLimit(rate, burst)
+    limit = ClientRateLimit(rate, burst)
     now, tokens, last = 1000.0, float(burst), 1000.0
     for gap in gaps:
         now += gap
