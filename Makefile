@@ -109,7 +109,7 @@ exports: $(READY) ## Write the stubs of packages that export lazily
 sync-client: $(READY) ## Write the synchronous client from the async one
 	@$(BIN)/python tools/generate_sync_client.py
 
-options: $(READY) ## Write the methods of `Server` that take options from the fields of the options
+options: $(READY) ## Write the methods of `Server` and `Client` that take options from the fields of the options
 	@$(BIN)/python tools/generate_options.py
 
 vectors: $(READY) ## Write the judge's vectors from the rows

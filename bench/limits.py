@@ -16,6 +16,7 @@ import tracemalloc
 from collections.abc import Awaitable, Callable, Coroutine
 from typing import Any, Final, NamedTuple
 
+from bench.call_path import over_http
 from bench.fanout import Crowd
 from bench.servers import http_load, ours
 from bench.servers.deaf import Deaf
@@ -551,6 +552,8 @@ def limits() -> list[Limit]:
         _to_tell("tell 100 of a change, 2025-11-25", "2025-11-25", 270),
         _to_tell("tell 100 of a change, 2026-07-28", "2026-07-28", 270),
         Limit("turns of the loop to tell 1000", ticks_to_tell, 12, "turns"),
+        _client_calls("call by a client over HTTP, 2025-11-25", "2025-11-25", 86),
+        _client_calls("call by a client over HTTP, 2026-07-28", "2026-07-28", 86),
         _modules("import trunkline", ("-c", "import trunkline"), 2),
         _modules("import Server", ("-c", "from trunkline import Server"), 240),
         _modules("import Client", ("-c", "from trunkline import Client"), 200),
@@ -595,6 +598,10 @@ def _http_program() -> str:
 
 def _ticks(name: str, revision: str, most: int) -> Limit:
     return Limit(name, lambda: ticks_between(revision), most, "turns")
+
+
+def _client_calls(name: str, revision: str, most: int) -> Limit:
+    return Limit(name, lambda: asyncio.run(over_http(revision))[1].calls, most, "calls")
 
 
 def _modules(name: str, arguments: tuple[str, ...], most: int, given: bytes = b"") -> Limit:

@@ -67,7 +67,7 @@ class SyncClient(SyncClientBase):
         TypeError: `target` is not something to connect to, or there is no such option.
     """
 
-    def __init__(self, target: TargetLike, **options: Unpack[ClientOptions]) -> None:
+    def __init__(self, target: TargetLike, **options: Unpack[SyncClientOptions]) -> None:
         super().__init__(target, **options)
 '''
 HANDLES_HEAD: Final = '''\
@@ -339,10 +339,10 @@ def client_module() -> str:
     """Return the text of `sync/client.py`."""
     writer = Writer()
     members = "\n\n".join(writer.members(SYNC_CLIENT))
-    source = writer.source("client.py")
+    source = writer.source("constructor.py")
     init = next(
         node
-        for node in source.classes["Client"].body
+        for node in source.classes["ClientConstructor"].body
         if isinstance(node, Function) and node.name == "__init__"
     )
     options = "".join(
@@ -354,8 +354,8 @@ def client_module() -> str:
     writer.plain.add(("trunkline.client.sync.base", "SyncClientBase"))
     writer.checked |= {("trunkline.client.sync.handles", name) for name in SYNC.values()}
     return (
-        f'{CLIENT_HEAD}\n{writer.imports()}\n__all__ = ["ClientOptions", "SyncClient"]\n\n'
-        f'T = TypeVar("T")\n\n\nclass ClientOptions(TypedDict, total=False):\n'
+        f'{CLIENT_HEAD}\n{writer.imports()}\n__all__ = ["SyncClient", "SyncClientOptions"]\n\n'
+        f'T = TypeVar("T")\n\n\nclass SyncClientOptions(TypedDict, total=False):\n'
         f'    """The options of a client; see `Client`."""\n\n{options}\n\n'
         f"{CLIENT_CLASS}\n{members}\n"
     )

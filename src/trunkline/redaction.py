@@ -21,7 +21,7 @@ import re
 from collections.abc import Iterator, Mapping
 from functools import cache, lru_cache
 from itertools import islice
-from typing import Final, NamedTuple, TypeAlias
+from typing import Any, Final, NamedTuple, TypeAlias
 
 __all__ = [
     "HIDDEN",
@@ -163,6 +163,8 @@ _MAX_VALUES: Final = 500
 _MAX_POINTERS: Final = 1000
 _MAX_POINTER_BYTES: Final = 65536
 _MAX_POINTER_STEPS: Final = 8
+# Names up to this length are remembered.
+_MAX_KNOWN_NAME: Final = 64
 # Containers with more elements than this are examined at once, not text by text.
 _MANY: Final = 64
 # Base64 of content: nothing in it is readable as it stands.
@@ -203,7 +205,7 @@ def is_secret_name(name: str) -> bool:
 
 def redact(value: object, *, depth: int = _MAX_DEPTH) -> object:
     """Return a copy of `value` that is safe to print: secrets hidden, long parts truncated."""
-    return _redacted(value, depth, [_MAX_VALUES])
+    return _Copy(depth).of(value)
 
 
 def conceal(value: object) -> object:
@@ -211,7 +213,7 @@ def conceal(value: object) -> object:
 
     A value that contains itself is not JSON, and does not terminate.
     """
-    return _concealed(value, None, [])
+    return _Copy().of(value)
 
 
 def may_hide(text: bytes) -> bool:
@@ -238,9 +240,8 @@ def conceal_message(message: object) -> tuple[object, list[str]]:
     The JSON pointers name each place whose value is not the one that was sent, or a container
     of such places.
     """
-    places: list[_Path] = []
-    copy = _concealed(message, _MESSAGE, places)
-    return copy, _pointers(places)
+    copy = _Copy()
+    return copy.of(message, _MESSAGE), _pointers(copy.places)
 
 
 def hidden_places(message: object, text: bytes) -> list[str]:
@@ -273,117 +274,6 @@ def first_and_last(secret: str) -> str:
     if not isinstance(secret, str) or len(secret) <= 20:
         return "[REDACTED]"
     return f"{secret[:10]}...{secret[-8:]}"
-
-
-def _redacted(value: object, depth: int, left: list[int]) -> object:
-    left[0] -= 1
-    if left[0] < 0:
-        return "…"
-    if isinstance(value, str):
-        return _plain_text(value)
-    if value is None or isinstance(value, bool):
-        return value
-    if isinstance(value, int):
-        # An exact int, because the repr of a subclass may print anything; and a short one,
-        # because Python rejects printing the longest.
-        bits = int.bit_length(value)
-        return int.__pos__(value) if bits <= _MAX_BITS else f"<integer of {bits} bits>"
-    if isinstance(value, float):
-        return float.__pos__(value)
-    if depth == 0:
-        return "…"
-    if isinstance(value, Mapping):
-        return _members(value, depth, left)
-    if isinstance(value, list | tuple | set | frozenset):
-        return _items(value, depth, left)
-    if isinstance(value, bytes | bytearray | memoryview):
-        return f"<{len(value)} bytes>"
-    fields = getattr(type(value), "__struct_fields__", None)
-    if fields is not None:
-        return _fields(value, fields, depth, left)
-    # The repr of an unknown object may print anything; its type is enough.
-    return f"<{type(value).__name__}>"
-
-
-def _items(
-    value: list[object] | tuple[object, ...] | set[object] | frozenset[object],
-    depth: int,
-    left: list[int],
-) -> list[object]:
-    items = list(islice(value, _MAX_ITEMS))
-    if len(value) == 2 and isinstance(value, list | tuple) and _is_secret_label(items[0]):
-        return [_plain_text(_name(items[0])), HIDDEN]  # a header as a pair
-    shown = [_redacted(item, depth - 1, left) for item in items]
-    return [*shown, f"… {len(value) - _MAX_ITEMS} more"] if len(value) > _MAX_ITEMS else shown
-
-
-def _members(value: Mapping[object, object], depth: int, left: list[int]) -> dict[str, object]:
-    # A header or variable as an object: {"name": "X-Api-Key", "value": …}.
-    value_is_secret = _is_secret_label(value.get("name", value.get("key")))
-    shown: dict[str, object] = {}
-    for key, item in islice(value.items(), _MAX_ITEMS):
-        name = _name(key)
-        hidden = _is_hidden(name, item) or (value_is_secret and name == "value")
-        shown[_plain_text(name)] = HIDDEN if hidden else _redacted(item, depth - 1, left)
-    if len(value) > _MAX_ITEMS:
-        shown["…"] = f"{len(value) - _MAX_ITEMS} more"
-    return shown
-
-
-def _fields(
-    value: object, fields: tuple[str, ...], depth: int, left: list[int]
-) -> dict[str, object]:
-    """Return the fields of a Struct; its attribute or its wire name may suggest a secret."""
-    written = type(value).__struct_encode_fields__  # type: ignore[attr-defined]  # a Struct has it
-    value_is_secret = _is_secret_label(getattr(value, "name", None))
-    shown: dict[str, object] = {}
-    for name, wire_name in zip(fields, written, strict=True):
-        item = getattr(value, name)
-        if type(item).__name__ == "UnsetType":  # by name: msgspec is not loaded here
-            continue
-        hidden = _is_hidden(name, item) or _is_hidden(wire_name, item)
-        hidden = hidden or (value_is_secret and wire_name == "value")
-        shown[wire_name] = HIDDEN if hidden else _redacted(item, depth - 1, left)
-    return shown
-
-
-def _is_hidden(name: str, item: object) -> bool:
-    if type(item) in (int, float) and name.lower().endswith("tokens"):
-        return False
-    return is_secret_name(name)
-
-
-def _is_secret_label(label: object) -> bool:
-    return isinstance(label, str | bytes) and _known_name(_name(label))[1]
-
-
-def _name(key: object) -> str:
-    if isinstance(key, str):
-        return key
-    if isinstance(key, bytes):
-        return key.decode("latin-1")
-    return str(redact(key, depth=1))
-
-
-def _plain_text(text: str) -> str:
-    # A bounded window is examined, twice the part that is shown: enough to recognise a
-    # credential that starts in it.
-    window = text[: _MAX_TEXT * 2]
-    end = len(text) if len(text) <= _MAX_TEXT else _MAX_TEXT
-    if window.isascii():
-        data, limit = window.encode(), end
-    else:
-        data = window.encode("utf-8", "surrogatepass")
-        limit = len(window[:end].encode("utf-8", "surrogatepass"))
-    shown, at = [], 0
-    for start, stop in _credentials(data, is_cut=len(window) < len(text)):
-        if start >= limit:
-            break
-        shown += [data[at:start], HIDDEN.encode()]
-        at = stop
-    shown.append(data[at:limit])
-    plain = b"".join(shown).decode("utf-8", "surrogatepass")
-    return plain if end == len(text) else f"{plain}… ({len(text)} characters)"
 
 
 # Credentials in text
@@ -463,35 +353,74 @@ def _merged(spans: list[tuple[int, int]]) -> list[tuple[int, int]]:
     return merged
 
 
-def _concealed_text(text: str) -> str:
-    if len(text) < _MIN_CREDENTIAL:
-        return text
-    data = text.encode("utf-8", "surrogatepass")
-    spans = _credentials(data)
-    if not spans:
-        return text
+def _without(data: bytes, spans: list[tuple[int, int]], end: int) -> str:
+    """Return text up to `end`, with a placeholder for each span that begins before it."""
     parts: list[bytes] = []
     at = 0
-    for start, end in spans:
+    for start, stop in spans:
+        if start >= end:
+            break
         parts += (data[at:start], HIDDEN.encode())
-        at = end
-    parts.append(data[at:])
+        at = stop
+    parts.append(data[at:end])
     return b"".join(parts).decode("utf-8", "surrogatepass")
 
 
+def _whole_text(text: str) -> str:
+    # A slice is an exact string: the repr of a subclass may print anything.
+    if len(text) < _MIN_CREDENTIAL:
+        return text[:]
+    data = text.encode("utf-8", "surrogatepass")
+    spans = _credentials(data)
+    return _without(data, spans, len(data)) if spans else text[:]
+
+
+def _short_text(text: str) -> str:
+    if len(text) <= _MAX_TEXT:
+        return _whole_text(text)
+    # A bounded window is examined, twice the part that is shown: enough to recognise a
+    # credential that starts in it.
+    window = text[: _MAX_TEXT * 2]
+    data = window.encode("utf-8", "surrogatepass")
+    end = len(text[:_MAX_TEXT].encode("utf-8", "surrogatepass"))
+    spans = _credentials(data, is_cut=len(window) < len(text))
+    return f"{_without(data, spans, end)}… ({len(text)} characters)"
+
+
+# Names
+
+
+def _name(key: object) -> str:
+    if isinstance(key, str):
+        return key
+    if isinstance(key, bytes):
+        return key.decode("latin-1")
+    return str(redact(key, depth=1))
+
+
 @lru_cache(maxsize=4096)  # a peer chooses the names
-def _short_name(name: str) -> tuple[str, bool]:
-    return _concealed_text(name), is_secret_name(name)
-
-
 def _known_name(name: str) -> tuple[str, bool]:
-    """Return a member name with credentials hidden, and True if it suggests a secret."""
-    if len(name) <= 64:
-        return _short_name(name)
-    return _concealed_text(name), is_secret_name(name)
+    """Return a short name with credentials hidden, and True if it suggests a secret."""
+    return _whole_text(name), is_secret_name(name)
 
 
-# Whole values: `conceal` and `conceal_message`
+def _is_secret_label(label: object) -> bool:
+    if not isinstance(label, str | bytes):
+        return False
+    name = _name(label)
+    return _known_name(name)[1] if len(name) <= _MAX_KNOWN_NAME else is_secret_name(name)
+
+
+def _is_count(name: str, item: object) -> bool:
+    return type(item) in (int, float) and name.lower().endswith("tokens")
+
+
+def _unused(name: str, taken: Mapping[str, object]) -> str:
+    # Two names may differ only in what was hidden. The numbers go up, so that each is tried once.
+    return name if name not in taken else f"{name} {len(taken) + 1}"
+
+
+# Values
 
 # The path to a value, innermost step first; None is the top.
 _Path: TypeAlias = "tuple[_Path, str | int] | None"
@@ -502,159 +431,203 @@ class _Place(NamedTuple):
 
     # By name of a member; the elements of an array are the same place as the array.
     members: Mapping[str, _Place] = {}
-    # What members of any other name are; None is data.
+    # What members of any other name are; None is the same as this.
     others: _Place | None = None
     # True if the names of members are checked.
     has_names: bool = True
 
 
+_DATA: Final = _Place()
 # A JSON Schema: names of arguments, and no values.
-_SCHEMA: Final = _Place({}, None, has_names=False)
+_SCHEMA: Final = _Place(has_names=False)
 # At or below a member whose name suggests a secret.
-_SECRET: Final = _Place({}, None, has_names=False)
-_TOOL: Final = _Place({"inputSchema": _SCHEMA, "outputSchema": _SCHEMA})
-_ASKED: Final = _Place({"tools": _TOOL, "requestedSchema": _SCHEMA})
-_QUESTIONS: Final = _Place({}, _Place({"params": _ASKED}), has_names=False)
-_BODY: Final = _Place({"tools": _TOOL, "requestedSchema": _SCHEMA, "inputRequests": _QUESTIONS})
-_MESSAGE: Final = _Place({"params": _BODY, "result": _BODY})
+_SECRET: Final = _Place(has_names=False)
+_TOOL: Final = _Place({"inputSchema": _SCHEMA, "outputSchema": _SCHEMA}, _DATA)
+_ASKED: Final = _Place({"tools": _TOOL, "requestedSchema": _SCHEMA}, _DATA)
+_QUESTIONS: Final = _Place({}, _Place({"params": _ASKED}, _DATA), has_names=False)
+_BODY: Final = _Place({**_ASKED.members, "inputRequests": _QUESTIONS}, _DATA)
+_MESSAGE: Final = _Place({"params": _BODY, "result": _BODY}, _DATA)
 
 _Holder: TypeAlias = dict[str, object] | list[object]
-_Container: TypeAlias = "Mapping[object, object] | list[object] | tuple[object, ...]"
-_Work: TypeAlias = "list[tuple[_Container, _Holder, str | int, _Place | None, _Path, int]]"
+# What fills a container; each step is what fills a container inside it.
+_List: TypeAlias = "list[object] | tuple[object, ...] | set[object] | frozenset[object]"
+_Steps: TypeAlias = "Iterator[_Steps]"
 _NUMBERS: Final = frozenset({int, float, bool, type(None)})
+_LISTS: Final = (list, tuple, set, frozenset)
+# The usual type first: to test for a Mapping takes longer than all the rest.
+_MAPPINGS: Final = (dict, Mapping)
 
 
-def _concealed(value: object, place: _Place | None, places: list[_Path]) -> object:
-    top: list[object] = [value]
-    # A stack instead of recursion: the peer decides how deep a value nests.
-    waiting: _Work = []
-    _copy_item(value, top, 0, place, None, 0, waiting, places)
-    while waiting:
-        item, holder, key, here, path, depth = waiting.pop()
+class _Copy:
+    """A copy of one value with its secrets hidden: whole, or as much of it as a person reads."""
+
+    __slots__ = ("_is_whole", "_left", "_max_depth", "_max_items", "places")
+
+    def __init__(self, max_depth: int | None = None) -> None:
+        """Copy everything, or what the limits show down to `max_depth`."""
+        self._is_whole = max_depth is None
+        self._max_depth = max_depth
+        self._max_items = None if max_depth is None else _MAX_ITEMS
+        self._left = _MAX_VALUES
+        # Where something was hidden.
+        self.places: list[_Path] = []
+
+    def of(self, value: object, place: _Place = _DATA) -> object:
+        top: list[object] = [None]
+        first = self._put(value, top, 0, place, None, 0)
+        # A stack instead of recursion: the peer decides how deep a value nests.
+        waiting = [] if first is None else [first]
+        while waiting:
+            inner = next(waiting[-1], None)
+            if inner is None:
+                waiting.pop()
+            else:
+                waiting.append(inner)
+        return top[0]
+
+    def _put(
+        self,
+        item: object,
+        holder: _Holder,
+        key: str | int,
+        place: _Place,
+        path: _Path,
+        depth: int,
+    ) -> _Steps | None:
+        """Put a copy of `item` into `holder`; of a container, return the steps that fill it."""
         kept: object
-        if type(item) is dict or isinstance(item, Mapping):
-            kept = _concealed_members(item, here, path, depth, waiting, places)
-        else:
-            kept = _concealed_items(item, here, path, depth, waiting, places)
-        holder[key] = kept  # type: ignore[index]  # a name with a dict, a number with a list
-    return top[0]
-
-
-def _copy_item(
-    item: object,
-    holder: _Holder,
-    key: str | int,
-    place: _Place | None,
-    path: _Path,
-    depth: int,
-    waiting: _Work,
-    places: list[_Path],
-) -> None:
-    """Put a copy of `item` into `holder`: a scalar now, a container later."""
-    kept: object = item
-    # The usual types first: to test for a Mapping takes longer than all the rest.
-    kind = type(item)
-    if kind is not str and (
-        kind is dict or kind is list or isinstance(item, Mapping | list | tuple)
-    ):
-        kept = kind() if kind is dict or kind is list else None  # keeps the order of members
-        if item:
-            waiting.append((item, holder, key, place, path, depth))  # type: ignore[arg-type]  # a container, see above
-        elif kept is None:
-            kept = {} if isinstance(item, Mapping) else []
-    elif place is _SECRET:
-        kept = HIDDEN
-    elif isinstance(item, str):
-        if len(item) >= _MIN_CREDENTIAL:
-            kept = _concealed_text(item)
+        steps: _Steps | None = None
+        if place is _SECRET and not (self._is_whole and isinstance(item, (*_LISTS, *_MAPPINGS))):
+            kept = HIDDEN
+        elif not self._is_whole and self._is_cut(item, depth):
+            kept = "…"
+        elif isinstance(item, str):
+            kept = self._text(item)
             if kept != item:
-                places.append(path)
-    elif item is not None and not isinstance(item, int | float):
-        kept = redact(item)
-    holder[key] = kept  # type: ignore[index]  # a name with a dict, a number with a list
-
-
-def _concealed_members(
-    value: Mapping[object, object],
-    place: _Place | None,
-    path: _Path,
-    depth: int,
-    waiting: _Work,
-    places: list[_Path],
-) -> dict[str, object]:
-    has_names = place is None or place.has_names
-    label = value.get("name", value.get("key")) if has_names else None
-    value_is_secret = label is not None and _is_secret_label(label)
-    are_plain = len(value) > _MANY and _are_plain_names(value)
-    kept: dict[str, object] = {}
-    for key, item in value.items():
-        name = key if type(key) is str else _name(key)
-        shown, is_secret = (name, False) if are_plain else _known_name(name)
-        if shown != name:
-            shown = _unused(shown, kept)
-            places.append(path if depth >= _MAX_POINTER_STEPS else (path, shown))
-        if place is None and not is_secret and not value_is_secret and type(item) in _NUMBERS:
-            kept[shown] = item
-            continue
-        below = path if depth >= _MAX_POINTER_STEPS else (path, shown)
-        if place is _SECRET or place is _SCHEMA:
-            there: _Place | None = place
-        elif has_names and (
-            (is_secret and not _is_count(name, item)) or (value_is_secret and name == "value")
-        ):
-            there = _SECRET
-            places.append(below)
+                self.places.append(path)
+        elif item is None or isinstance(item, int | float):
+            kept = item if self._is_whole else _number(item)
+        elif isinstance(item, _LISTS):
+            items = list(islice(item, self._max_items))
+            kept, steps = items, self._items(item, items, place, path, depth)
+        elif isinstance(item, _MAPPINGS) or hasattr(type(item), "__struct_fields__"):
+            members: dict[str, object] = {}
+            given = item if isinstance(item, _MAPPINGS) else _wire_members(item)
+            kept, steps = members, self._members(given, members, place, path, depth)
+        elif isinstance(item, bytes | bytearray | memoryview):
+            kept = f"<{len(item)} bytes>"
         else:
-            there = None if place is None else place.members.get(name, place.others)
-        if there is None and name in _CONTENT_MEMBERS and _is_base64(item):
-            kept[shown] = item
-        else:
-            _copy_item(item, kept, shown, there, below, depth + 1, waiting, places)
-    return kept
+            # The repr of an unknown object may print anything; its type is enough.
+            kept = f"<{type(item).__name__}>"
+        holder[key] = kept  # type: ignore[index]  # a name with a dict, a number with a list
+        return steps
+
+    def _is_cut(self, item: object, depth: int) -> bool:
+        self._left -= 1
+        is_scalar = item is None or isinstance(item, str | int | float)
+        return self._left < 0 or (depth == self._max_depth and not is_scalar)
+
+    def _members(
+        self,
+        value: Mapping[object, object],
+        kept: dict[str, object],
+        place: _Place,
+        path: _Path,
+        depth: int,
+    ) -> _Steps:
+        # A header or variable as an object: {"name": "X-Api-Key", "value": …}.
+        value_is_secret = place.has_names and _is_secret_label(value.get("name", value.get("key")))
+        are_plain = self._is_whole and len(value) > _MANY and _are_plain_names(value)
+        for key, item in islice(value.items(), self._max_items):
+            name = key if type(key) is str else _name(key)
+            if are_plain:
+                shown, is_secret = name, False
+            elif len(name) <= _MAX_KNOWN_NAME:
+                shown, is_secret = _known_name(name)
+            else:
+                shown, is_secret = self._text(name), is_secret_name(name)
+            if is_secret or value_is_secret:
+                is_secret = place.has_names and is_secret and not _is_count(name, item)
+                is_secret = is_secret or (value_is_secret and name == "value")
+            if shown != name:
+                shown = _unused(shown, kept)
+                self.places.append(path if depth >= _MAX_POINTER_STEPS else (path, shown))
+            there = _SECRET if is_secret else place.members.get(name) or place.others or place
+            is_data = self._is_whole and there is _DATA
+            if is_data and (type(item) in _NUMBERS or _is_content(name, item)):
+                kept[shown] = item
+                continue
+            below = path if depth >= _MAX_POINTER_STEPS else (path, shown)
+            if is_secret:
+                self.places.append(below)
+            steps = self._put(item, kept, shown, there, below, depth + 1)
+            if steps is not None:
+                yield steps
+        if self._max_items is not None and len(value) > self._max_items:
+            kept["…"] = f"{len(value) - _MAX_ITEMS} more"
+
+    def _text(self, text: str) -> str:
+        return _whole_text(text) if self._is_whole else _short_text(text)
+
+    def _items(
+        self,
+        value: _List,
+        kept: list[object],
+        place: _Place,
+        path: _Path,
+        depth: int,
+    ) -> _Steps:
+        if self._is_whole and place is not _SECRET and _are_plain_items(kept):
+            return
+        has_names = place.has_names and isinstance(value, list | tuple)
+        is_pair = has_names and len(value) == 2 and _is_secret_label(kept[0])
+        if is_pair:
+            kept[0] = _name(kept[0])
+        option_before = False
+        for index, item in enumerate(tuple(kept)):
+            # A header as a pair, or an option and its value.
+            is_secret = (is_pair and index == 1) or (
+                option_before and isinstance(item, str) and not item.startswith("-")
+            )
+            option_before = (
+                has_names and isinstance(item, str) and item[:1] == "-" and is_secret_name(item)
+            )
+            if self._is_whole and type(item) in _NUMBERS and not is_secret and place is not _SECRET:
+                continue
+            below = path if depth >= _MAX_POINTER_STEPS else (path, index)
+            if is_secret:
+                self.places.append(below)
+            there = _SECRET if is_secret else place
+            steps = self._put(item, kept, index, there, below, depth + 1)
+            if steps is not None:
+                yield steps
+        if self._max_items is not None and len(value) > self._max_items:
+            kept.append(f"… {len(value) - _MAX_ITEMS} more")
 
 
-def _concealed_items(
-    value: list[object] | tuple[object, ...],
-    place: _Place | None,
-    path: _Path,
-    depth: int,
-    waiting: _Work,
-    places: list[_Path],
-) -> list[object]:
-    kept = list(value)
-    if place is not _SECRET and len(kept) > _MANY and _are_plain_items(kept):
-        return kept
-    has_names = place is None or place.has_names
-    is_pair = has_names and len(kept) == 2 and _is_secret_label(kept[0])
-    if is_pair and not isinstance(kept[0], str):
-        kept[0] = _name(kept[0])
-    option_before = False
-    for index, item in enumerate(tuple(kept)):
-        there = place
-        # A header as a pair, or an option and its value.
-        is_secret = (is_pair and index == 1) or (
-            option_before and isinstance(item, str) and not item.startswith("-")
-        )
-        option_before = (
-            has_names and isinstance(item, str) and item[:1] == "-" and is_secret_name(item)
-        )
-        if type(item) in _NUMBERS and not is_secret and place is not _SECRET:
-            continue
-        below = path if depth >= _MAX_POINTER_STEPS else (path, index)
-        if is_secret and place is not _SECRET:
-            there = _SECRET
-            places.append(below)
-        _copy_item(item, kept, index, there, below, depth + 1, waiting, places)
-    return kept
+def _number(value: int | float | None) -> object:
+    """Return an exact number, because the repr of a subclass may print anything."""
+    if value is None or isinstance(value, bool):
+        return value
+    if isinstance(value, float):
+        return float.__pos__(value)
+    # Python rejects printing the longest.
+    bits = int.bit_length(value)
+    return int.__pos__(value) if bits <= _MAX_BITS else f"<integer of {bits} bits>"
 
 
-def _is_count(name: str, item: object) -> bool:
-    return type(item) in (int, float) and name.lower().endswith("tokens")
-
-
-def _unused(name: str, taken: Mapping[str, object]) -> str:
-    # Two names may differ only in what was hidden. The numbers go up, so that each is tried once.
-    return name if name not in taken else f"{name} {len(taken) + 1}"
+def _wire_members(struct: object) -> dict[object, object]:
+    """Return the members of a Struct by wire name, hidden if the attribute suggests a secret."""
+    names: Any = type(struct)
+    members: dict[object, object] = {}
+    for name, wire_name in zip(
+        names.__struct_fields__, names.__struct_encode_fields__, strict=True
+    ):
+        item = getattr(struct, name)
+        if type(item).__name__ != "UnsetType":  # by name: msgspec is not loaded here
+            is_secret = is_secret_name(name) and not _is_count(name, item)
+            members[wire_name] = HIDDEN if is_secret else item
+    return members
 
 
 def _are_plain_names(value: Mapping[object, object]) -> bool:
@@ -675,8 +648,10 @@ def _are_plain_names(value: Mapping[object, object]) -> bool:
 
 def _are_plain_items(items: list[object]) -> bool:
     """Return True if all are numbers, or texts that hide nothing; False may be wrong."""
+    if len(items) <= _MANY:
+        return False
     kinds = set(map(type, items))
-    if kinds <= {int, float, bool, type(None)}:
+    if kinds <= _NUMBERS:
         return True
     if kinds != {str}:
         return False
@@ -686,7 +661,9 @@ def _are_plain_items(items: list[object]) -> bool:
     return not _credentials(text.encode("utf-8", "surrogatepass"))
 
 
-def _is_base64(text: object) -> bool:
+def _is_content(name: str, text: object) -> bool:
+    if name not in _CONTENT_MEMBERS:
+        return False
     if not isinstance(text, str) or len(text) < _MIN_CONTENT or not text.isascii():
         return False
     data = text.encode()

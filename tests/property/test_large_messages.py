@@ -23,7 +23,7 @@ from trunkline import Server
 from trunkline.errors import InvalidMessage
 from trunkline.jsonrpc import Codec, Limits, Peer, Policy
 from trunkline.jsonrpc.codec.codec import LARGE_BYTES
-from trunkline.jsonrpc.codec.decode_errors import UNREADABLE
+from trunkline.jsonrpc.codec.decoders import UNREADABLE
 from trunkline.server.dispatch import connection as connections
 from trunkline.server.dispatch.connection import Connection
 from trunkline.server.dispatch.large_calls import read_large_call

@@ -1047,6 +1047,11 @@ def test_an_option_that_is_followed_by_an_option_hides_nothing() -> None:
     ]
 
 
+def test_an_option_and_its_value_in_a_list_are_hidden_from_people_too() -> None:
+    assert redact(["--api-key", CANARY, "--verbose"]) == ["--api-key", HIDDEN, "--verbose"]
+    assert CANARY not in show({"args": ("server", "--password", CANARY)})
+
+
 # Time
 
 MIB = 1 << 20

@@ -6,33 +6,21 @@
 A method builds the params, sends the request and decodes the result. Sessions are opened by
 `connect.connection`, requests sent by `requests.sender`; subscriptions and tasks have
 sub-packages of their own.
-
-The rules that live here, and only here:
-
-* The log level is a request in the handshake revisions, and part of every request after them.
 """
 
 from __future__ import annotations
 
 import asyncio
-import os
 from collections.abc import Callable, Iterable, Mapping
-from functools import partial, update_wrapper
+from functools import update_wrapper
 from types import TracebackType
-from typing import TYPE_CHECKING, Any, Final, Self, TypeVar, cast, get_args, overload
+from typing import TYPE_CHECKING, Any, Self, TypeVar, overload
 
 from msgspec import UNSET
 
-from .. import __version__
 from ..errors import PeerError, TrunklineError
-from ..jsonrpc.peer.peer import Extras
-from ..jsonrpc.policy import Policy
-from ..mcp.shaping import narrow
 from ..mcp.types import (
     CallToolRequestParams,
-    CompleteRequestParams,
-    CompleteRequestParamsArgument,
-    CompleteRequestParamsContext,
     CompleteResult,
     CompleteResultCompletion,
     DiscoverResult,
@@ -43,239 +31,83 @@ from ..mcp.types import (
     ListPromptsResult,
     ListResourcesResult,
     ListResourceTemplatesResult,
-    ListTasksResult,
     ListToolsResult,
     LoggingLevel,
     Prompt,
-    PromptReference,
     ReadResourceRequestParams,
     ReadResourceResult,
     RequestParams,
     Resource,
     ResourceTemplate,
-    ResourceTemplateReference,
     ServerCapabilities,
-    SetLevelRequestParams,
     Task,
     Tool,
 )
-from ..migration_hints import CLIENT_ATTRIBUTES, CLIENT_OPTIONS, missing_attribute, with_hints
+from ..migration_hints import CLIENT_ATTRIBUTES, missing_attribute
 from ..redaction import show
-from ..spec.revisions import LATEST, REVISIONS
-from .connect.capabilities import capabilities, extended
-from .connect.connection import ClientConnection, ConnectionOptions
-from .connect.negotiation import ClientHello
-from .connect.targets import TargetLike, target_of, with_http_options
-from .requests.cache import Cache
-from .requests.call import PendingCall, SubmitMethods, tool_call
+from .connect.connection import ClientConnection, ConnectionState
+from .connect.targets import TargetLike, is_group, target_of
+from .constructor import ClientConstructor
+from .requests.call import PendingCall, SubmitMethods, completion_request, tool_call
 from .requests.sender import RequestSender
 from .requests.tool_result import ToolResult, read_answer, tool_result
-from .server_requests.handlers import (
-    HandlerFunctions,
-    OnElicit,
-    OnElicitUrl,
-    OnSample,
-    Roots,
-    fixed_roots,
-)
 from .session.decode import NotComplete, read, read_own
-from .session.method_checks import check_method, raise_not_sendable
-from .session.options import LEVELS, OnEvent, Validate, check_choice, check_count, check_seconds
+from .session.method_checks import check_method
+from .session.options import LEVELS, check_choice, check_seconds
 from .session.request import OnProgress, OutgoingRequest
 from .session.session import NOT_SENT, Era
-from .subscriptions.notifications import (
-    NotificationListeners,
-    OnListChanged,
-    OnLog,
-    OnNotification,
-    OnResourceUpdated,
-)
 from .subscriptions.stream import ClientSubscriptions, Subscription, topics
 from .tasks.methods import TaskRequests
 
 if TYPE_CHECKING:
-    from ..transports.http.client.authorization import ClientAuth
-    from ..transports.http.client.settings import HttpOptions
-    from .connect.extensions import Extensions
+    from .options import ClientOptions
     from .requests.batch import CallBatch
-    from .subscriptions.budget import NotificationBudget
     from .tasks.task_call import TaskHandle
 
-__all__ = ["Client"]
+__all__ = ["Client", "connection_of", "state_of"]
 
 T = TypeVar("T")
 
-# For the answer to a request, unless the policy says otherwise.
-_TIMEOUT_S: Final = 60.0
 
-
-class Client(SubmitMethods):
+class Client(ClientConstructor, SubmitMethods):
     """A connection to one MCP server, in a revision that both sides support.
 
     `target` is a text such as `server.py`, `https://example.org/mcp` or `claude:github`, an
     address such as `Stdio("node", ["server.js"])`, a `Server`, a command as a list of strings, or
-    a transport. `revision` pins one revision; by default the newest that both sides support is
-    negotiated.
+    a transport.
 
     A configuration, `{"mcpServers": {...}}` or the path of such a file, with several servers
     makes a client of all of them: tools and prompts have the name of their server in front,
     `servers` has the client of each, and `failures` the errors of those that cannot be used.
-
-    A request has `timeout` seconds, restarted by each progress notification, up to `max_timeout`;
-    by default as many as the policy says, or 60.
-    connecting has `connect_timeout`. `validate` checks what the server sends against the
-    specification: "warn" logs violations, "raise" rejects the message. `strict` refuses to send
-    requests for which the server declared no capability.
-
-    Requests of the server are handled by `roots`, `on_sample`, `on_elicit` and `on_elicit_url`;
-    only the capabilities of handlers given here are declared. Roots are `file://` URIs. In
-    2026-07-28 a call fails if the server requests input more than `max_rounds` times; requests of
-    the handshake revisions are not counted. `sampling_tools` declares that `on_sample` supports
-    tools. `extensions` are declared: settings by id, or a list of `ClientExtension`; `tasks`
-    declares the tasks extension. Notifications go to `on_log`, `on_progress`, `on_list_changed`
-    and `on_resource_updated`, all others to `on_notification`. All of these may be async.
-
-    Over HTTP, `headers` are sent with every request, `auth` adds credentials such as those of
-    `trunkline.auth.OAuth()`, and `http` has further options.
-    `on_event(kind, text)` is called when the client retries a request, or reopens a stream or a
-    session; `kind` is "retry", "resume", "reconnect", "given-up", "session-lost" or "fallback".
-
-    With a `Server` as target, `raise_exceptions` raises what a handler raised in the call itself,
-    for tests; otherwise a caller is sent a reference to the log.
-
-    `policy` decides how messages are encoded and decoded. If it has an envelope for credentials
-    and context, as `Policy.pierre()` has, `envelope` is sent with each message: an
-    `EnvelopeExtras`, or a function of the method that returns one.
-
-    Raises:
-        ValueError: an argument is out of range; the text names the valid values.
-        TypeError: `target` is not something to connect to.
     """
 
-    def __new__(cls, target: Any = None, *_: Any, **__: Any) -> Self:
-        """Return a client of several servers for a configuration that has them."""
-        if cls is Client and isinstance(target, str | Mapping | os.PathLike):
-            # Imported here: the client of a server object reads neither.
-            from .connect.resolve import is_configuration
+    # All connections of the client; a group has several.
+    _state: ConnectionState
 
-            if is_configuration(target):
-                from .connect.configured import config_servers
+    if not TYPE_CHECKING:  # type checkers take the signature of `__init__`
 
-                if len(config_servers(target)) > 1:
-                    from .group.client import ClientGroup
+        def __new__(cls, target: Any = None, *_: Any, **__: Any) -> Self:
+            """Return a client of several servers for a configuration that has them."""
+            return object.__new__(_group_class() if cls is Client and is_group(target) else cls)
 
-                    return cast(Self, object.__new__(ClientGroup))
-        return object.__new__(cls)
+        # A type checker would take every name for an attribute.
+        def __getattr__(self, name: str) -> Any:
+            raise missing_attribute("Client", name, CLIENT_ATTRIBUTES)
 
-    @with_hints(CLIENT_OPTIONS)
-    def __init__(
-        self,
-        target: TargetLike,
-        *,
-        revision: str | None = None,
-        name: str = "trunkline",
-        version: str = __version__,
-        title: str | None = None,
-        timeout: float | None = None,
-        max_timeout: float = 600.0,
-        connect_timeout: float = 30.0,
-        probe_timeout: float = 3.0,
-        validate: Validate = "off",
-        strict: bool = False,
-        cache: bool = True,
-        policy: Policy | None = None,
-        envelope: Extras | None = None,
-        roots: Roots | None = None,
-        on_sample: OnSample | None = None,
-        on_elicit: OnElicit | None = None,
-        on_elicit_url: OnElicitUrl | None = None,
-        sampling_tools: bool = False,
-        max_rounds: int = 16,
-        on_log: OnLog | None = None,
-        on_progress: OnProgress | None = None,
-        on_notification: OnNotification | None = None,
-        on_list_changed: OnListChanged | None = None,
-        on_resource_updated: OnResourceUpdated | None = None,
-        experimental: dict[str, dict[str, Any]] | None = None,
-        extensions: Extensions | None = None,
-        tasks: bool = True,
-        logging_level: LoggingLevel | None = None,
-        headers: Mapping[str, str] | None = None,
-        auth: ClientAuth | None = None,
-        http: HttpOptions | None = None,
-        on_event: OnEvent | None = None,
-        raise_exceptions: bool = False,
-    ) -> None:
-        check_choice("revision", revision, (None, *REVISIONS))
-        check_choice("validate", validate, get_args(Validate))
-        check_choice("logging_level", logging_level, (None, *LEVELS))
-        check_count("max_rounds", max_rounds)
-        if sampling_tools and on_sample is None:
-            raise ValueError("sampling_tools is about on_sample: give both, or neither")
-        policy = policy or Policy()
-        if envelope is not None and policy.envelope == "plain":
-            raise ValueError(
-                'envelope needs a policy that has one: Policy.pierre(), or envelope="pierre"'
-            )
-        list_timeout = policy.list_timeout_s if timeout is None else None
-        if timeout is None:
-            timeout = policy.timeout_s or _TIMEOUT_S
-        for what, seconds in (
-            ("timeout", timeout),
-            ("max_timeout", max_timeout),
-            ("connect_timeout", connect_timeout),
-            ("probe_timeout", probe_timeout),
-        ):
-            check_seconds(what, seconds)
-        settings, resolvers = extended(extensions, tasks=tasks)
-        handlers = HandlerFunctions(
-            fixed_roots(roots), on_sample, on_elicit, on_elicit_url, sampling_tools
-        )
+    def _set_up(self, target: TargetLike, options: ClientOptions) -> None:
+        options.check()
         found = target_of(target)
         # Of a configuration with one server.
         self._server_name = found.name
-        self._connection = ClientConnection(
-            with_http_options(found, http, headers, auth),
-            ClientHello(
-                revision,
-                Implementation(name, version, title=title),
-                partial(capabilities, handlers, experimental, settings),
-                probe_timeout,
-            ),
-            handlers,
-            NotificationListeners(on_log, on_notification, on_list_changed, on_resource_updated),
-            Cache() if cache else None,
-            ConnectionOptions(
-                policy.replace(revision=revision or LATEST),
-                timeout,
-                max_timeout,
-                connect_timeout,
-                validate,
-                strict,
-                on_progress,
-                raise_exceptions,
-                list_timeout,
-                envelope,
-            ),
-        )
-        self._sender = RequestSender(self._connection, resolvers, max_rounds=max_rounds)
-        self._tasks = TaskRequests(self._sender, enabled=tasks)
+        self._state = self._connection = connection = ClientConnection(found, options)
+        self._sender = RequestSender(connection)
+        self._tasks = TaskRequests(self._sender)
         self._subscriptions = ClientSubscriptions(self._sender)
-
-        self._connection.log_level = logging_level
-        if on_log is not None and logging_level is None:
-            self._connection.default_log_level = "info"
-        self._connection.on_event = on_event
-        self._connection.on_tools_changed = self._tasks.forget_tools
-        self._connection.on_open = self._subscriptions.begin
-        self._connection.on_renewed = self._subscriptions.move
+        connection.on_tools_changed = self._tasks.forget_tools
+        connection.on_open = self._subscriptions.begin
+        connection.on_renewed = self._subscriptions.move
         # Whether a call without arguments of its own needs no `RequestWatch` and no checks.
-        self._is_plain = on_progress is None and not strict
-
-    if not TYPE_CHECKING:  # a type checker would take every name for an attribute
-
-        def __getattr__(self, name: str) -> Any:
-            raise missing_attribute("Client", name, CLIENT_ATTRIBUTES)
+        self._is_plain = options.on_progress is None and not options.strict
 
     def __repr__(self) -> str:
         state = f"{self.revision}" if self.is_connected else "not connected"
@@ -426,52 +258,48 @@ class Client(SubmitMethods):
             RemoteProtocolError: the reply is not a result of `tools/call`.
         """
         given = UNSET if arguments is None else arguments
-        known = self._tasks.support
-        must_be_task = known is not None and known.get(name) == "required"
+        tasks = self._tasks
+        must_be_task = tasks.support is not None and tasks.must_be_task(name)
         is_plain = self._is_plain and timeout is None and on_progress is None and meta is None
         is_again = False
-        if is_plain and not must_be_task:
-            # The usual case, without the objects that only other calls need.
-            session = self._connection.session or self._connection.current()
-            params = CallToolRequestParams(name, session.meta, given)
-            try:
-                pending = session.send("tools/call", params, read=read_answer)
-                raw = await pending.waiter
-            except NOT_SENT:
-                pass  # sent below, on a new session
-            except PeerError as error:
-                must_be_task = await self._tasks.is_task_required(error, name, None)
-                if not must_be_task and not await self._sender.learnt_headers(error):
-                    raise
-                is_again = True
-            except asyncio.CancelledError:
-                session.abandon(pending)
-                raise
-            else:
-                try:
-                    found = tool_result(raw, result_type, session.revision)
-                except NotComplete:
-                    raw = await self._sender.resolve(session, tool_call(name, given), raw)
-                    return tool_result(raw, result_type, session.revision)
-                if not found.is_error or not await self._tasks.is_task_refusal(name, None):
-                    return found
-                must_be_task = True
-        request = tool_call(name, given, timeout, on_progress, meta)
         while not must_be_task:
             try:
-                found = await self._sender.answer(
-                    request, lambda raw, revision: tool_result(raw, result_type, revision)
-                )
-                if not found.is_error or not await self._tasks.is_task_refusal(name, timeout):
-                    return found
-                must_be_task = True
+                if is_plain:
+                    # The usual case, without the objects that only other calls need.
+                    session = self._connection.session or self._connection.current()
+                    params = CallToolRequestParams(name, session.meta, given)
+                    pending = session.send("tools/call", params, read=read_answer)
+                    raw = await pending.waiter
+                else:
+                    request = tool_call(name, given, timeout, on_progress, meta)
+                    raw, session = await self._sender.ask(request)
+            except NOT_SENT:
+                if not is_plain:
+                    raise
+                is_plain = False  # the sender opens a new session
+                continue
+            except asyncio.CancelledError:
+                if is_plain:
+                    session.abandon(pending)
+                raise
             except PeerError as error:
-                must_be_task = await self._tasks.is_task_required(error, name, timeout)
-                if not must_be_task:
-                    if is_again or not await self._sender.learnt_headers(error):
-                        raise
-                    is_again = True
-        raw, session = await self._tasks.call(request)
+                must_be_task = await tasks.is_task_required(error, name, timeout)
+                if not must_be_task and (is_again or not await self._sender.learnt_headers(error)):
+                    raise
+                is_again, is_plain = True, False
+                continue
+            try:
+                found = tool_result(raw, result_type, session.revision)
+            except NotComplete:
+                found = None  # completed below, so that its errors do not have this one as context
+            if found is None:
+                request = tool_call(name, given, timeout, on_progress, meta)
+                raw = await self._sender.resolve(session, request, raw)
+                found = tool_result(raw, result_type, session.revision)
+            if not found.is_error or not await tasks.is_task_refusal(name, timeout):
+                return found
+            must_be_task = True
+        raw, session = await tasks.call(tool_call(name, given, timeout, on_progress, meta))
         return tool_result(raw, result_type, session.revision)
 
     async def list_tools(self, *, fresh: bool = False, timeout: float | None = None) -> list[Tool]:
@@ -535,15 +363,11 @@ class Client(SubmitMethods):
             RequestAborted: the request timed out, or the connection is lost.
             RemoteProtocolError: the reply is neither a result of `tools/call` nor a task.
         """
-        from .tasks.task_call import TaskHandle
-
         if ttl is not None:
             check_seconds("ttl", ttl)
         given = UNSET if arguments is None else arguments
         request = tool_call(name, given, timeout, on_progress, meta)
-        raw, session, poller = await self._tasks.begin(request, name, ttl)
-        result = None if poller else tool_result(raw, result_type, session.revision)
-        return TaskHandle(self._sender, result_type, poller, result)
+        return await self._tasks.call_as_task(request, name, ttl, result_type)
 
     @overload
     def task(
@@ -565,15 +389,7 @@ class Client(SubmitMethods):
         Raises:
             LocalProtocolError: the revision has no tasks.
         """
-        session = self._connection.current()
-        if "tasks/get" not in session.methods:
-            raise_not_sendable("tasks/get", session.revision)
-        if timeout is not None:
-            check_seconds("timeout", timeout)
-        from .tasks.poller import TaskPoller
-        from .tasks.task_call import TaskHandle
-
-        return TaskHandle(self._sender, result_type, TaskPoller(self._sender, id, timeout=timeout))
+        return self._tasks.handle(id, result_type, timeout)
 
     async def list_tasks(self, *, timeout: float | None = None) -> list[Task]:
         """Return all tasks that this client may see, in 2025-11-25.
@@ -581,10 +397,7 @@ class Client(SubmitMethods):
         Raises:
             LocalProtocolError: the revision has no task list.
         """
-        session = self._connection.current()
-        if "tasks/list" not in session.methods:
-            raise_not_sendable("tasks/list", session.revision)
-        return await self._sender.all_pages("tasks/list", ListTasksResult, "tasks", False, timeout)
+        return await self._tasks.list_tasks(timeout)
 
     # -- resources ---------------------------------------------------------------------------
 
@@ -728,22 +541,11 @@ class Client(SubmitMethods):
         """
         if (prompt is None) == (resource is None):
             raise TypeError("complete() takes either `prompt` or `resource`")
-        given: Any = UNSET if context is None else CompleteRequestParamsContext(context)
-        params: Any = narrow(
-            CompleteRequestParams(
-                CompleteRequestParamsArgument(argument, value),
-                ResourceTemplateReference(resource or "")
-                if prompt is None
-                else PromptReference(prompt),
-                context=given,
-            ),
-            self._revision(),
+        request = completion_request(
+            argument, value, prompt, resource or "", context, timeout, self._revision()
         )
-        fields = {"argument": params.argument, "ref": params.ref, "context": params.context}
-        method = "completion/complete"
         result: CompleteResult = await self._sender.answer(
-            OutgoingRequest(method, CompleteRequestParams, fields, timeout),
-            lambda raw, revision: read(raw, CompleteResult, method, revision),
+            request, lambda raw, revision: read(raw, CompleteResult, request.method, revision)
         )
         return result.completion
 
@@ -774,16 +576,7 @@ class Client(SubmitMethods):
                 revision, in which the log cannot be switched off.
         """
         check_choice("level", level, (None, *LEVELS))
-        session = self._connection.current()
-        if session.is_per_request:
-            session.log_at(level)
-        elif level is None:
-            raise ValueError(f"{session.revision} cannot switch the log off: name a level")
-        else:
-            fields = {"level": level}
-            await self._sender.do("logging/setLevel", SetLevelRequestParams, fields, timeout)
-        self._connection.log_level = level
-        self._connection.default_log_level = None
+        await self._sender.set_log_level(level, timeout)
 
     def send_roots_list_changed(self) -> None:
         """Notify the server that the roots have changed."""
@@ -858,23 +651,10 @@ class Client(SubmitMethods):
         connection = self._connection
         return CallBatch(connection.current(), connection.renew, strict=connection.options.strict)
 
+    # -- for the methods of the base class ---------------------------------------------------
+
     def _revision(self) -> str:
         return self._connection.current().revision
-
-    # -- for a synchronous client ------------------------------------------------------------
-
-    @property
-    def _has_session(self) -> bool:
-        return self._connection.session is not None
-
-    @property
-    def _is_unused(self) -> bool:
-        return self._connection.is_unused
-
-    def _use_threads(self, not_connected: str) -> NotificationBudget:
-        """Use the text for calls without a session; return the budget of callbacks."""
-        self._connection.not_connected = not_connected
-        return self._connection.budget
 
     def _submit(
         self,
@@ -884,6 +664,23 @@ class Client(SubmitMethods):
         on_error: Callable[[TrunklineError], object] | None,
     ) -> PendingCall[T]:
         return self._sender.submit(request, reader, on_success, on_error, self._tasks.start)
+
+
+def _group_class() -> type[Client]:
+    # Imported here: most clients have one server.
+    from .group.client import ClientGroup
+
+    return ClientGroup
+
+
+def connection_of(client: Client) -> ClientConnection:
+    """Return the connection of a client of one server, for the modules of this library."""
+    return client._connection
+
+
+def state_of(client: Client) -> ConnectionState:
+    """Return the state of all connections of a client, for the modules of this library."""
+    return client._state
 
 
 # `inspect.signature(Client)`, and the help of editors, show the options.

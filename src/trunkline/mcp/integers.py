@@ -25,7 +25,7 @@ from typing import Any, Final
 from msgspec.json import decode as _plain
 from msgspec.json import encode
 
-from ..jsonrpc.codec.decode_errors import UNREADABLE
+from ..jsonrpc.codec.decoders import UNREADABLE
 
 __all__ = ["convert_integers", "decode_integers", "with_integers_at"]
 

@@ -22,7 +22,8 @@ from msgspec.json import Decoder
 from msgspec.structs import replace
 
 from ...errors import NOTHING
-from ...jsonrpc.codec.decode_errors import UNREADABLE, mended, read_json
+from ...jsonrpc.codec.decode_errors import mended, read_json
+from ...jsonrpc.codec.decoders import UNREADABLE
 from ...jsonrpc.policy import Policy
 from ...judge.finding import Finding
 from ...judge.messages.message import judge

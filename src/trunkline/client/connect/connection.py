@@ -18,26 +18,29 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Awaitable, Callable
-from functools import cached_property
-from typing import TYPE_CHECKING, Any, NamedTuple
+from functools import cached_property, partial
+from typing import TYPE_CHECKING, Any, Protocol
 
 from ...errors import ConnectionLost, RequestTimeout, TransportError, TrunklineError
-from ...jsonrpc.messages import shown_tuple
-from ...jsonrpc.peer.peer import Extras
 from ...jsonrpc.policy import Policy
-from ...mcp.types import DiscoverResult, LoggingLevel
+from ...mcp.types import DiscoverResult, Implementation, LoggingLevel
 from ...spec.revisions import LATEST
 from ...transports.base import ignore
 from ..requests.cache import Cache, fresh_until
-from ..server_requests.handlers import MAX_HANDLERS, ClientHandlers, HandlerFunctions
+from ..server_requests.handlers import (
+    MAX_HANDLERS,
+    ClientHandlers,
+    HandlerFunctions,
+    fixed_roots,
+)
 from ..session.decode import read
 from ..session.diagnostics import RateLimitedLog
-from ..session.options import Validate
-from ..session.request import OnProgress, OutgoingRequest
+from ..session.request import OutgoingRequest
 from ..session.session import CLOSED, Session
 from ..subscriptions.budget import NotificationBudget
 from ..subscriptions.dispatch import SubscriptionRouter
 from ..subscriptions.notifications import NotificationCallbacks, NotificationListeners
+from .capabilities import capabilities, extended
 from .negotiation import ClientHello, negotiate
 from .targets import (
     ConnectTarget,
@@ -46,37 +49,38 @@ from .targets import (
     outlives,
     remember_era,
     remembered_era,
+    with_http_options,
 )
 
 if TYPE_CHECKING:
     from ...concurrency.thread_pool import ThreadPool
+    from ..options import ClientOptions
     from ..requests.tool_headers import ToolHeaders
     from ..session.validation import MessageValidator
 
-__all__ = ["ClientConnection", "ConnectionOptions"]
+__all__ = ["ClientConnection", "ConnectionState"]
 
 
 class _ClosedBeforeNegotiation(TransportError):
     """A server that outlives its connections ended one before a revision was negotiated."""
 
 
-class ConnectionOptions(NamedTuple):
-    """The settings of a client that concern every session."""
+class ConnectionState(Protocol):
+    """What a synchronous client has to know of the connections of a client, one or several."""
 
-    policy: Policy
-    timeout: float
-    max_timeout: float
-    connect_timeout: float
-    validate: Validate
-    strict: bool
-    on_progress: OnProgress | None
-    raise_exceptions: bool = False
-    # None is `timeout`.
-    list_timeout: float | None = None
-    envelope: Extras | None = None
+    @property
+    def has_session(self) -> bool:
+        """Whether there is a session, which may have ended."""
+        ...
 
-    def __repr__(self) -> str:
-        return shown_tuple(self)
+    @property
+    def is_unused(self) -> bool:
+        """Whether there is no session, and none is being opened."""
+        ...
+
+    def use_threads(self, not_connected: str) -> NotificationBudget:
+        """Use the text for calls without a session; return the budget of callbacks."""
+        ...
 
 
 class ClientConnection:
@@ -91,31 +95,46 @@ class ClientConnection:
     # What a call without a session is told; a synchronous client has its own words.
     not_connected = "this client is not connected: use `async with`, or await `connect()` first"
 
-    def __init__(
-        self,
-        target: ConnectTarget,
-        hello: ClientHello,
-        handlers: HandlerFunctions,
-        listeners: NotificationListeners,
-        cache: Cache | None,
-        options: ConnectionOptions,
-    ) -> None:
+    def __init__(self, target: ConnectTarget, options: ClientOptions) -> None:
+        """Prepare to connect.
+
+        Raises:
+            ValueError: roots, extensions or options of HTTP are not valid.
+            TypeError: extensions are not.
+        """
+        settings, self.resolvers = extended(options.extensions, tasks=options.tasks)
+        self._handlers = HandlerFunctions(
+            fixed_roots(options.roots),
+            options.on_sample,
+            options.on_elicit,
+            options.on_elicit_url,
+            options.sampling_tools,
+        )
+        self._target = with_http_options(target, options.http, options.headers, options.auth)
         self.session: Session | None = None
-        self.hello = hello
-        self.listeners = listeners
-        self.cache = cache
+        self.hello = ClientHello(
+            options.revision,
+            Implementation(options.name, options.version, title=options.title),
+            partial(capabilities, self._handlers, options.experimental, settings),
+            options.probe_timeout,
+        )
+        self.listeners = NotificationListeners(
+            options.on_log,
+            options.on_notification,
+            options.on_list_changed,
+            options.on_resource_updated,
+        )
+        self.cache = Cache() if options.cache else None
         self.options = options
+        self.policy = (options.policy or Policy()).replace(revision=options.revision or LATEST)
+        self.timeout = options.request_timeout
         # Of notifications that wait for callbacks and subscriptions, on all sessions.
-        self.budget = NotificationBudget(options.policy.limits)
-        self.log_level: LoggingLevel | None = None
+        self.budget = NotificationBudget(self.policy.limits)
+        self.log_level = options.logging_level
         # Of requests that carry a level, in which none requests no messages.
-        self.default_log_level: LoggingLevel | None = None
+        self.default_log_level: LoggingLevel | None = None if options.on_log is None else "info"
         # What HTTP has to know of tools; None on other transports.
         self.tool_headers: ToolHeaders | None = None
-        # Called with what was done about a lost connection, stream or session.
-        self.on_event: Callable[[str, str], object] | None = None
-        self._target = target
-        self._handlers = handlers
         self._is_connecting = False
         self._opening: Session | None = None
         self._renewal_lock: asyncio.Lock | None = None
@@ -130,9 +149,19 @@ class ClientConnection:
         return self.session is not None and self.session.is_open
 
     @property
+    def has_session(self) -> bool:
+        """Whether there is a session, which may have ended."""
+        return self.session is not None
+
+    @property
     def is_unused(self) -> bool:
         """Whether there is no session, and none is being opened."""
         return self.session is None and self._opening is None and not self._is_connecting
+
+    def use_threads(self, not_connected: str) -> NotificationBudget:
+        """Use the text for calls without a session; return the budget of callbacks."""
+        self.not_connected = not_connected
+        return self.budget
 
     def current(self) -> Session:
         """Return the current session.
@@ -217,7 +246,7 @@ class ClientConnection:
 
     async def _open_once(self) -> Session:
         options = self.options
-        transport = self._target.address.transport(options.policy)
+        transport = self._target.address.transport(self.policy)
         server = name_of(self._target.address)
         server_log = RateLimitedLog()
         callbacks = NotificationCallbacks(
@@ -229,21 +258,17 @@ class ClientConnection:
             _raise_exceptions(transport)
         session = self._opening = Session(
             transport,
-            options.policy,
-            timeout=options.timeout,
-            max_timeout=options.max_timeout,
-            list_timeout=options.list_timeout,
+            self.policy,
+            options,
             handlers=ClientHandlers(self._handlers, lambda: self.threads),
             callbacks=callbacks,
             new_router=lambda session: SubscriptionRouter(session, callbacks, server_log),
             server_log=server_log,
-            on_progress=options.on_progress,
             validator=self._validator(transport.name, server_log),
             is_outlived=self._target.is_reusable and outlives(self._target.address),
             server=server,
-            envelope=options.envelope,
         )
-        if (on_event := self.on_event) is not None:
+        if (on_event := options.on_event) is not None:
             # As a callback of a notification: what it raises is logged, and it may be async.
             session.on_event = lambda kind, text: callbacks.call(
                 "on_event", on_event, text.encode(), kind, text

@@ -28,6 +28,7 @@ __all__ = [
     "ConnectTarget",
     "TargetLike",
     "forget_era",
+    "is_group",
     "name_of",
     "outlives",
     "remember_era",
@@ -101,6 +102,20 @@ def with_http_options(
     if auth is not None:
         made = structs.replace(made, auth=auth)
     return target._replace(address=replace(target.address, options=made))
+
+
+def is_group(given: Any) -> bool:
+    """Return True if the target of a client is a configuration of several servers."""
+    if not isinstance(given, str | Mapping | os.PathLike):
+        return False
+    # Imported here: the client of a server object reads neither.
+    from .resolve import is_configuration
+
+    if not is_configuration(given):
+        return False
+    from .configured import config_servers
+
+    return len(config_servers(given)) > 1
 
 
 def target_of(given: Any) -> ConnectTarget:

@@ -19,12 +19,10 @@ from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Any, Final, NoReturn
 
 from ...errors import TrunklineError
-from ...jsonrpc.limits import Limits
 from ...redaction import show
 from ..client import Client
 from ..connect.configured import config_servers
 from ..session.options import LEVELS, check_choice
-from ..subscriptions.budget import NotificationBudget
 from .members import GroupMembers
 from .routes import PROMPTS, TOOLS, GroupRoutes
 
@@ -65,10 +63,8 @@ class ClientGroup(Client):
 
     def __init__(self, target: Any, **options: Any) -> None:
         found = config_servers(target)
-        self._members = GroupMembers(found, options)
+        self._state = self._members = GroupMembers(found, options)
         self._routes = GroupRoutes(self._members, list(found))
-        # Of callbacks on a thread; those on the event loop have the budget of their server.
-        self._budget = NotificationBudget(Limits())
         self._name = options.get("name", "trunkline")
 
     def __repr__(self) -> str:
@@ -107,24 +103,9 @@ class ClientGroup(Client):
     @property
     def dropped_notifications(self) -> int:
         """How many notifications were dropped, of all servers."""
-        return self._budget.dropped + sum(
+        return self._members.budget.dropped + sum(
             each.dropped_notifications for each in self._members.clients.values()
         )
-
-    @property
-    def _has_session(self) -> bool:
-        return any(each._has_session for each in self._members.clients.values())
-
-    @property
-    def _is_unused(self) -> bool:
-        return self._members.is_unused
-
-    def _use_threads(self, not_connected: str) -> NotificationBudget:
-        for each in self._members.clients.values():
-            each._use_threads(not_connected)
-            # One thread makes the callbacks of all servers, which share a bound there.
-            self._budget = NotificationBudget(each._connection.options.policy.limits)
-        return self._budget
 
     # -- tools -------------------------------------------------------------------------------
 

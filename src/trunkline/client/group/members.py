@@ -17,13 +17,16 @@ from collections.abc import Coroutine, Mapping
 from typing import TYPE_CHECKING, Any, Final
 
 from ...errors import ConnectionLost, TransportError, TrunklineError
+from ...jsonrpc.limits import Limits
 from ...redaction import show
 from ..connect.targets import server_target
 from ..session.diagnostics import log, report
 from ..session.session import RequestNotSent
+from ..subscriptions.budget import NotificationBudget
 
 if TYPE_CHECKING:
     from ..client import Client
+    from ..connect.connection import ClientConnection
 
 __all__ = ["GroupMembers"]
 
@@ -37,7 +40,7 @@ class GroupMembers:
 
     def __init__(self, servers: Mapping[str, Any], options: Mapping[str, Any]) -> None:
         # Imported here: `Client` makes the group.
-        from ..client import Client
+        from ..client import Client, connection_of
 
         for name in _OF_ONE_SERVER:
             if options.get(name) is not None:
@@ -46,6 +49,9 @@ class GroupMembers:
                     f"make its value an address with options, such as Http(..., options=...)"
                 )
         self.clients: dict[str, Client] = {}
+        self._connections: dict[str, ClientConnection] = {}
+        # Of callbacks on a thread; those on the event loop have the budget of their server.
+        self.budget = NotificationBudget(Limits())
         # Of servers without a client, of those that could not connect, and of the last list.
         self._unusable: dict[str, Exception] = {}
         self._not_connected: dict[str, Exception] = {}
@@ -58,7 +64,8 @@ class GroupMembers:
             except (ValueError, TypeError) as error:
                 self._unusable[name] = error
             else:
-                self.clients[name] = Client(address, **options)
+                self.clients[name] = client = Client(address, **options)
+                self._connections[name] = connection_of(client)
         if not self.clients:
             raise ValueError(_told("no server can be used", self._unusable))
 
@@ -66,22 +73,37 @@ class GroupMembers:
     def live(self) -> dict[str, Client]:
         """The clients that are connected, or reconnect with the next request."""
         return {
-            name: client for name, client in self.clients.items() if _problem_of(client) is None
+            name: self.clients[name]
+            for name, connection in self._connections.items()
+            if _problem_of(connection) is None
         }
+
+    @property
+    def has_session(self) -> bool:
+        """Whether any client has a session, which may have ended."""
+        return any(each.has_session for each in self._connections.values())
 
     @property
     def is_unused(self) -> bool:
         """Whether no client has a session, and none is being opened."""
         return not self._is_connecting and all(
-            each._connection.is_unused for each in self.clients.values()
+            each.is_unused for each in self._connections.values()
         )
+
+    def use_threads(self, not_connected: str) -> NotificationBudget:
+        """Use the text for calls without a session; return the budget of callbacks."""
+        for each in self._connections.values():
+            each.use_threads(not_connected)
+            # One thread makes the callbacks of all servers, which share a bound there.
+            self.budget = NotificationBudget(each.policy.limits)
+        return self.budget
 
     @property
     def failures(self) -> dict[str, Exception]:
         """Why servers cannot be used, by name: of the start, of the connection or of a list."""
         found = dict(self._unusable)
-        for name, client in self.clients.items():
-            problem = _problem_of(client)
+        for name, connection in self._connections.items():
+            problem = _problem_of(connection)
             if isinstance(problem, ConnectionLost):
                 found[name] = problem
             elif problem is not None and name in self._not_connected:
@@ -97,7 +119,7 @@ class GroupMembers:
             TrunklineError: it cannot; the text names the server, and the cause is its error.
         """
         client = self.clients.get(name)
-        problem = None if client is None else _problem_of(client)
+        problem = None if client is None else _problem_of(self._connections[name])
         if client is not None and problem is None:
             return client
         error = self.failures.get(name, problem)
@@ -122,8 +144,7 @@ class GroupMembers:
             TransportError: none could connect; the text has the reason of each.
         """
         if self._is_connecting or any(
-            not each._connection.is_unused and _problem_of(each) is None
-            for each in self.clients.values()
+            not each.is_unused and _problem_of(each) is None for each in self._connections.values()
         ):
             raise TrunklineError("this client is already connected or connecting")
         self._is_connecting = True
@@ -169,11 +190,11 @@ async def _close(name: str, closing: Coroutine[Any, Any, None]) -> None:
         report(error, f"closing the server {show(name)}")
 
 
-def _problem_of(client: Client) -> TrunklineError | None:
-    """Return why a client cannot send, unless it reconnects by itself."""
-    session = client._connection.session
+def _problem_of(connection: ClientConnection) -> TrunklineError | None:
+    """Return why a connection cannot send, unless it reconnects by itself."""
+    session = connection.session
     if session is None:
-        return TrunklineError(client._connection.not_connected)
+        return TrunklineError(connection.not_connected)
     try:
         session.check_open()
     except RequestNotSent:

@@ -21,7 +21,7 @@ from ..session.method_checks import check_method, check_sendable
 from ..session.options import check_seconds
 from ..session.request import OutgoingRequest
 from ..session.session import NOT_SENT, Session
-from .call import PendingCall, SubmitMethods
+from .call import PendingCall, SubmitMethods, future_of, sent_as
 
 __all__ = ["CallBatch"]
 
@@ -129,16 +129,16 @@ class CallBatch(SubmitMethods):
         calls = [each for each in left if isinstance(each, _UnsentCall)]
         sent = session.start_batch(
             [each.request if isinstance(each, _UnsentCall) else each for each in left],
-            [each.call._future for each in calls],
+            [future_of(each.call) for each in calls],
         )
         for each, pending in zip(calls, sent, strict=True):
-            each.call._sent_as(pending, session)
+            sent_as(each.call, pending, session)
 
     def _abort(self, failure: BaseException | None) -> None:
         for each in self._calls:
             if not isinstance(each, _UnsentCall) or each.call.done():
                 continue
             if isinstance(failure, TrunklineError):
-                each.call._future.set_exception(failure)
+                future_of(each.call).set_exception(failure)
             else:
                 each.call.cancel()

@@ -16,7 +16,15 @@ from typing import TYPE_CHECKING, Any, Generic, TypeVar, overload
 from msgspec import UNSET, Raw, UnsetType
 
 from ...errors import NOTHING, RemoteProtocolError, RequestAborted, TrunklineError
-from ...mcp.types import CallToolRequestParams
+from ...mcp.shaping import narrow
+from ...mcp.types import (
+    CallToolRequestParams,
+    CompleteRequestParams,
+    CompleteRequestParamsArgument,
+    CompleteRequestParamsContext,
+    PromptReference,
+    ResourceTemplateReference,
+)
 from ...redaction import show
 from ..session.decode import NotComplete, read_own
 from ..session.diagnostics import report
@@ -28,7 +36,15 @@ if TYPE_CHECKING:
     from ...jsonrpc.peer.outgoing import Pending
     from ..session.session import Session
 
-__all__ = ["CompletingWaiter", "PendingCall", "SubmitMethods", "tool_call"]
+__all__ = [
+    "CompletingWaiter",
+    "PendingCall",
+    "SubmitMethods",
+    "completion_request",
+    "future_of",
+    "sent_as",
+    "tool_call",
+]
 
 T = TypeVar("T")
 
@@ -67,10 +83,6 @@ class PendingCall(Generic[T]):
         self._future.add_done_callback(self._settle)
         if on_success is not None or on_error is not None:
             self.add_done_callback(lambda call: call._notify(on_success, on_error))
-
-    def _sent_as(self, pending: Pending, session: Session) -> None:
-        self._pending = pending
-        self._session = session
 
     def done(self) -> bool:
         """Return True once the call has a result, has failed or was cancelled."""
@@ -170,6 +182,16 @@ class PendingCall(Generic[T]):
                 on_success(self.result())
         elif on_error is not None:
             on_error(error)
+
+
+def sent_as(call: PendingCall[Any], pending: Pending, session: Session) -> None:
+    """Say under which request, and on which session, a call was sent."""
+    call._pending, call._session = pending, session
+
+
+def future_of(call: PendingCall[Any]) -> Future[Any]:
+    """Return the future of the undecoded result of a call."""
+    return call._future
 
 
 class CompletingWaiter:
@@ -308,6 +330,28 @@ class SubmitMethods:
         on_error: Callable[[TrunklineError], object] | None,
     ) -> PendingCall[T]:
         raise NotImplementedError
+
+
+def completion_request(
+    argument: str,
+    value: str,
+    prompt: str | None,
+    resource: str,
+    context: dict[str, str] | None,
+    timeout: float | None,
+    revision: str,
+) -> OutgoingRequest:
+    """Return the request of a completion for a prompt, or else for a resource template."""
+    params: Any = narrow(
+        CompleteRequestParams(
+            CompleteRequestParamsArgument(argument, value),
+            ResourceTemplateReference(resource) if prompt is None else PromptReference(prompt),
+            context=UNSET if context is None else CompleteRequestParamsContext(context),
+        ),
+        revision,
+    )
+    fields = {"argument": params.argument, "ref": params.ref, "context": params.context}
+    return OutgoingRequest("completion/complete", CompleteRequestParams, fields, timeout)
 
 
 def tool_call(

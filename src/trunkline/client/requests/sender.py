@@ -7,6 +7,7 @@ The rules that live here, and only here:
 * A result is cached where the revision lets a server state a lifetime, and returned from the
   cache only while the session is open. A result that needed input from the client is never
   cached.                                     [MCP 2026-07-28, server/utilities/caching]
+* The log level is a request in the handshake revisions, and part of every request after them.
 """
 
 from __future__ import annotations
@@ -19,7 +20,13 @@ from msgspec import UNSET, Raw, Struct
 from msgspec.structs import replace
 
 from ...errors import PeerError, TransportError, TrunklineError
-from ...mcp.types import ListToolsResult, PaginatedRequestParams, Result
+from ...mcp.types import (
+    ListToolsResult,
+    LoggingLevel,
+    PaginatedRequestParams,
+    Result,
+    SetLevelRequestParams,
+)
 from ...spec.error_kinds import ErrorKind
 from ..session.decode import INPUT_REQUIRED, NotComplete, Resolver, complete, read
 from ..session.diagnostics import report
@@ -28,7 +35,7 @@ from ..session.options import check_seconds
 from ..session.request import OutgoingRequest
 from ..session.session import NOT_SENT, Session
 from .cache import fresh_until
-from .call import CompletingWaiter, PendingCall
+from .call import CompletingWaiter, PendingCall, future_of, sent_as
 
 if TYPE_CHECKING:
     from ..connect.connection import ClientConnection
@@ -45,13 +52,14 @@ StartCall = Callable[[PendingCall[Any], OutgoingRequest, Session], None]
 class RequestSender:
     """Sends requests on the current session of a connection."""
 
-    def __init__(
-        self, connection: ClientConnection, resolvers: dict[str, Resolver], *, max_rounds: int
-    ) -> None:
+    def __init__(self, connection: ClientConnection) -> None:
         self.connection = connection
         # By result type: completes a result that is not complete.
-        self.resolvers: dict[str, Resolver] = {INPUT_REQUIRED: self._resolve_input, **resolvers}
-        self._max_rounds = max_rounds
+        self.resolvers: dict[str, Resolver] = {
+            INPUT_REQUIRED: self._resolve_input,
+            **connection.resolvers,
+        }
+        self._max_rounds = connection.options.max_rounds
         self._strict = connection.options.strict
         # References to background tasks: an event loop holds its tasks only weakly.
         self._background: set[asyncio.Task[Any]] = set()
@@ -89,6 +97,22 @@ class RequestSender:
             lambda raw, revision: read(raw, Result, method, revision),
         )
 
+    async def set_log_level(self, level: LoggingLevel | None, timeout: float | None) -> None:
+        """Request log messages from `level` on, of this session and those that replace it.
+
+        Raises:
+            ValueError: it is None, in a revision in which the log cannot be switched off.
+        """
+        session = self.connection.current()
+        if session.is_per_request:
+            session.log_at(level)
+        elif level is None:
+            raise ValueError(f"{session.revision} cannot switch the log off: name a level")
+        else:
+            await self.do("logging/setLevel", SetLevelRequestParams, {"level": level}, timeout)
+        self.connection.log_level = level
+        self.connection.default_log_level = None
+
     async def resolve(
         self,
         session: Session,
@@ -111,11 +135,11 @@ class RequestSender:
 
     def seconds(self, timeout: float | None) -> float:
         """Return the timeout of one request, within `max_timeout`."""
-        options = self.connection.options
+        longest = self.connection.options.max_timeout
         if timeout is None:
-            return min(options.timeout, options.max_timeout)
+            return min(self.connection.timeout, longest)
         check_seconds("timeout", timeout)
-        return min(timeout, options.max_timeout)
+        return min(timeout, longest)
 
     def in_background(self, work: Coroutine[Any, Any, R]) -> asyncio.Task[R]:
         """Run a coroutine in a task, and hold the task until it ends."""
@@ -146,12 +170,12 @@ class RequestSender:
 
     def start(self, call: PendingCall[Any], request: OutgoingRequest, session: Session) -> None:
         """Send the request of a call; an incomplete result is completed in the background."""
-        waiter: Any = call._future
+        waiter: Any = future_of(call)
         if session.is_per_request:
             waiter = CompletingWaiter(
                 call, lambda raw: self.in_background(self.resolve(session, request, raw))
             )
-        call._sent_as(session.start(request, waiter), session)
+        sent_as(call, session.start(request, waiter), session)
 
     async def _submit_renewed(
         self,
@@ -160,7 +184,7 @@ class RequestSender:
         session: Session,
         start: StartCall,
     ) -> None:
-        future = call._future
+        future = future_of(call)
         try:
             new = await self.connection.renew(session)
             if not future.done():
@@ -253,12 +277,12 @@ class RequestSender:
 
         if timeout is not None:
             check_seconds("timeout", timeout)
-        options, cache = self.connection.options, self.connection.cache
+        usual, cache = self.connection.timeout, self.connection.cache
         bypass_cache = fresh
 
         async def get(cursor: str | None, left: float) -> Page:
             # Without a timeout of its own, a page has that of any request.
-            seconds = None if timeout is None and left > options.timeout else left
+            seconds = None if timeout is None and left > usual else left
             page, size = await self.page(method, result_type, cursor, bypass_cache, seconds)
             return Page(getattr(page, member), page.next_cursor, size)
 
@@ -269,6 +293,6 @@ class RequestSender:
             if cache is not None:
                 cache.drop(method)
 
-        longest = options.max_timeout
+        longest = self.connection.options.max_timeout
         seconds = longest if timeout is None else min(timeout, longest)
         return await read_all(method, get, restart, seconds, asyncio.get_running_loop().time)

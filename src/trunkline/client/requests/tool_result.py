@@ -22,17 +22,18 @@ from collections.abc import Iterator
 from functools import lru_cache
 from typing import Any, Final, Generic, TypeVar, cast, final
 
-from msgspec import UNSET, Raw, UnsetType
+from msgspec import UNSET, Raw, Struct, UnsetType
 from msgspec.json import Decoder, encode
 
 from ...errors import NOTHING, RemoteProtocolError, ResultTypeMismatch, ToolFailed
-from ...jsonrpc.codec.decode_errors import UNREADABLE
+from ...jsonrpc.codec.decoders import UNREADABLE
+from ...jsonrpc.messages import Shown
 from ...mcp.meta import WRAPPED
 from ...mcp.types import CallToolResult, ContentBlock, TextContent
 from ...redaction import show
 from ..session.decode import decode_again, decoder, look_again, type_name, where_and_what
 
-__all__ = ["ToolResult", "read_answer", "tool_result"]
+__all__ = ["ErrorFlag", "ToolResult", "read_answer", "tool_result"]
 
 T = TypeVar("T")
 
@@ -42,6 +43,12 @@ class _CallResult(CallToolResult, frozen=True):
     """A result of `tools/call` with undecoded structured content."""
 
     structured_content: Raw | UnsetType = UNSET
+
+
+class ErrorFlag(Shown, Struct, frozen=True, rename="camel"):
+    """The one member of a result of `tools/call` that decides about its task."""
+
+    is_error: bool | None = None
 
 
 # Created at import: every tool call uses it.

@@ -31,7 +31,7 @@ from typing import TYPE_CHECKING, Any, Final, Literal, NamedTuple, NoReturn, Typ
 from msgspec import UNSET, Raw, Struct, UnsetType
 
 from ...errors import RemoteProtocolError
-from ...jsonrpc.codec.decode_errors import UNREADABLE
+from ...jsonrpc.codec.decoders import UNREADABLE
 from ...mcp.shaping import narrow
 from ...mcp.tables import params_type
 from ...mcp.types import (

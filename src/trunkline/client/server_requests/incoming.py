@@ -24,7 +24,7 @@ from msgspec import UNSET
 
 from ...concurrency.thread_pool import NoThreadFree
 from ...errors import NOTHING, LocalProtocolError, RemoteProtocolError, RequestError
-from ...jsonrpc.codec.decode_errors import UNREADABLE
+from ...jsonrpc.codec.decoders import UNREADABLE
 from ...jsonrpc.error_codes import named_error
 from ...jsonrpc.messages import ErrorObject
 from ...jsonrpc.peer.incoming import IncomingRequest

@@ -28,7 +28,7 @@ from msgspec import UNSET, Raw, Struct, UnsetType, field
 from ...concurrency.backoff import backoff
 from ...concurrency.thread_pool import NoThreadFree
 from ...errors import InputRequestFailed, RemoteProtocolError, RequestError, TooManyRoundTrips
-from ...jsonrpc.codec.decode_errors import UNREADABLE
+from ...jsonrpc.codec.decoders import UNREADABLE
 from ...jsonrpc.codec.tokenizer import pointer
 from ...jsonrpc.messages import Shown
 from ...mcp.tables import result_types

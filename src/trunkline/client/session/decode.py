@@ -27,7 +27,7 @@ from msgspec import Raw, Struct, field
 from msgspec.json import Decoder, encode
 
 from ...errors import RemoteProtocolError, ResultTypeMismatch, TooManyRoundTrips
-from ...jsonrpc.codec.decode_errors import UNREADABLE
+from ...jsonrpc.codec.decoders import UNREADABLE
 from ...jsonrpc.messages import Shown
 from ...mcp.types import Wire
 from ...spec.revisions import PER_REQUEST

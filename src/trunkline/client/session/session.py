@@ -62,6 +62,7 @@ from .request import OnProgress, OutgoingRequest, ReplyWaiter
 from .timeouts import RequestTimeouts, RequestWatch
 
 if TYPE_CHECKING:
+    from ..options import ClientOptions
     from ..server_requests.handlers import ClientHandlers
     from ..server_requests.incoming import ServerRequestRunner
     from ..subscriptions.dispatch import SubscriptionRouter
@@ -143,6 +144,12 @@ def _codec(policy: Policy, transport: TransportName) -> Codec:
     return Codec(policy, expect="replies", transport=transport)
 
 
+def _future_factory(loop: asyncio.AbstractEventLoop) -> Callable[[], asyncio.Future[Any]]:
+    # As `create_future` of asyncio's own loops does, with one call less.
+    is_plain = type(loop).create_future is asyncio.BaseEventLoop.create_future
+    return partial(asyncio.Future, loop=loop) if is_plain else loop.create_future
+
+
 class Session:
     """One session on one transport."""
 
@@ -150,21 +157,16 @@ class Session:
         self,
         transport: Transport,
         policy: Policy,
+        options: ClientOptions,
         *,
-        timeout: float,
-        max_timeout: float,
-        list_timeout: float | None = None,
         handlers: ClientHandlers,
         callbacks: NotificationCallbacks,
         new_router: Callable[[Session], SubscriptionRouter],
         server_log: RateLimitedLog,
-        on_progress: OnProgress | None = None,
         validator: MessageValidator | None = None,
         is_outlived: bool = False,
         server: str = "",
-        envelope: Extras | None = None,
     ) -> None:
-        loop = asyncio.get_running_loop()
         self.transport = transport
         self.policy = policy
         self.negotiated: NegotiatedSession | None = None
@@ -183,8 +185,7 @@ class Session:
         # Called with True while the transport obtains a credential, and then with False.
         self.on_authorizing: Callable[[bool], object] = ignore
         # Why timeouts are paused.
-        self._is_answering = False
-        self._is_authorizing = False
+        self._is_answering = self._is_authorizing = False
         # The handlers of server requests, in either era.
         self.handlers = handlers
         # Created with the first request of the server.
@@ -194,13 +195,9 @@ class Session:
         # The last error without an id, by which a server may reject the connection.
         self._rejection = ""
         self.streams = new_router(self)
-        self._loop = loop
+        self._loop = loop = asyncio.get_running_loop()
         self._now = loop.time
-        # As `create_future` of asyncio's own loops does.
-        is_plain = type(loop).create_future is asyncio.BaseEventLoop.create_future
-        self._new_future: Callable[[], asyncio.Future[Any]] = (
-            partial(asyncio.Future, loop=loop) if is_plain else loop.create_future
-        )
+        self._new_future = _future_factory(loop)
         self._probes: list[Pending] = []
         # Bytes of error replies since the backlog exceeded HIGH_WATER.
         self._unread_bytes = 0
@@ -217,40 +214,45 @@ class Session:
         self.is_leaving = False
         self._holds = 0
         self._write = transport.send if validator is None else self._write_checked
-        self._peer = Peer(
-            _codec(policy, transport.name),
-            write=self._write,
-            on_request=self._asked,
-            on_notification=self._notified,
-            on_reply=self._replied if validator is None else self._replied_checked,
-            on_problem=self._problem,
-            answers_faults=False,
-            envelope=envelope,
-            routes_requests=getattr(transport, "reads_requests", False),
-        )
+        self._peer = self._new_peer(options.envelope)
         self._timeouts = RequestTimeouts(
             self._peer,
-            timeout=timeout,
-            list_timeout=list_timeout,
-            max_timeout=max_timeout,
-            on_progress=on_progress,
+            timeout=options.request_timeout,
+            list_timeout=options.list_timeout,
+            max_timeout=options.max_timeout,
+            on_progress=options.on_progress,
             on_timeout=self._timed_out,
         )
         # Copies, for the fast path of `send`.
-        self._timeout = self._timeouts.timeout
-        self._watches = self._timeouts.watches
-        transport.on_message = self._feed if validator is None else self._feed_checked
+        self._timeout, self._watches = self._timeouts.timeout, self._timeouts.watches
+        self._attach(transport)
+
+    def _new_peer(self, envelope: Extras | None) -> Peer:
+        return Peer(
+            _codec(self.policy, self.transport.name),
+            write=self._write,
+            on_request=self._asked,
+            on_notification=self._notified,
+            on_reply=self._replied if self._validator is None else self._replied_checked,
+            on_problem=self._problem,
+            answers_faults=False,
+            envelope=envelope,
+            routes_requests=getattr(self.transport, "reads_requests", False),
+        )
+
+    def _attach(self, transport: Any) -> None:
+        """Take what a transport delivers; the callbacks from `on_request_lost` on are optional."""
+        transport.on_message = self._feed if self._validator is None else self._feed_checked
         transport.on_error = self._lost
-        if hasattr(transport, "on_request_lost"):
-            transport.on_request_lost = self._request_lost
-        if hasattr(transport, "is_waiting"):
-            transport.is_waiting = self._peer.outgoing.__contains__
-        if hasattr(transport, "on_authorizing"):
-            transport.on_authorizing = self._authorizing
-        if hasattr(transport, "on_gap"):
-            transport.on_gap = self.streams.report_gap
-        if hasattr(transport, "on_handler_error"):
-            transport.on_handler_error = self._fail_request
+        for name, callback in (
+            ("on_request_lost", self._request_lost),
+            ("is_waiting", self._peer.outgoing.__contains__),
+            ("on_authorizing", self._authorizing),
+            ("on_gap", self.streams.report_gap),
+            ("on_handler_error", self._fail_request),
+        ):
+            if hasattr(transport, name):
+                setattr(transport, name, callback)
 
     # -- opening and ending ------------------------------------------------------------------
 

@@ -37,7 +37,7 @@ from ...errors import (
     RequestTimeout,
     TrunklineError,
 )
-from ...jsonrpc.codec.decode_errors import UNREADABLE
+from ...jsonrpc.codec.decoders import UNREADABLE
 from ...jsonrpc.messages import RequestId, Shown
 from ...jsonrpc.peer.outgoing import Pending
 from ...mcp.meta import SUBSCRIPTION_ID

@@ -17,7 +17,7 @@ from typing import Any, Final, NamedTuple, TypeAlias
 
 from msgspec import UNSET
 
-from ...jsonrpc.codec.decode_errors import UNREADABLE
+from ...jsonrpc.codec.decoders import UNREADABLE
 from ...mcp.types import LoggingMessageNotificationParams, ResourceUpdatedNotificationParams
 from ...redaction import show
 from ..requests.cache import Cache

@@ -48,7 +48,7 @@ from .dispatch import LISTEN, ListenStream, ServerChange, SubscribeTurn, Subscri
 if TYPE_CHECKING:
     from .callback_stream import CallbackSubscription
 
-__all__ = ["ClientSubscriptions", "Subscription"]
+__all__ = ["ClientSubscriptions", "Subscription", "was_entered"]
 
 _SUBSCRIBE: Final = "resources/subscribe"
 _UNSUBSCRIBE: Final = "resources/unsubscribe"
@@ -199,6 +199,11 @@ class Subscription:
         is_open = self._honoured is not None and not has_ended
         state = "open" if is_open else "ended" if has_ended else "not entered"
         return f"<Subscription, {state}, {len(self._buffer.changes)} buffered>"
+
+
+def was_entered(subscription: Subscription) -> bool:
+    """Return True once the server has acknowledged a subscription."""
+    return subscription._honoured is not None
 
 
 class ClientSubscriptions:

@@ -19,8 +19,10 @@ from types import TracebackType
 from typing import TYPE_CHECKING, Any, Final, Generic, Self, TypeVar, cast
 
 from ...errors import Cancelled, RequestTimeout, TrunklineError
-from ..client import Client
+from ..client import Client, state_of
+from ..requests.call import future_of
 from ..session.options import check_seconds
+from ..subscriptions.stream import was_entered
 from .callbacks import Callbacks
 from .event_loop_thread import NOT_CONNECTED, LoopProxy, PartProxy
 
@@ -61,7 +63,7 @@ class SyncClientBase:
                 options[name] = callbacks.told(name, options[name])
         self._client = Client(target, **options)
         # A client that another thread closes is found without a session on the event loop.
-        callbacks.budget = self._client._use_threads(NOT_CONNECTED)
+        callbacks.budget = state_of(self._client).use_threads(NOT_CONNECTED)
         self._proxy = LoopProxy(self._client, callbacks)
 
     def __repr__(self) -> str:
@@ -98,7 +100,7 @@ class SyncClientBase:
         return cast("SyncClient", made)
 
     def _connected(self) -> Client:
-        if not self._client._has_session:
+        if not state_of(self._client).has_session:
             raise TrunklineError(NOT_CONNECTED)
         return self._client
 
@@ -172,7 +174,7 @@ class PendingCallBase(Generic[T]):
             check_seconds("timeout", seconds)
         try:
             # `wait` does not cancel the future after the timeout.
-            done, _ = await asyncio.wait([self._inner._future], timeout=seconds)
+            done, _ = await asyncio.wait([future_of(self._inner)], timeout=seconds)
         except asyncio.CancelledError:
             self._inner.cancel()
             raise
@@ -302,7 +304,7 @@ class SubscriptionBase:
         return repr(self._inner).replace("<", "<Sync", 1)
 
     def _check_entered(self) -> None:
-        if self._inner._honoured is None:
+        if not was_entered(self._inner):
             raise TrunklineError("enter the subscription first: `with client.listen(...)`")
 
 

@@ -52,12 +52,12 @@ if TYPE_CHECKING:
     from ..connect.extensions import Extensions
     from .handles import SyncCallBatch, SyncPendingCall, SyncSubscription, SyncTaskHandle
 
-__all__ = ["ClientOptions", "SyncClient"]
+__all__ = ["SyncClient", "SyncClientOptions"]
 
 T = TypeVar("T")
 
 
-class ClientOptions(TypedDict, total=False):
+class SyncClientOptions(TypedDict, total=False):
     """The options of a client; see `Client`."""
 
     revision: str | None
@@ -106,7 +106,7 @@ class SyncClient(SyncClientBase):
         TypeError: `target` is not something to connect to, or there is no such option.
     """
 
-    def __init__(self, target: TargetLike, **options: Unpack[ClientOptions]) -> None:
+    def __init__(self, target: TargetLike, **options: Unpack[SyncClientOptions]) -> None:
         super().__init__(target, **options)
 
     def connect(self) -> None:

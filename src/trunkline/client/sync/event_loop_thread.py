@@ -30,16 +30,14 @@ from collections.abc import Awaitable, Callable, Coroutine
 from functools import partial
 from math import inf
 from time import monotonic
-from typing import TYPE_CHECKING, Any, Final, Generic, ParamSpec, TypeVar, cast
+from typing import Any, Final, Generic, ParamSpec, TypeVar, cast
 
 from ...errors import ConnectionLost, TrunklineError
+from ..client import Client, state_of
 from ..requests.call import PendingCall
 from ..session.diagnostics import CANCEL_TIMEOUT_S, log
 from ..session.session import CLOSED
 from .callbacks import Callbacks
-
-if TYPE_CHECKING:
-    from ..client import Client
 
 __all__ = ["NOT_CONNECTED", "LoopProxy", "PartProxy"]
 
@@ -656,5 +654,5 @@ def _abandon(loop_thread: LoopThread, client: Client) -> None:
 
 def _release(loop_thread: LoopThread, client: Client) -> None:
     """Remove a client that has no session on the loop."""
-    if client._is_unused:
+    if state_of(client).is_unused:
         loop_thread.clients.discard(client)

@@ -24,23 +24,27 @@ from collections.abc import Callable
 from functools import partial
 from typing import TYPE_CHECKING, Any, Final, NamedTuple, NoReturn
 
-from msgspec import Raw, Struct
+from msgspec import Raw
 
 from ...errors import PeerError, TrunklineError
-from ...jsonrpc.codec.decode_errors import UNREADABLE
+from ...jsonrpc.codec.decoders import UNREADABLE
 from ...jsonrpc.error_codes import named_error
-from ...jsonrpc.messages import Shown, shown_tuple
+from ...jsonrpc.messages import shown_tuple
 from ...mcp.capabilities import declares
-from ...mcp.types import ListToolsResult, TaskMetadata, Tool
+from ...mcp.types import ListTasksResult, ListToolsResult, Task, TaskMetadata, Tool
 from ...spec.error_kinds import ErrorKind
-from ..requests.call import CompletingWaiter, PendingCall
+from ..requests.call import CompletingWaiter, PendingCall, sent_as
 from ..requests.sender import RequestSender
+from ..requests.tool_result import ErrorFlag, tool_result
 from ..session.decode import COMPLETE, decoder, result_type
+from ..session.method_checks import raise_not_sendable
+from ..session.options import check_seconds
 from ..session.request import OnProgress, OutgoingRequest
 from ..session.session import NOT_SENT, Session
 
 if TYPE_CHECKING:
     from .poller import TaskPoller
+    from .task_call import TaskHandle
 
 __all__ = ["TASK", "TaskRequests"]
 
@@ -129,13 +133,13 @@ class _TaskRequiredWaiter(CompletingWaiter):
 class TaskRequests:
     """The task requests of a client, and which tools run as tasks."""
 
-    def __init__(self, sender: RequestSender, *, enabled: bool) -> None:
+    def __init__(self, sender: RequestSender) -> None:
         # `taskSupport` by tool name; None while unknown, or where it makes no difference.
         self.support: dict[str, str] | None = None
         self._sender = sender
         self._connection = sender.connection
         # Whether a call may become a task that its caller did not request.
-        self._enabled = enabled
+        self._enabled = enabled = sender.connection.options.tasks
         self._list_changes = 0
         # Whether a change was reported while the known tool list was read.
         self._is_crossed = False
@@ -235,7 +239,7 @@ class TaskRequests:
         if self.must_be_task(name):
             waiter.wait_for(self._sender.in_background(self._call_raw(request)))
         else:
-            call._sent_as(session.start(request, waiter), session)
+            sent_as(call, session.start(request, waiter), session)
 
     def _call_again(
         self, request: OutgoingRequest, name: str, error: PeerError
@@ -305,6 +309,36 @@ class TaskRequests:
             raw = became.raw
         return StartedCall(raw, session, self._poller(raw, session, request))
 
+    async def call_as_task(
+        self, request: OutgoingRequest, name: str, ttl: float | None, kind: Any
+    ) -> TaskHandle[Any]:
+        """Call a tool, and return its task, or a handle of its result."""
+        from .task_call import TaskHandle
+
+        raw, session, poller = await self.begin(request, name, ttl)
+        result = None if poller else tool_result(raw, kind, session.revision)
+        return TaskHandle(self._sender, kind, poller, result)
+
+    def handle(self, id: str, kind: Any, timeout: float | None) -> TaskHandle[Any]:
+        """Return a handle of an existing task; see `Client.task`."""
+        self._check_has("tasks/get")
+        if timeout is not None:
+            check_seconds("timeout", timeout)
+        from .poller import TaskPoller
+        from .task_call import TaskHandle
+
+        return TaskHandle(self._sender, kind, TaskPoller(self._sender, id, timeout=timeout))
+
+    async def list_tasks(self, timeout: float | None) -> list[Task]:
+        """Return all tasks that this client may see; see `Client.list_tasks`."""
+        self._check_has("tasks/list")
+        return await self._sender.all_pages("tasks/list", ListTasksResult, "tasks", False, timeout)
+
+    def _check_has(self, method: str) -> None:
+        session = self._connection.current()
+        if method not in session.methods:
+            raise_not_sendable(method, session.revision)
+
     async def _completed(self, session: Session, request: OutgoingRequest, raw: Raw) -> Raw:
         """Complete a result, unless it is a task."""
 
@@ -371,13 +405,9 @@ def _not_in_handshake(_: Raw) -> NoReturn:
     raise TrunklineError("results of the handshake revisions are always complete")
 
 
-class _ErrorFlag(Shown, Struct, frozen=True, rename="camel"):
-    is_error: bool | None = None
-
-
 def _is_error(raw: Raw) -> bool:
     try:
-        return bool(decoder(_ErrorFlag)(raw).is_error)
+        return bool(decoder(ErrorFlag)(raw).is_error)
     except UNREADABLE:
         return False  # the caller is told what is wrong with it
 

@@ -47,6 +47,7 @@ from ...mcp.types import (
     TaskStatus,
 )
 from ...redaction import show
+from ..requests.tool_result import ErrorFlag
 from ..server_requests.input_required import InputRequest
 from ..session.decode import read
 from ..session.diagnostics import log
@@ -117,10 +118,6 @@ class TaskState(Struct, frozen=True, rename="camel"):
 
 class _CreatedTask(Shown, Struct, frozen=True):
     task: TaskState | UnsetType | None = UNSET
-
-
-class _ErrorFlag(Shown, Struct, frozen=True, rename="camel"):
-    is_error: bool | None = None
 
 
 def created(raw: Raw, session: Session) -> TaskState | None:
@@ -313,7 +310,7 @@ class TaskPoller:
                     raise
                 session, _ = await self._rest(session, delay)
         if not self.has_ended:
-            flag: _ErrorFlag = read(raw, _ErrorFlag, CORE_RESULT, session.revision)
+            flag: ErrorFlag = read(raw, ErrorFlag, CORE_RESULT, session.revision)
             self._update(TaskState(self.id, "failed" if flag.is_error else "completed"))
         return raw
 

@@ -19,8 +19,8 @@ from collections.abc import Callable
 from types import TracebackType
 from typing import Final, Self
 
-from ...concurrency.pausable_clock import PausableClock
 from ...errors import RequestTimeout
+from ..session.timeouts import PausableClock
 
 __all__ = ["TaskWaitTimeout"]
 

@@ -14,7 +14,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from functools import lru_cache
-from typing import Any, Final, TypeAlias
+from typing import TYPE_CHECKING, Any, Final, TypeAlias
 
 from msgspec import UNSET, ValidationError
 from msgspec.json import Encoder
@@ -35,10 +35,10 @@ from ..messages import (
 )
 from ..policy import DEFAULT_POLICY, Policy
 from . import encode_errors
-from .decode_errors import UNREADABLE, Diagnosis, elements_of, kind_of, mended
 from .decoders import (
     CALLS,
     REPLIES,
+    UNREADABLE,
     Expect,
     MessageDecoder,
     Read,
@@ -53,6 +53,9 @@ from .tokenizer import (
     find_result,
     nests_deeper,
 )
+
+if TYPE_CHECKING:
+    from .decode_errors import Diagnosis
 
 __all__ = ["LARGE_BYTES", "Codec", "decode", "encode"]
 
@@ -271,6 +274,8 @@ class Codec:
         An error that prevents decoding, such as the size, hides all others; a lone surrogate
         does not.
         """
+        from .decode_errors import mended  # as in `_faults`
+
         try:
             if fault.rule == "jsonrpc.text.surrogate":
                 return [fault, *self._faults.every(mended(text))]
@@ -281,6 +286,8 @@ class Codec:
 
     def _look_again(self, data: Readable, reader: MessageDecoder) -> Any:
         """Decode what the typed decoder rejected, or raise the reason."""
+        from .decode_errors import kind_of  # as in `_faults`
+
         faults, text = self._faults, _as_bytes(data)
         if len(text) > self._limit:
             raise faults.oversize(text, self._limit, len(text))
@@ -311,6 +318,8 @@ class Codec:
 
     def _elements(self, text: bytes, reader: MessageDecoder, mark: bytes) -> list[Any]:
         """Decode a batch by element, so that an invalid one does not affect the others."""
+        from .decode_errors import elements_of  # as in `_faults`
+
         faults, limit = self._faults, self.policy.limits.batch
         if not self.policy.accepts_batches:
             raise faults.fault("jsonrpc.batch.not-allowed", got="an array")
@@ -376,6 +385,9 @@ class Codec:
     @property
     def _faults(self) -> Diagnosis:
         if self._diagnosis is None:
+            # Imported here: most programs receive valid messages.
+            from .decode_errors import Diagnosis
+
             self._diagnosis = Diagnosis(self.policy)
         return self._diagnosis
 

@@ -33,14 +33,12 @@ from ..error_codes import named_error
 from ..framing.framing import MAX_HEAD_BYTES
 from ..messages import RequestId
 from . import tokenizer
+from .decoders import UNREADABLE
 
 if TYPE_CHECKING:
     from ..policy import Policy
 
-__all__ = ["UNREADABLE", "Diagnosis", "elements_of", "kind_of", "mended", "read_json"]
-
-# All that decoding a text can raise. UnicodeDecodeError is not a DecodeError.
-UNREADABLE: Final = (DecodeError, UnicodeDecodeError, RecursionError)
+__all__ = ["Diagnosis", "elements_of", "kind_of", "mended", "read_json"]
 
 _CALL_MEMBERS: Final = ("jsonrpc", "id", "method", "params", "auth", "headers", "metadata")
 _REPLY_MEMBERS: Final = ("jsonrpc", "id", "result", "error")

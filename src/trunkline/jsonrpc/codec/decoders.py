@@ -2,7 +2,7 @@
 
 The typed decoder returns the final object from C. What it rejects is decoded
 loosely, with every member optional, and classified by its members. Decoders
-return a message or raise one of `decode_errors.UNREADABLE`; the module
+return a message or raise one of `UNREADABLE`; the module
 `decode_errors` finds the reason.
 """
 
@@ -13,7 +13,7 @@ from functools import reduce
 from operator import or_
 from typing import Annotated, Any, Final, Literal, NamedTuple, TypeAlias
 
-from msgspec import UNSET, Meta, Raw, ValidationError
+from msgspec import UNSET, DecodeError, Meta, Raw, ValidationError
 from msgspec.json import Decoder
 
 from ..messages import (
@@ -42,12 +42,16 @@ from .wire_types import (
 __all__ = [
     "CALLS",
     "REPLIES",
+    "UNREADABLE",
     "Expect",
     "MessageDecoder",
     "envelope_reader",
     "reads_as_is",
     "whole_reader",
 ]
+
+# All that decoding a text can raise. UnicodeDecodeError is not a DecodeError.
+UNREADABLE: Final = (DecodeError, UnicodeDecodeError, RecursionError)
 
 Expect: TypeAlias = Literal["any", "calls", "replies"]
 Read: TypeAlias = Callable[[bytes], Any]

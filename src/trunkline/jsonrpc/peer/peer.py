@@ -35,7 +35,7 @@ from msgspec.structs import replace
 from ...errors import InvalidMessage, LocalProtocolError
 from ..codec import encode_errors
 from ..codec.codec import LARGE_BYTES, Codec, Envelope, Readable
-from ..codec.decode_errors import UNREADABLE
+from ..codec.decoders import UNREADABLE
 from ..framing.framing import Oversize
 from ..ids import IdSource, UuidSource
 from ..messages import (

@@ -8,7 +8,8 @@ from typing import Any, Final
 from msgspec import to_builtins
 
 from ...errors import NOTHING
-from ...jsonrpc.codec.decode_errors import UNREADABLE, read_json
+from ...jsonrpc.codec.decode_errors import read_json
+from ...jsonrpc.codec.decoders import UNREADABLE
 from ...jsonrpc.codec.encode_errors import UNWRITABLE
 from ...spec.jsonrpc import RULES
 from ...spec.mcp.methods import METHODS

@@ -12,7 +12,7 @@ from typing import Any, Final
 from msgspec.json import Decoder
 
 from ...errors import NOTHING
-from ...jsonrpc.codec.decode_errors import UNREADABLE
+from ...jsonrpc.codec.decoders import UNREADABLE
 from ...redaction import show
 from ..trace.reader import HEADER, TraceFault, read_trace
 from .compare import PARTS

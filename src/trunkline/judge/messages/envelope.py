@@ -16,7 +16,8 @@ from msgspec.json import Decoder, Encoder, format
 from ...errors import InvalidMessage, ProtocolError
 from ...jsonrpc.codec import encode_errors
 from ...jsonrpc.codec.codec import Codec
-from ...jsonrpc.codec.decode_errors import UNREADABLE, kind_of, read_json
+from ...jsonrpc.codec.decode_errors import kind_of, read_json
+from ...jsonrpc.codec.decoders import UNREADABLE
 from ...jsonrpc.codec.tokenizer import nests_deeper
 from ...jsonrpc.limits import MAX_DEPTH
 from ...jsonrpc.messages import Batch

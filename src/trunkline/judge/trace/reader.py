@@ -19,7 +19,8 @@ from msgspec.json import Decoder
 from msgspec.structs import replace
 
 from ...errors import NOTHING
-from ...jsonrpc.codec.decode_errors import UNREADABLE, mended
+from ...jsonrpc.codec.decode_errors import mended
+from ...jsonrpc.codec.decoders import UNREADABLE
 from ...jsonrpc.messages import Shown
 from ...redaction import hidden_places
 from ...spec.rows import Role
@@ -144,13 +145,13 @@ def read_trace(lines: Iterable[str | bytes]) -> Iterator[TraceEntry | TraceFault
 # Reading
 
 
-class _Message(Shown, Struct):
+class _EntryMessage(Shown, Struct):
     """An entry, of which only the text of its message is decoded."""
 
     message: Raw = Raw()
 
 
-_read_message: Final = Decoder(_Message).decode
+_read_message: Final = Decoder(_EntryMessage).decode
 
 
 def _text_of_message(text: bytes, readable: bytes) -> bytes | None:

@@ -23,7 +23,8 @@ from msgspec.json import Decoder, Encoder
 from msgspec.structs import replace
 
 from ...errors import NOTHING
-from ...jsonrpc.codec.decode_errors import UNREADABLE, kind_of, read_json
+from ...jsonrpc.codec.decode_errors import kind_of, read_json
+from ...jsonrpc.codec.decoders import UNREADABLE
 from ...jsonrpc.codec.tokenizer import message_heads
 from ...redaction import HIDDEN, conceal, conceal_message, may_hide
 from ...spec.jsonrpc import RULES

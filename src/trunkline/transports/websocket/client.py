@@ -54,7 +54,7 @@ class _ClientFrames(WebSocketFrames, ClientProtocol):
     """The handshake of a client, and the frames after it."""
 
 
-class _Refused(Exception):
+class _UpgradeRefused(Exception):
     """The answer to a handshake that lacks a credential."""
 
     def __init__(self, status: int, headers: list[tuple[bytes, bytes]]) -> None:
@@ -119,7 +119,7 @@ class DialledWebSocket(WebSocketTransport):
         if auth is None:
             try:
                 await self._connect(b"")
-            except _Refused as refused:
+            except _UpgradeRefused as refused:
                 raise self._unauthorized(refused.status) from None
             return
         status = await auth.run("GET", self._url(), self._attempt)
@@ -149,7 +149,7 @@ class DialledWebSocket(WebSocketTransport):
     async def _attempt(self, lines: bytes) -> tuple[int, list[tuple[bytes, bytes]]]:
         try:
             await self._connect(lines)
-        except _Refused as refused:
+        except _UpgradeRefused as refused:
             return refused.status, refused.headers
         return _SWITCHING_PROTOCOLS, []
 
@@ -285,7 +285,7 @@ class DialledWebSocket(WebSocketTransport):
             if self._auth is not None:
                 self._auth.responded(self._url(), status, headers)
             if status in (HTTPStatus.UNAUTHORIZED, HTTPStatus.FORBIDDEN):
-                return _Refused(status, headers)
+                return _UpgradeRefused(status, headers)
             return TransportError(f"{self._address} refused the WebSocket: {_phrase(status)}")
         kind = type(error).__name__
         return TransportError(f"{self._address} does not speak WebSocket there: {kind}")

@@ -18,6 +18,7 @@ import pytest
 from tests.canaries import CANARY
 from tests.unit.client.scripted import Place, discovery, run
 from trunkline import Client, Context, Server, SyncClient, TransportError, TrunklineError
+from trunkline.client.client import state_of
 from trunkline.client.group import members
 from trunkline.client.group.client import OF_ONE_SERVER, ClientGroup
 from trunkline.errors import ConnectionLost, PeerError
@@ -453,7 +454,7 @@ async def test_a_cancelled_connect_leaves_nothing_open() -> None:
     with pytest.raises(asyncio.CancelledError):
         await task
     assert not client.is_connected
-    assert client._is_unused
+    assert state_of(client).is_unused
 
 
 @bounded

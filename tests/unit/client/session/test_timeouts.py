@@ -10,8 +10,7 @@ import pytest
 
 from tests.unit.client.scripted import NEWEST_HANDSHAKE, SILENT, Place, run, text
 from trunkline.client import Client
-from trunkline.client.session.timeouts import RequestTimeouts
-from trunkline.concurrency.pausable_clock import PausableClock
+from trunkline.client.session.timeouts import PausableClock, RequestTimeouts
 from trunkline.errors import RequestTimeout
 from trunkline.jsonrpc import Codec, Peer, Pending
 

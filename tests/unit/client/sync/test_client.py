@@ -19,7 +19,7 @@ from tests.http_client.stub_server import Asked, McpStub
 from trunkline import Client, Context, PeerError, RequestTimeout, Server, ToolError, TrunklineError
 from trunkline.client.requests.call import PendingCall
 from trunkline.client.subscriptions.stream import Subscription
-from trunkline.client.sync.client import ClientOptions, SyncClient
+from trunkline.client.sync.client import SyncClient, SyncClientOptions
 from trunkline.client.sync.handles import (
     SyncCallBatch,
     SyncPendingCall,
@@ -153,7 +153,7 @@ def test_a_verb_says_what_that_of_the_client_says(name: str) -> None:
 
 def test_the_options_are_those_of_the_client() -> None:
     parameters = list(inspect.signature(Client).parameters.values())[1:]
-    written = ClientOptions.__annotations__
+    written = SyncClientOptions.__annotations__
     assert list(written) == [each.name for each in parameters]
     for each in parameters:
         assert written[each.name].__forward_arg__ == each.annotation, each.name

@@ -24,8 +24,14 @@ from trunkline.jsonrpc import (
     Request,
     Success,
 )
-from trunkline.jsonrpc.codec.decode_errors import UNREADABLE
-from trunkline.jsonrpc.codec.decoders import CALLS, REPLIES, Expect, envelope_reader, whole_reader
+from trunkline.jsonrpc.codec.decoders import (
+    CALLS,
+    REPLIES,
+    UNREADABLE,
+    Expect,
+    envelope_reader,
+    whole_reader,
+)
 
 EXPECTATIONS: tuple[Expect, ...] = get_args(Expect)
 PRESETS = ("mcp", "jsonrpc", "erlmcp", "pierre", "mcpp")

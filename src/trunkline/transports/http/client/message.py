@@ -33,7 +33,7 @@ __all__ = [
 UNREADABLE: Final = (DecodeError, UnicodeDecodeError, RecursionError)
 
 
-class _Meta(Shown, Struct, frozen=True):
+class _SentMeta(Shown, Struct, frozen=True):
     version: Any = field(default=UNSET, name=PROTOCOL_VERSION)
 
 
@@ -45,7 +45,7 @@ class SentParams(Shown, Struct, frozen=True):
     task_id: Any = field(default=UNSET, name="taskId")
     request_id: Any = field(default=UNSET, name="requestId")
     arguments: Raw | UnsetType = UNSET
-    meta: _Meta | UnsetType = field(default=UNSET, name="_meta")
+    meta: _SentMeta | UnsetType = field(default=UNSET, name="_meta")
 
 
 class SentMessage(Shown, Struct, frozen=True):
@@ -79,7 +79,7 @@ class _Initialized(Shown, Struct, frozen=True):
 
 _read: Final = Decoder(SentMessage).decode
 _read_many: Final = Decoder(list[SentMessage]).decode
-_read_meta: Final = Decoder(_Meta).decode
+_read_meta: Final = Decoder(_SentMeta).decode
 _read_initialized: Final = Decoder(_Initialized).decode
 _read_any: Final = Decoder().decode
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from trunkline.concurrency.pausable_clock import PausableClock
+from trunkline.client.session.timeouts import PausableClock
 
 
 class Source:
