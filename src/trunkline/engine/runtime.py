@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 __all__ = ["ServerRuntime"]
 
 
-class ServedConnection(Protocol):
+class RunningConnection(Protocol):
     """What the runtime needs of a connection."""
 
     loop: asyncio.AbstractEventLoop
@@ -111,7 +111,7 @@ class ServerRuntime:
 
     # -- connections -------------------------------------------------------------------------
 
-    async def serve(self, connection: ServedConnection) -> None:
+    async def serve(self, connection: RunningConnection) -> None:
         """Serve one connection, with the lifespan entered, until it ends."""
         self.connections.add(connection)
         try:

@@ -613,7 +613,7 @@ def test_msgspec_is_the_one_engine_and_the_one_package_from_outside() -> None:
     # What an extra brings is imported where it is used, by the modules that need it.
     extras = {
         "cryptography": ["jose.py", "request_state.py"],
-        "httptools": ["connection.py", "server.py"],
+        "httptools": ["connection.py", "request_reader.py"],
         "joserfc": ["jose.py"],
         "jsonschema_rs": ["schema_validator.py"],
         "keyring": ["keyring_tokens.py"],

@@ -117,7 +117,7 @@ def test_private_attributes_of_other_objects_are_found() -> None:
 def test_a_package_that_imports_its_parent_and_is_imported_by_it_is_found() -> None:
     texts = {
         "server/__init__.py": "from .app import Server\n",
-        "server/api/app.py": "from .tasks.run import go\nfrom .log.lines import write\n",
+        "server/app.py": "from .tasks.run import go\nfrom .log.lines import write\n",
         "server/errors.py": "",
         "server/tasks/run.py": "from ..errors import Wrong\n",
         "server/log/lines.py": "def write():\n    from ..errors import Wrong\n",
