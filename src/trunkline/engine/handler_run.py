@@ -211,9 +211,9 @@ class HandlerRun:
     def paused(self, request: HandledRequest) -> Iterator[None]:
         """Pause the timeout of the handler while the client answers."""
         limit, now = request.limit, asyncio.get_running_loop().time
-        if limit is not None and request.deadline is not None:
-            self._left = request.deadline - now()
-            request.deadline = None
+        deadline = None if limit is None else limit.when()
+        if limit is not None and deadline is not None:
+            self._left = deadline - now()
             limit.reschedule(None)
         self._open += 1
         try:
@@ -222,8 +222,7 @@ class HandlerRun:
             self._open -= 1
             # Unless the handler has ended, and this is a task that it left behind.
             if limit is not None and not self._open and request.limit is limit:
-                request.deadline = now() + self._left
-                limit.reschedule(request.deadline)
+                limit.reschedule(now() + self._left)
 
     def stop(self) -> None:
         """Cancel what the handler waits for."""

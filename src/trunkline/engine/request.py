@@ -49,9 +49,8 @@ class HandledRequest(Protocol):
     context: Any
     run: HandlerRun | None
     task: asyncio.Task[None] | None
-    # The timeout of the handler, and when it ends by the clock of the event loop.
+    # The timeout of the handler.
     limit: asyncio.Timeout | None
-    deadline: float | None
     # Whether the request was cancelled, timed out, or the server stops.
     cancelled: bool
 

@@ -29,7 +29,7 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections import Counter, deque
-from collections.abc import Callable
+from collections.abc import Awaitable, Callable
 from functools import partial
 from inspect import isawaitable
 from types import CoroutineType
@@ -48,10 +48,8 @@ from ..redaction import show
 from ..spec.error_kinds import ErrorKind
 from ..transports.base import HIGH_WATER
 from .budget import ByteBudget, copied, size_of
-from .errors import HandlerTimeout, unencodable
 from .handler_run import SuspendHandler, handler_run_of
-from .middleware import invoke
-from .request import HandledRequest, HandlerEntry, Run
+from .request import HandledRequest, HandlerEntry, ResultRenderer, Run
 from .unread import WEIGHED_BYTES, UnreadAnswers
 
 if TYPE_CHECKING:
@@ -60,7 +58,7 @@ if TYPE_CHECKING:
     from .handler_run import HandlerRun
     from .runtime import ServerRuntime
 
-__all__ = ["RETRY_AFTER_MS", "SMALL_BYTES", "RequestRunner"]
+__all__ = ["RETRY_AFTER_MS", "SMALL_BYTES", "HandlerTimeout", "RequestRunner"]
 
 _log: Final = logging.getLogger("trunkline.server")
 
@@ -80,6 +78,10 @@ _MAX_NAMED_METHODS: Final = 10
 # An answer up to this size is sent though too much is unread: an error would be hardly smaller,
 # and 1000 handlers at work cannot add more than 4 MiB.
 _SMALL_ANSWER_BYTES: Final = 4096
+
+
+class HandlerTimeout(Exception):
+    """A handler exceeded its timeout."""
 
 
 class RequestRunner:
@@ -191,60 +193,69 @@ class RequestRunner:
                 request.make_context()
             plain = not (arguments.is_async or entry.path)
             if entry.inline and plain and (run is None or run.begin is None):
-                self._run_inline(request, action)
+                self._run_inline(request, action.renderer, entry, action.values)
             else:
-                request.task = self._new_task(self._run(request, action))
+                work = self._run(request, action.renderer, entry, action.values)
+                request.task = self._new_task(work)
 
-    def _run_inline(self, request: HandledRequest, action: Run) -> None:
+    def _run_inline(
+        self, request: HandledRequest, renderer: ResultRenderer, entry: HandlerEntry, values: Any
+    ) -> None:
         """Run a handler on the event loop: its author set `inline`."""
         try:
-            value = action.entry.arguments.call(action.values, request.context)
+            value = entry.arguments.call(values, request.context)
             if isawaitable(value):
-                request.task = self._new_task(self._run(request, action, value))
+                work = self._run(request, renderer, entry, values, value)
+                request.task = self._new_task(work)
                 return
             outcome = (
-                action.renderer.finish(action.entry, request, value)
+                renderer.finish(entry, request, value)
                 if request.run is None
-                else _finished(action, request, value)
+                else _finished(renderer, entry, request, value)
             )
         except BaseException as error:  # noqa: BLE001  # SystemExit too: handlers end nothing
-            outcome = self._failed(action, request, error)
+            outcome = self._failed(renderer, entry, request, error)
         self._done(request, outcome)
 
-    async def _run(self, request: HandledRequest, action: Run, begun: Any = None) -> None:
+    async def _run(
+        self,
+        request: HandledRequest,
+        renderer: ResultRenderer,
+        entry: HandlerEntry,
+        values: Any,
+        begun: Any = None,
+    ) -> None:
         """Run a handler in its own asyncio task, so that it can be cancelled."""
-        entry = action.entry
         try:
             if request.run is not None and request.run.begin is not None:
                 await request.run.begin(request)
             if begun is not None:
                 value = await begun
             elif entry.arguments.is_async and entry.timeout is None and not entry.path:
-                value = entry.arguments.call(action.values, request.context)
+                value = entry.arguments.call(values, request.context)
                 # A wrapper around a coroutine function may return something else.
                 if type(value) is CoroutineType or isawaitable(value):
                     value = await value
             else:
-                value = await self.call(entry, action.values, request)
+                value = await self.call(entry, values, request)
             outcome = (
-                action.renderer.finish(entry, request, value)
+                renderer.finish(entry, request, value)
                 if request.run is None
-                else _finished(action, request, value)
+                else _finished(renderer, entry, request, value)
             )
         except BaseException as error:  # noqa: BLE001  # SystemExit too: handlers end nothing
-            outcome = self._failed(action, request, error)
+            outcome = self._failed(renderer, entry, request, error)
         self._done(request, outcome)
 
     async def call(self, entry: Any, values: Any, request: HandledRequest) -> Any:
         """Call a handler with the middleware of mounted servers, timeout or thread."""
         if entry.timeout is None:
-            return await invoke(self._runtime, entry, values, request)
-        request.deadline = self._loop.time() + entry.timeout
+            return await _invoke(self._runtime, entry, values, request)
         try:
-            async with asyncio.timeout_at(request.deadline) as limit:
+            async with asyncio.timeout(entry.timeout) as limit:
                 request.limit = limit
                 try:
-                    return await invoke(self._runtime, entry, values, request)
+                    return await _invoke(self._runtime, entry, values, request)
                 finally:
                     request.limit = None  # a task that it left behind may still use it
         except TimeoutError:
@@ -257,13 +268,19 @@ class RequestRunner:
 
     # -- ending ------------------------------------------------------------------------------
 
-    def _failed(self, action: Run, request: HandledRequest, error: BaseException) -> Any:
+    def _failed(
+        self,
+        renderer: ResultRenderer,
+        entry: HandlerEntry,
+        request: HandledRequest,
+        error: BaseException,
+    ) -> Any:
         """Return the outcome of a failed handler, or None if it is not answered."""
         policy, run = request.policy, request.run
         if run is not None and run.on_end is not None:
             # The callback knows why it was stopped; or the event loop ends.
             stopped = isinstance(error, asyncio.CancelledError) and _is_stopped(request)
-            return None if stopped else _failure_of(action, request, error)
+            return None if stopped else _failure_of(renderer, entry, request, error)
         if request.message not in self._peer.incoming:
             return None
         if run is not None and run.is_over and not _failed_by_itself(error):
@@ -273,7 +290,7 @@ class RequestRunner:
         if isinstance(error, NoThreadFree):
             self._runtime.counters.refuse("waiting_for_thread")
             return named_error(ErrorKind.OVERLOADED, policy=policy, retryAfterMs=RETRY_AFTER_MS)
-        return _failure_of(action, request, error)
+        return _failure_of(renderer, entry, request, error)
 
     def detach(self, request: HandledRequest, on_end: Callable[[Any], object]) -> None:
         """Let a handler run on without its request; `on_end` gets its outcome.
@@ -372,7 +389,7 @@ class RequestRunner:
             asked.method,
             error,
         )
-        self._peer.fail(asked, unencodable(policy))
+        self._peer.fail(asked, _unencodable(policy))
 
     def cancel(self, id: RequestId) -> None:
         """Stop the handler of a request, which is not answered; ignore one that is not open."""
@@ -652,12 +669,14 @@ def _unwrapped(error: BaseException) -> BaseException:
     return error
 
 
-def _finished(action: Run, request: HandledRequest, value: Any) -> Any:
+def _finished(
+    renderer: ResultRenderer, entry: HandlerEntry, request: HandledRequest, value: Any
+) -> Any:
     """Return the outcome of a handler that has returned."""
     run = request.run
     if run is not None and run.is_over and run.on_end is None:
         return _suspended_result(request, run)  # it caught the suspension
-    return action.renderer.finish(action.entry, request, value)
+    return renderer.finish(entry, request, value)
 
 
 def _suspended_result(request: HandledRequest, run: HandlerRun) -> Any:
@@ -675,9 +694,11 @@ def _suspended_result(request: HandledRequest, run: HandlerRun) -> Any:
         return named_error(ErrorKind.INTERNAL_ERROR, policy=request.policy)
 
 
-def _failure_of(action: Run, request: HandledRequest, error: BaseException) -> Any:
+def _failure_of(
+    renderer: ResultRenderer, entry: HandlerEntry, request: HandledRequest, error: BaseException
+) -> Any:
     try:
-        return action.renderer.fail(action.entry, request, _unwrapped(error))
+        return renderer.fail(entry, request, _unwrapped(error))
     except Exception as another:  # noqa: BLE001  # an exception whose repr fails
         _log.error(
             "internal error while encoding the failure of %s\n%s",
@@ -689,3 +710,36 @@ def _failure_of(action: Run, request: HandledRequest, error: BaseException) -> A
 
 def _unavailable(policy: Policy) -> ErrorObject:
     return named_error(ErrorKind.SERVICE_UNAVAILABLE, policy=policy, retryAfterMs=RETRY_AFTER_MS)
+
+
+async def _invoke(
+    runtime: ServerRuntime, entry: HandlerEntry, values: Any, request: HandledRequest
+) -> Any:
+    """Call a handler through the middleware of mounted servers, the outermost first."""
+    proceed: Callable[[], Awaitable[Any]] = partial(_call, runtime, entry, values, request)
+    for server in reversed(entry.path):
+        for function in reversed(server.middleware):
+            proceed = partial(function, request.context, proceed)
+    return await proceed()
+
+
+async def _call(
+    runtime: ServerRuntime, entry: HandlerEntry, values: Any, request: HandledRequest
+) -> Any:
+    """Call a handler: on the event loop if it is a coroutine or inline, else on a thread."""
+    call = entry.arguments.call
+    if entry.on_thread:
+        share = request.connection.runner.threads
+        value = await runtime.threads.run(partial(call, values, request.context), share)
+    else:
+        value = call(values, request.context)
+    # A plain function may return a coroutine, as lambdas and wrappers do.
+    return await value if isawaitable(value) else value
+
+
+def _unencodable(policy: Policy) -> ErrorObject:
+    """Return the error for a result that cannot be encoded."""
+    try:
+        return named_error("SERIALIZATION_FAILED", policy=policy)
+    except LookupError:  # few profiles tell it from other internal errors
+        return named_error(ErrorKind.INTERNAL_ERROR, policy=policy)

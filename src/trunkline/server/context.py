@@ -22,7 +22,7 @@ import threading
 from collections.abc import Awaitable, Callable, Generator, Iterable, Mapping
 from copy import deepcopy
 from functools import partial
-from typing import TYPE_CHECKING, Any, Final, Generic, TypeVar, overload
+from typing import TYPE_CHECKING, Any, Final, Generic, TypeAlias, TypeVar, overload
 
 from msgspec import UNSET, Struct
 
@@ -40,7 +40,7 @@ if TYPE_CHECKING:
     from .dispatch.middleware_params import MiddlewareParams
     from .dispatch.request import ServerRequest
 
-__all__ = ["ClientFacts", "Context", "context_of", "request_of"]
+__all__ = ["ClientFacts", "Context", "Middleware", "context_of", "request_of"]
 
 T = TypeVar("T")
 if TYPE_CHECKING:
@@ -136,7 +136,8 @@ class Context(Struct, Generic[State], eq=False):
     @property
     def deadline(self) -> float | None:
         """When the handler times out, by the clock of the event loop; None is never."""
-        return self._request.deadline
+        limit = self._request.limit
+        return None if limit is None else limit.when()
 
     @property
     def request_id(self) -> RequestId | None:
@@ -595,3 +596,7 @@ def context_of(request: ServerRequest) -> Context:
 def request_of(context: Context) -> ServerRequest:
     """Return the request that a context is the face of."""
     return context._request
+
+
+# A function around requests; see `methods/middleware_chain.py`.
+Middleware: TypeAlias = Callable[[Context, Callable[[], Awaitable[Any]]], Awaitable[Any]]

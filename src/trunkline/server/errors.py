@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from msgspec import UNSET, ValidationError
 
-from ..engine.errors import HandlerTimeout
+from ..engine.runner import HandlerTimeout
 from ..errors import (
     NOTHING,
     InvalidMessage,

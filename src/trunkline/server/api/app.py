@@ -25,15 +25,11 @@ from ...migration_hints import (
     missing_attribute,
     with_hints,
 )
-from ..dispatch.middleware import Middleware
-from ..methods import extension_methods
 from ..methods.methods import OwnMethod
 from ..registry import register
 from ..registry.extensions import Extension
 from ..registry.registration_methods import RegistrationMethods
-from ..runtime.serve import connect_in_process, serve
 from .core import ServerCore, core_of
-from .mount import mount
 
 if TYPE_CHECKING:
     import socket
@@ -45,6 +41,7 @@ if TYPE_CHECKING:
     from ...transports.addresses import Http, Tcp, Unix
     from ...transports.base import Transport
     from ...transports.http.settings import HttpLimits, HttpSettings
+    from ..context import Middleware
     from ..observability.stats import ServerStats
     from ..registry.options import (
         MountOptions,
@@ -115,7 +112,9 @@ class Server(RegistrationMethods):
         core = self._core
         entry = register.tool(core, handler, options)
         if entry.task != "never":
-            extension_methods.extend_with_tasks(core)
+            from ..methods.extension_methods import extend_with_tasks  # here: few have tasks
+
+            extend_with_tasks(core)
         core.catalog.tools.add(entry.name, entry)
 
     def remove_tool(self, name: str) -> None:
@@ -251,7 +250,9 @@ class Server(RegistrationMethods):
             ValueError: an extension of that id, or one with the same method or result type, was
                 added before.
         """
-        extension_methods.extend(self._core, extension)
+        from ..methods.extension_methods import extend  # here: few servers have one
+
+        extend(self._core, extension)
 
     def middleware(self, function: Middleware) -> Middleware:
         """Wrap every request in a function: `async def timed(context, proceed): ...`.
@@ -273,6 +274,8 @@ class Server(RegistrationMethods):
         return function
 
     def _mount(self, other: Server, options: MountOptions) -> None:
+        from .mount import mount  # here: most servers mount nothing
+
         mount(self._core, core_of(other), options.prefix, options.guard(None))
 
     def notify_resource_updated(self, uri: str) -> None:
@@ -481,6 +484,8 @@ class Server(RegistrationMethods):
             ValueError: `auth` cannot recognise the client of such a connection.
             PermissionError: it does not know the client.
         """
+        from ..runtime.serve import serve  # here: a server over HTTP needs it not
+
         await serve(self._core, transport, auth)
 
     def stop(self, *, at_once: bool = False) -> None:
@@ -495,4 +500,6 @@ class Server(RegistrationMethods):
 
         It makes a server an address: `Client(app)`.
         """
+        from ..runtime.serve import connect_in_process
+
         return connect_in_process(self._core)

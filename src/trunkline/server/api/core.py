@@ -23,7 +23,7 @@ from .services import ServerServices
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from ..dispatch.middleware import Middleware
+    from ..context import Middleware
     from ..dispatch.request import MethodHandler
     from ..methods.methods import NotificationHandler
     from ..registry.entries import ToolEntry

@@ -52,9 +52,8 @@ class ServerRequest(Struct, eq=False):
     context: Context | None = None
     run: HandlerRun | None = None
     task: asyncio.Task[None] | None = None
-    # The timeout of the handler, and when it ends by the clock of the event loop.
+    # The timeout of the handler.
     limit: asyncio.Timeout | None = None
-    deadline: float | None = None
     # Whether the request was cancelled, timed out, or the server stops.
     cancelled: bool = False
     # Reports of the handler so far, and the progress that was sent last.

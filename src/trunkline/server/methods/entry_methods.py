@@ -48,7 +48,6 @@ from ..errors import brief
 from ..handlers.arguments import Arguments, explain
 from ..handlers.custom_types import read_custom
 from . import renderers
-from .internal_handler import internal_entry
 
 if TYPE_CHECKING:
     from ...spec.rows import EntryKind
@@ -288,6 +287,8 @@ def _subscribe(request: ServerRequest, entry: ResourceEntry, _: Any) -> Action:
 
 @cache
 def _subscription() -> Entry:
+    from .internal_handler import internal_entry  # here: most resources have no `allow`
+
     async def subscribe(request: ServerRequest, uri: str) -> Any:
         return _subscribed(request, uri)
 

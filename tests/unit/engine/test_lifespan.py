@@ -7,7 +7,7 @@ from contextlib import AsyncExitStack
 
 import pytest
 
-from trunkline.engine.lifespan import SharedLifespan
+from trunkline.engine.runtime import SharedLifespan
 
 
 class Life:
