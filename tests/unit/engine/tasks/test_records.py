@@ -4,19 +4,19 @@ from __future__ import annotations
 
 import asyncio
 from functools import partial
-from typing import Any
+from typing import Any, ClassVar
 
 import pytest
 from msgspec import UNSET, Raw
 from msgspec.structs import replace
 
-from trunkline.jsonrpc.messages import ErrorObject
-from trunkline.server.tasks.records import (
+from trunkline.engine.tasks.records import (
     InputResponse,
     RetainedTask,
     TaskRecord,
     TaskRecords,
     TaskRetention,
+    TaskStatuses,
     answered,
     cancelled,
     ended,
@@ -27,24 +27,36 @@ from trunkline.server.tasks.records import (
     without_question,
     without_responses,
 )
+from trunkline.jsonrpc.messages import ErrorObject
 from trunkline.store import Key, MemoryStore, StoreFull, StoreLimits, StoreUnavailable
 
 QUESTION = Raw(b'{"method":"roots/list"}')
 YES = InputResponse(result=Raw(b'{"roots":[]}'))
 
 
-def record(**changes: Any) -> TaskRecord:
-    made = TaskRecord(
+class MadeUpRecord(TaskRecord, frozen=True, kw_only=True, omit_defaults=True):
+    """A task of a protocol that exists in this module alone."""
+
+    statuses: ClassVar[TaskStatuses] = TaskStatuses(
+        initial="accepted",
+        working="working",
+        input_required="input_required",
+        cancelled="cancelled",
+        final=frozenset(("completed", "failed", "cancelled")),
+    )
+    status: str = "working"
+    note: str = ""
+
+
+def record(**changes: Any) -> MadeUpRecord:
+    made = MadeUpRecord(
         id=new_id(),
         tenant="",
         owner=None,
-        form="extension",
-        tool="work",
         runner="r",
         created=1000.0,
         updated=1000.0,
         ttl=60.0,
-        poll_interval=1.0,
     )
     return replace(made, **changes)
 
@@ -121,7 +133,7 @@ def test_the_end_takes_open_questions_with_it() -> None:
 
 def test_a_record_comes_back_as_it_was_put() -> None:
     async def main() -> None:
-        records = TaskRecords(MemoryStore(), clock=lambda: 1000.0)
+        records = TaskRecords(MemoryStore(), MadeUpRecord, clock=lambda: 1000.0)
         late = InputResponse(error=ErrorObject(-1, "no", {"a": 1}))
         put = record(
             questions={"a": QUESTION},
@@ -142,14 +154,14 @@ def test_a_record_comes_back_as_it_was_put() -> None:
 @pytest.mark.parametrize("id", ["", "x", "x" * 31, "x" * 33, "x" * 100_000, "é" * 32, "\0" * 32])
 def test_malformed_task_id_is_not_found(id: str) -> None:
     async def main() -> None:
-        assert await TaskRecords(MemoryStore()).get("", id) is None
+        assert await TaskRecords(MemoryStore(), MadeUpRecord).get("", id) is None
 
     asyncio.run(main())
 
 
 def test_a_tenant_does_not_see_the_task_of_another() -> None:
     async def main() -> None:
-        records = TaskRecords(MemoryStore(), clock=lambda: 1000.0)
+        records = TaskRecords(MemoryStore(), MadeUpRecord, clock=lambda: 1000.0)
         put = record(tenant="acme")
         await records.add(put, None)
         assert await records.get("acme", put.id) is not None
@@ -163,7 +175,7 @@ def test_a_task_is_gone_when_its_time_has_passed() -> None:
     async def main() -> None:
         now = [1000.0]
         store = MemoryStore(clock=lambda: now[0])
-        records = TaskRecords(store, clock=lambda: now[0])
+        records = TaskRecords(store, MadeUpRecord, clock=lambda: now[0])
         put = record()
         await records.add(put, None)
         now[0] += 59
@@ -182,7 +194,7 @@ def test_a_task_is_gone_when_its_time_has_passed() -> None:
 def test_a_task_whose_time_has_passed_is_gone_even_if_the_store_is_slow_to_say_so() -> None:
     async def main() -> None:
         now = [1000.0]
-        records = TaskRecords(MemoryStore(), clock=lambda: now[0])
+        records = TaskRecords(MemoryStore(), MadeUpRecord, clock=lambda: now[0])
         put = record()
         await records.add(put, None)
         now[0] += 61
@@ -194,7 +206,7 @@ def test_a_task_whose_time_has_passed_is_gone_even_if_the_store_is_slow_to_say_s
 def test_a_task_without_a_time_to_live_stays() -> None:
     async def main() -> None:
         now = [1000.0]
-        records = TaskRecords(MemoryStore(clock=lambda: now[0]), clock=lambda: now[0])
+        records = TaskRecords(MemoryStore(clock=lambda: now[0]), MadeUpRecord, clock=lambda: now[0])
         put = record(ttl=None)
         await records.add(put, None)
         now[0] += 10**8
@@ -224,13 +236,13 @@ class Racing(MemoryStore):
 def test_a_change_that_lost_a_race_is_made_to_what_won() -> None:
     async def main() -> None:
         store = Racing(0)
-        records = TaskRecords(store, clock=lambda: 1000.0)
+        records = TaskRecords(store, MadeUpRecord, clock=lambda: 1000.0)
         put = record()
         await records.add(put, None)
         store.times = 5
-        seen: list[TaskRecord] = []
+        seen: list[MadeUpRecord] = []
 
-        def to(found: TaskRecord) -> TaskRecord | None:
+        def to(found: MadeUpRecord) -> MadeUpRecord | None:
             seen.append(found)
             return cancelled(found)
 
@@ -246,7 +258,7 @@ def test_a_change_that_lost_a_race_is_made_to_what_won() -> None:
 def test_change_raises_store_unavailable_after_too_many_lost_races() -> None:
     async def main() -> None:
         store = Racing(0)
-        records = TaskRecords(store, clock=lambda: 1000.0)
+        records = TaskRecords(store, MadeUpRecord, clock=lambda: 1000.0)
         put = record()
         await records.add(put, None)
         store.times = 10_000
@@ -258,7 +270,7 @@ def test_change_raises_store_unavailable_after_too_many_lost_races() -> None:
 
 def test_concurrent_cancel_and_completion_agree_on_one_status() -> None:
     async def main() -> None:
-        records = TaskRecords(MemoryStore(), clock=lambda: 1000.0)
+        records = TaskRecords(MemoryStore(), MadeUpRecord, clock=lambda: 1000.0)
         put = record()
         await records.add(put, None)
         finish = partial(ended, status="completed", result=Raw(b"{}"))
@@ -275,7 +287,9 @@ def test_concurrent_cancel_and_completion_agree_on_one_status() -> None:
 
 def test_a_change_that_has_no_room_leaves_the_task_as_it_was() -> None:
     async def main() -> None:
-        records = TaskRecords(MemoryStore(StoreLimits(value_bytes=1000)), clock=lambda: 1000.0)
+        records = TaskRecords(
+            MemoryStore(StoreLimits(value_bytes=1000)), MadeUpRecord, clock=lambda: 1000.0
+        )
         put = record()
         await records.add(put, None)
         large = partial(ended, status="completed", result=Raw(b'"%b"' % (b"x" * 2000)))
@@ -295,7 +309,7 @@ def test_a_record_that_cannot_be_read_is_none(
     async def main() -> None:
         store, id = MemoryStore(), new_id()
         await store.put(Key("", "task", id), value, ttl=60)
-        assert await TaskRecords(store).get("", id) is None
+        assert await TaskRecords(store, MadeUpRecord).get("", id) is None
 
     asyncio.run(main())
     assert "not readable" in caplog.text
@@ -303,7 +317,7 @@ def test_a_record_that_cannot_be_read_is_none(
 
 def test_tasks_are_listed_for_their_circle_in_order_of_creation() -> None:
     async def main() -> None:
-        records = TaskRecords(MemoryStore(), clock=lambda: 1000.0)
+        records = TaskRecords(MemoryStore(), MadeUpRecord, clock=lambda: 1000.0)
         ours, theirs = requestor_id("us"), requestor_id("them")
         made = [record(created=1000.0 + at) for at in range(5)]
         for each in reversed(made):
@@ -334,7 +348,7 @@ def test_a_store_that_does_not_answer_is_asked_again_for_a_while() -> None:
 
     async def main() -> None:
         store = Shaky()
-        records, put = TaskRecords(store), record(ttl=None)
+        records, put = TaskRecords(store, MadeUpRecord), record(ttl=None)
         store.fails = 0
         await records.add(put, None)
         store.fails = 2
@@ -353,7 +367,10 @@ def test_a_store_that_does_not_answer_is_asked_again_for_a_while() -> None:
 
 def test_a_change_that_no_client_would_notice_leaves_the_time_of_the_last() -> None:
     async def main() -> None:
-        records, put = TaskRecords(MemoryStore()), record(ttl=None, responses={"a": YES})
+        records, put = (
+            TaskRecords(MemoryStore(), MadeUpRecord),
+            record(ttl=None, responses={"a": YES}),
+        )
         await records.add(put, None)
         to = partial(without_responses, keys={"a"})
         change = await records.change(put.tenant, put.id, to, quietly=True)
@@ -365,7 +382,7 @@ def test_a_change_that_no_client_would_notice_leaves_the_time_of_the_last() -> N
 
 def test_claim_on_a_question_is_exclusive() -> None:
     async def main() -> None:
-        records = TaskRecords(MemoryStore())
+        records = TaskRecords(MemoryStore(), MadeUpRecord)
         put = record()
         lease = await records.claim(put, "k" * 5000, 10)
         assert lease is not None
