@@ -404,12 +404,14 @@ def test_a_record_shows_neither_its_id_nor_what_is_in_it() -> None:
 # -- retention -------------------------------------------------------------------------------
 
 
-def retained(size: int = 0, created: float = 0.0, ttl: float | None = 60.0) -> RetainedTask:
+def retained(
+    size: int = 0, created: float = 0.0, ttl: float | None = 60.0
+) -> RetainedTask[MadeUpRecord]:
     return RetainedTask(record(created=created, updated=created, ttl=ttl), size)
 
 
 def test_the_oldest_goes_when_there_is_one_too_many() -> None:
-    retention = TaskRetention(2, 1000)
+    retention = TaskRetention[MadeUpRecord](2, 1000)
     one, two, three = retained(), retained(), retained()
     assert retention.add("a", one, 1.0) == []
     assert retention.add("a", two, 1.0) == []
@@ -419,7 +421,7 @@ def test_the_oldest_goes_when_there_is_one_too_many() -> None:
 
 
 def test_as_many_go_as_have_to_for_a_large_one_which_stays_itself() -> None:
-    retention = TaskRetention(10, 100)
+    retention = TaskRetention[MadeUpRecord](10, 100)
     small = [retained(40), retained(40)]
     for each in small:
         assert retention.add("a", each, 1.0) == []
@@ -430,7 +432,7 @@ def test_as_many_go_as_have_to_for_a_large_one_which_stays_itself() -> None:
 
 
 def test_expired_tasks_are_evicted_first() -> None:
-    retention = TaskRetention(2, 1000)
+    retention = TaskRetention[MadeUpRecord](2, 1000)
     stays, gone = retained(ttl=None), retained(ttl=5.0)
     retention.add("a", stays, 1.0)
     retention.add("a", gone, 1.0)
@@ -439,7 +441,7 @@ def test_expired_tasks_are_evicted_first() -> None:
 
 
 def test_retention_forgets_owners_without_tasks() -> None:
-    retention = TaskRetention(2, 1000)
+    retention = TaskRetention[MadeUpRecord](2, 1000)
     retention.add("a", retained(ttl=5.0), 1.0)
     retention.add("b", retained(ttl=50.0), 1.0)
     retention.tidy(10.0)
