@@ -110,7 +110,7 @@ class ErrandDialect:
         return {"context": request.params["context"]}
 
     def is_listed(self, record: ErrandRecord) -> bool:
-        """List all."""
+        """Return True for every errand."""
         return True
 
     def outcome(self, record: ErrandRecord, request: Any, outcome: Any) -> TaskOutcome:
@@ -147,7 +147,7 @@ class ErrandDialect:
         return record.context == "phone"
 
     def can_carry(self, question: Raw, request: Any) -> bool:
-        """Ask anybody."""
+        """Return True for every request."""
         return True
 
     async def carry(self, record: ErrandRecord, question: Raw, request: Any) -> InputResponse:
