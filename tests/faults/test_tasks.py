@@ -44,7 +44,7 @@ from trunkline import (
     TrunklineError,
 )
 from trunkline.engine.handler_run import HandlerRun
-from trunkline.server.tasks.lifecycle import RunningTask
+from trunkline.engine.tasks.lifecycle import RunningTask
 from trunkline.store import Key, MemoryStore, StoreLimits, StoreUnavailable
 
 FORMS = [HANDSHAKE, PER_REQUEST]
@@ -54,7 +54,7 @@ DEFAULT_LIMITS = StoreLimits()
 @pytest.fixture
 def _looks_often(monkeypatch: pytest.MonkeyPatch) -> None:
     """Have what others may have changed looked at more often than anybody would wait for."""
-    monkeypatch.setattr("trunkline.server.tasks.runner.CHECK_INTERVAL_S", 0.1)
+    monkeypatch.setattr("trunkline.engine.tasks.runner.CHECK_INTERVAL_S", 0.1)
 
 
 class FaultyStore(MemoryStore):
@@ -327,7 +327,7 @@ def test_a_store_that_fails_when_a_task_ends_is_tried_until_it_is_there_again(
     caplog: pytest.LogCaptureFixture,
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr("trunkline.server.tasks.lifecycle._MIN_RETRY_DELAY_S", 0.005)
+    monkeypatch.setattr("trunkline.engine.tasks.lifecycle._MIN_RETRY_DELAY_S", 0.005)
 
     async def script() -> None:
         shop = Workshop()
@@ -353,7 +353,7 @@ def test_a_store_that_fails_when_a_task_ends_is_tried_until_it_is_there_again(
 def test_a_store_that_hangs_when_a_task_ends_does_not_hold_up_the_end_of_the_server(
     revision: str, at_once: bool, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("trunkline.server.tasks.lifecycle._CLEANUP_TIMEOUT_S", 0.05)
+    monkeypatch.setattr("trunkline.engine.tasks.lifecycle._CLEANUP_TIMEOUT_S", 0.05)
     monkeypatch.setattr("tests.faults.scene.SETTLE", 1.0)
 
     async def script() -> None:
@@ -376,7 +376,7 @@ def test_a_store_that_hangs_when_a_task_ends_does_not_hold_up_the_end_of_the_ser
 def test_store_that_hangs_at_task_creation_does_not_block_cancel_or_close(
     where: str, how: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("trunkline.server.tasks.lifecycle._CLEANUP_TIMEOUT_S", 0.05)
+    monkeypatch.setattr("trunkline.engine.tasks.lifecycle._CLEANUP_TIMEOUT_S", 0.05)
 
     async def script() -> None:
         shop = Workshop()
@@ -407,7 +407,7 @@ def test_store_errors_are_logged_without_secrets(
     revision: str, caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     caplog.set_level(logging.DEBUG)
-    monkeypatch.setattr("trunkline.server.tasks.lifecycle._MIN_RETRY_DELAY_S", 0.005)
+    monkeypatch.setattr("trunkline.engine.tasks.lifecycle._MIN_RETRY_DELAY_S", 0.005)
 
     async def script() -> None:
         shop = Workshop()
@@ -817,7 +817,7 @@ def test_a_task_that_never_ends_does_not_hold_up_the_end_of_its_server(
     revision: str, at_once: bool, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
     # Longer than a busy machine takes to delete what the store has of this server.
-    monkeypatch.setattr("trunkline.server.tasks.lifecycle._CLEANUP_TIMEOUT_S", 2.0)
+    monkeypatch.setattr("trunkline.engine.tasks.lifecycle._CLEANUP_TIMEOUT_S", 2.0)
 
     async def script() -> None:
         shop = Workshop()
@@ -1040,8 +1040,8 @@ class Erratic:
 def test_in_whatever_order_tasks_are_begun_looked_at_and_cancelled_nothing_is_left(
     seed: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("trunkline.server.tasks.lifecycle._MIN_RETRY_DELAY_S", 0.002)
-    monkeypatch.setattr("trunkline.server.tasks.lifecycle._CLEANUP_TIMEOUT_S", 0.05)
+    monkeypatch.setattr("trunkline.engine.tasks.lifecycle._MIN_RETRY_DELAY_S", 0.002)
+    monkeypatch.setattr("trunkline.engine.tasks.lifecycle._CLEANUP_TIMEOUT_S", 0.05)
     chance = random.Random(seed)
     revision = FORMS[seed % 2]
     how = ("leave", "stop", "stop at once")[seed % 3]

@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from ..dispatch.request import ServerRequest
     from ..observability.operations import Observer, OperationRecorder, Serve
     from ..registry.options import ServerOptions
-    from ..tasks.lifecycle import Tasks
+    from ..tasks.service import ServerTasks
     from .core import ServerCore
 
 __all__ = ["ServerServices"]
@@ -43,7 +43,7 @@ class ServerServices:
         # Made on first use if none was given.
         self._store = options.store
         self._task_settings = options.tasks
-        self._tasks: Tasks | None = None
+        self._tasks: ServerTasks | None = None
         # Finds callers by what messages carry; None unless the policy has such an envelope.
         self.envelope_auth: EnvelopeAuth | None = None
         # Whether requests pass a gate before they are served: this one, or that of tenants.
@@ -76,12 +76,12 @@ class ServerServices:
     # -- tasks -------------------------------------------------------------------------------
 
     @property
-    def tasks(self) -> Tasks:
+    def tasks(self) -> ServerTasks:
         """The tasks of this server."""
         if self._tasks is None:
-            from ..tasks.lifecycle import Tasks
+            from ..tasks.service import ServerTasks
 
-            self._tasks = Tasks(self._core, self.store, self._task_settings, self.cursor_key)
+            self._tasks = ServerTasks(self._core, self.store, self._task_settings, self.cursor_key)
         return self._tasks
 
     def stop_tasks(self, *, at_once: bool = False) -> None:

@@ -6,16 +6,16 @@ from typing import TYPE_CHECKING
 
 from ...errors import RequestError
 from ...spec.error_kinds import ErrorKind
-from .result_waiters import NOT_FOUND
+from .dialect import NOT_FOUND
 
 if TYPE_CHECKING:
     from ..dispatch.request import ServerRequest
-    from .records import TaskRecord
+    from .records import ToolTaskRecord
 
 __all__ = ["check_access", "is_accessible"]
 
 
-def check_access(record: TaskRecord, request: ServerRequest) -> None:
+def check_access(record: ToolTaskRecord, request: ServerRequest) -> None:
     """Raise RequestError if the caller may not use the tool of a task any more."""
     core = request.connection.core
     entry = core.catalog.tools.get(record.tool)
@@ -33,7 +33,7 @@ def check_access(record: TaskRecord, request: ServerRequest) -> None:
         check_scopes(needed, request)
 
 
-def is_accessible(record: TaskRecord, request: ServerRequest) -> bool:
+def is_accessible(record: ToolTaskRecord, request: ServerRequest) -> bool:
     """Return True if the caller may use the tool of a task."""
     try:
         check_access(record, request)

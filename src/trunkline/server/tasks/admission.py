@@ -43,7 +43,7 @@ if TYPE_CHECKING:
     from ..client_requests.multi_round_trip import RoundTrips
     from ..dispatch.request import ServerRequest
     from ..registry.entries import ToolEntry
-    from .lifecycle import Tasks
+    from .service import ServerTasks
 
 __all__ = ["DeferredTaskAsker", "TaskAdmission", "TaskStart", "admit"]
 
@@ -105,7 +105,7 @@ class TaskStart:
     __slots__ = ("_begun", "_must", "_request", "_tasks", "_ttl")
 
     def __init__(
-        self, tasks: Tasks, request: ServerRequest, *, must: bool, ttl: float | None = None
+        self, tasks: ServerTasks, request: ServerRequest, *, must: bool, ttl: float | None = None
     ) -> None:
         self._tasks = tasks
         self._request = request

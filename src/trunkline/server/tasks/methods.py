@@ -31,6 +31,8 @@ from msgspec.json import Decoder
 
 from ...engine.request import Action, Run
 from ...engine.runner import RETRY_AFTER_MS
+from ...engine.tasks.records import InputResponse, answered, cancelled
+from ...engine.tasks.result_waiters import ResultWaiter
 from ...errors import RemoteProtocolError, RequestError
 from ...jsonrpc.error_codes import named_error
 from ...jsonrpc.messages import Shown
@@ -48,13 +50,13 @@ from ..methods.internal_handler import internal_entry
 from ..registry.extensions import Extension
 from . import wire
 from .access import check_access, is_accessible
-from .input_requests import check_of, method_of
-from .records import InputResponse, TaskRecord, answered, cancelled
-from .result_waiters import NOT_FOUND, ResultWaiter
+from .dialect import NOT_FOUND
+from .questions import check_of, method_of
+from .records import ToolTaskRecord
 from .wire import task_form
 
 if TYPE_CHECKING:
-    from .lifecycle import Tasks
+    from .service import ServerTasks
 
 __all__ = ["TASK_METHODS", "tasks_extension"]
 
@@ -103,11 +105,11 @@ _WORK: Final = _TaskWork()
 # -- the methods -----------------------------------------------------------------------------
 
 
-async def _get(request: ServerRequest, params: Any, record: TaskRecord) -> Any:
+async def _get(request: ServerRequest, params: Any, record: ToolTaskRecord) -> Any:
     return wire.get_task_result(record, request.rev)
 
 
-async def _cancel(request: ServerRequest, params: Any, record: TaskRecord) -> Any:
+async def _cancel(request: ServerRequest, params: Any, record: ToolTaskRecord) -> Any:
     change = await _tasks(request).change(record, cancelled)
     if change.record is None:
         raise _not_found()
@@ -116,7 +118,7 @@ async def _cancel(request: ServerRequest, params: Any, record: TaskRecord) -> An
     return wire.cancel_task_result(change.record, request.rev)
 
 
-async def _update(request: ServerRequest, params: Any, record: TaskRecord) -> Any:
+async def _update(request: ServerRequest, params: Any, record: ToolTaskRecord) -> Any:
     tasks, rev = _tasks(request), request.rev
     running = tasks.running.get(record.id)
     checks = {} if running is None else running.input_checks
@@ -129,13 +131,13 @@ async def _update(request: ServerRequest, params: Any, record: TaskRecord) -> An
     return rev.empty()
 
 
-async def _result(request: ServerRequest, params: Any, record: TaskRecord) -> Any:
+async def _result(request: ServerRequest, params: Any, record: ToolTaskRecord) -> Any:
     if record.is_over:
         return wire.task_payload(record, request.rev)
     tasks = _tasks(request)
     await tasks.start_runner()
     requestor = tasks.requestor(request)
-    waiter = ResultWaiter(request.connection, request.message, request.rev, requestor, record)
+    waiter = ResultWaiter(request, requestor, record)
     if not tasks.result_waiters.add(waiter):
         raise RequestError(ErrorKind.OVERLOADED, data={"retryAfterMs": RETRY_AFTER_MS})
     try:
@@ -161,11 +163,11 @@ async def _list(request: ServerRequest, params: Any) -> Any:
 # -- lookup ----------------------------------------------------------------------------------
 
 
-def _tasks(request: ServerRequest) -> Tasks:
+def _tasks(request: ServerRequest) -> ServerTasks:
     return request.connection.core.services.tasks
 
 
-async def _found(request: ServerRequest, id: str) -> TaskRecord:
+async def _found(request: ServerRequest, id: str) -> ToolTaskRecord:
     tasks = _tasks(request)
     record = await tasks.records.get(request.tenant or "", id)
     if record is None or not _is_visible(record, request):
@@ -177,7 +179,7 @@ async def _found(request: ServerRequest, id: str) -> TaskRecord:
     return current
 
 
-def _is_visible(record: TaskRecord, request: ServerRequest) -> bool:
+def _is_visible(record: ToolTaskRecord, request: ServerRequest) -> bool:
     return record.form == task_form(request.revision) and record.owner == request.principal_key
 
 
@@ -246,7 +248,7 @@ def _serve(
 def _serve_task(
     name: str,
     read: Decoder[Any],
-    method: Callable[[ServerRequest, Any, TaskRecord], Awaitable[Any]],
+    method: Callable[[ServerRequest, Any, ToolTaskRecord], Awaitable[Any]],
 ) -> MethodHandler:
     """Return the handler of a method that names a task: it is called for a task it may use."""
 

@@ -17,14 +17,15 @@ The rules that live here, and only here:
 from __future__ import annotations
 
 from functools import cache
-from typing import TYPE_CHECKING, Any, Final, NamedTuple
+from typing import TYPE_CHECKING, Any, Final
 
 from msgspec import UNSET, Raw, Struct, UnsetType, ValidationError
 from msgspec.json import Decoder, encode
 from msgspec.structs import replace
 
+from ...engine.tasks.records import TaskOutcome, timestamp
 from ...jsonrpc.error_codes import named_error
-from ...jsonrpc.messages import ErrorObject, Shown, shown_tuple
+from ...jsonrpc.messages import ErrorObject, Shown
 from ...mcp.types import (
     CallToolResult,
     CancelTaskResult,
@@ -32,7 +33,6 @@ from ...mcp.types import (
     GetTaskResult,
     ListTasksResult,
     Task,
-    TaskStatus,
     TaskStatusNotificationParams,
 )
 from ...spec.error_kinds import ErrorKind
@@ -40,13 +40,12 @@ from ...spec.lookup import meta_key
 from ...spec.lookup import method as method_row
 from ...spec.mcp.meta import RELATED_TASK
 from ..handlers.json_encoding import OutputMismatch, encoded
-from .records import TaskForm, TaskRecord, ended, timestamp
+from .records import TaskForm, ToolTaskRecord
 
 if TYPE_CHECKING:
     from ..dispatch.revision import ServerRevision
 
 __all__ = [
-    "TaskOutcome",
     "cancel_task_result",
     "create_task_result",
     "failed_outcome",
@@ -109,35 +108,37 @@ def read_ttl(raw: Raw) -> float | None:
 # -- state -----------------------------------------------------------------------------------
 
 
-def create_task_result(record: TaskRecord, rev: ServerRevision) -> Any:
+def create_task_result(record: ToolTaskRecord, rev: ServerRevision) -> Any:
     """Return the `CreateTaskResult` of a call that became a task."""
     task: Task = _made(Task, record)
     wrapped = _made(CreateTaskResult, record, meta=rev.meta, result_type="task", task=task)
     return rev.narrowed(wrapped)
 
 
-def get_task_result(record: TaskRecord, rev: ServerRevision) -> Any:
+def get_task_result(record: ToolTaskRecord, rev: ServerRevision) -> Any:
     """Return the result of `tasks/get`."""
     return rev.result(_made(GetTaskResult, record, **_payload_members(record)))
 
 
-def cancel_task_result(record: TaskRecord, rev: ServerRevision) -> Any:
+def cancel_task_result(record: ToolTaskRecord, rev: ServerRevision) -> Any:
     """Return the result of `tasks/cancel`: the state, or an empty result in the extension form."""
     return rev.result(_made(CancelTaskResult, record))
 
 
-def list_tasks_result(records: list[TaskRecord], cursor: str | None, rev: ServerRevision) -> Any:
+def list_tasks_result(
+    records: list[ToolTaskRecord], cursor: str | None, rev: ServerRevision
+) -> Any:
     """Return a page of `tasks/list`."""
     tasks = [_made(Task, each) for each in records]
     return rev.result(ListTasksResult(tasks, next_cursor=cursor or None))
 
 
-def status_params(record: TaskRecord, rev: ServerRevision) -> Any:
+def status_params(record: ToolTaskRecord, rev: ServerRevision) -> Any:
     """Return the params of the notification that a task has changed."""
     return rev.narrowed(_made(TaskStatusNotificationParams, record, **_payload_members(record)))
 
 
-def _made(kind: Any, record: TaskRecord, **more: Any) -> Any:
+def _made(kind: Any, record: ToolTaskRecord, **more: Any) -> Any:
     """Return a wire type filled from a record, under the member names of every revision."""
     ttl = None if record.ttl is None else round(record.ttl * 1000)
     poll_interval = max(1, round(record.poll_interval * 1000))
@@ -156,7 +157,7 @@ def _made(kind: Any, record: TaskRecord, **more: Any) -> Any:
     return kind(**{name: value for name, value in facts.items() if name in known}, **more)
 
 
-def _payload_members(record: TaskRecord) -> dict[str, Any]:
+def _payload_members(record: ToolTaskRecord) -> dict[str, Any]:
     return {
         "result": None if record.result is UNSET else record.result,
         "error": None if record.error is UNSET else record.error,
@@ -165,22 +166,6 @@ def _payload_members(record: TaskRecord) -> dict[str, Any]:
 
 
 # -- outcome ---------------------------------------------------------------------------------
-
-
-class TaskOutcome(NamedTuple):
-    """The final state of a task."""
-
-    status: TaskStatus
-    message: str
-    result: Raw | UnsetType = UNSET
-    error: Raw | UnsetType = UNSET
-
-    def __repr__(self) -> str:
-        return shown_tuple(self)
-
-    def applied_to(self, record: TaskRecord) -> TaskRecord | None:
-        """Return the record with this outcome; None if its status is final."""
-        return ended(record, self.status, self.message, result=self.result, error=self.error)
 
 
 def outcome_of(outcome: Any, form: TaskForm, rev: ServerRevision) -> TaskOutcome:
@@ -203,7 +188,7 @@ def failed_outcome(message: str, rev: ServerRevision) -> TaskOutcome:
     return TaskOutcome("failed", message, error=Raw(encode(error)))
 
 
-def task_payload(record: TaskRecord, rev: ServerRevision) -> Any:
+def task_payload(record: ToolTaskRecord, rev: ServerRevision) -> Any:
     """Return the response that the original call would have got, for a finished task."""
     if record.result is not UNSET:
         result = _members.decode(record.result)

@@ -10,7 +10,7 @@ import pytest
 from tests.unit.server.task_talk import CORE, Talk, accept, talking, until
 from tests.unit.server.wire import PER_REQUEST
 from trunkline import Context, Server, ServerLimits, TaskSettings
-from trunkline.server.tasks import runner
+from trunkline.engine.tasks import runner
 from trunkline.store import Key, MemoryStore, StoreUnavailable
 
 TASK = "task"

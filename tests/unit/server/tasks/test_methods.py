@@ -13,7 +13,7 @@ from tests.unit.server.task_talk import CORE, EXTENSION, RELATED, Talk, accept, 
 from tests.unit.server.wire import PER_REQUEST
 from trunkline import Context, ErrorKind, RequestError, Server, TaskSettings, ToolError
 from trunkline.auth import Fixed, Principal
-from trunkline.server.tasks import runner
+from trunkline.engine.tasks import runner
 from trunkline.server.tasks.methods import tasks_extension
 from trunkline.store import MemoryStore
 

@@ -1,17 +1,16 @@
 """Client requests of tasks: questions and responses travel through the task record.
 
-The handler writes a question into the record and waits for its response there. In the extension
-form clients read the question with `tasks/get` and respond with `tasks/update`. In the core form
-it is sent as a request on an open `tasks/result` request (its carrier), on any server of the
-store; the carrier writes the response into the record.
+The handler writes a question into the record and waits for its response there. Clients find the
+question in the state of the task and respond about the task; or, if the dialect says so, it is
+sent on an open request that waits for the task (its carrier), on any server of the store, and the
+carrier writes the response into the record.
 
 The rules that live here, and only here:
 
 * The number of open questions of a task is limited.
-* A question is sent only while a handler waits for its response. When its carrier is lost, the
-  next one sends it.
+* A question is sent only while a handler waits for its response, on exactly one carrier. When its
+  carrier is lost, the next one sends it.
 * A question the client has answered is not sent again because the store is unavailable.
-* A carried question names its task.          [MCP 2025-11-25, basic/utilities/tasks]
 * `once` runs its work: a task is never replayed. Results from round trips before the call became
   a task are reused.
 """
@@ -20,31 +19,26 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Awaitable, Callable
 from functools import partial
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any, Final, Generic
 
-from msgspec import UNSET, Raw, Struct
-from msgspec.json import Decoder, encode
+from msgspec import UNSET, Raw
 
-from ...engine.handler_run import RoundTripState, handler_run_of
-from ...errors import LocalProtocolError, PeerError, RequestAborted, RequestTimeout, ToolError
+from ...errors import RequestAborted, RequestTimeout, ToolError
 from ...jsonrpc.error_codes import peer_error
-from ...jsonrpc.messages import ErrorObject, Shown
 from ...jsonrpc.policy import Policy
-from ...mcp.types import InputRequest, ListRootsRequestParams
 from ...store.errors import StoreError, StoreFull, StoreUnavailable
 from ...store.values import Lease
-from ..client_requests import capabilities
-from . import wire
-from .records import InputResponse, TaskRecord, answered, with_question, without_question
+from ..handler_run import RoundTripState, handler_run_of
+from .records import InputResponse, Record, answered, with_question, without_question
 
 if TYPE_CHECKING:
-    from ...engine.handler_run import InputQuestion
+    from ..handler_run import InputQuestion
     from .lifecycle import RunningTask, Tasks
     from .result_waiters import ResultWaiter
 
-__all__ = ["InputCarriers", "TaskAsker", "check_of", "method_of"]
+__all__ = ["InputCarriers", "TaskAsker"]
 
 _log: Final = logging.getLogger("trunkline.server")
 
@@ -56,46 +50,18 @@ _STORE_TIMEOUT_S: Final = 30.0
 # server may send the question when the lease expires.
 _LEASE_TTL_S: Final = 5.0
 
-_read: Final[Decoder[InputRequest]] = Decoder(InputRequest)
 
-
-def method_of(question: Raw) -> str:
-    """Return the method of a question in a task record."""
-    return _read.decode(question).method
-
-
-def check_of(question: Raw, known: Callable[[Any], None] | None) -> Callable[[Any], None]:
-    """Return what raises ValueError for a response that does not fit its question.
-
-    `known` is that of the handler, if it runs on this server. For the question of another server
-    it is made from the requested schema, which lacks what no schema of a form can express.
-    """
-    if known is not None:
-        return known
-    schema = getattr(_read.decode(question).params, "requested_schema", None)
-    if not isinstance(schema, Mapping):
-        return lambda result: None
-    # Imported here: few servers share a store and ask.
-    from ..client_requests.form import form_of
-
-    try:
-        form = form_of(schema)
-    except TypeError:
-        return lambda result: None  # of a later version, perhaps
-
-    def check(result: Any) -> None:
-        if result.action == "accept":
-            form.read(result.content)
-
-    return check
-
-
-class TaskAsker:
+class TaskAsker(Generic[Record]):
     """Asker of a running task: sends client requests through the task record."""
 
     __slots__ = ("_before", "_running", "_tasks")
 
-    def __init__(self, tasks: Tasks, running: RunningTask, before: RoundTripState | None) -> None:
+    def __init__(
+        self,
+        tasks: Tasks[Record],
+        running: RunningTask[Record],
+        before: RoundTripState | None,
+    ) -> None:
         self._tasks = tasks
         self._running = running
         # The round trips before the call became a task.
@@ -122,7 +88,7 @@ class TaskAsker:
             if run.is_done and (task is None or not task.cancelling()):
                 raise RequestAborted("the task has ended", method=question.method) from None
             raise
-        return _result(response, question, self._running.rev.policy)
+        return _result(response, question, request.policy)
 
     async def _response(
         self, question: InputQuestion, waits: set[asyncio.Future[Any]]
@@ -157,13 +123,10 @@ class TaskAsker:
         return await work() if done is None else done
 
     async def _put(self, question: InputQuestion, future: asyncio.Future[InputResponse]) -> None:
-        running = self._running
-        request: dict[str, Any] = {"method": question.method}
-        if question.params is not None:
-            request["params"] = running.rev.narrowed(question.params)
-        raw = Raw(encode(request))
+        running, dialect = self._running, self._tasks.dialect
+        raw = dialect.question(question, running.request)
 
-        def to(record: TaskRecord) -> TaskRecord | None:
+        def to(record: Record) -> Record | None:
             # An attempt whose reply was lost may have written it, and it may be answered by now.
             return None if future.done() else with_question(record, question.key, raw)
 
@@ -173,7 +136,8 @@ class TaskAsker:
                 running.tenant, running.id, to, _STORE_TIMEOUT_S
             )
         except (StoreFull, StoreUnavailable) as error:
-            _log.error("tool %r: task question not stored: %s", running.request.name, error)
+            name = running.request.name
+            _log.error("%s %r: task question not stored: %s", dialect.kind, name, error)
             raise ToolError("The question cannot be stored.") from None
         if change.record is None or change.record.is_over:
             running.stop()  # its record is final or gone; no wake-up has arrived yet
@@ -189,8 +153,9 @@ class TaskAsker:
             return
         try:
             async with asyncio.timeout(_WITHDRAW_TIMEOUT_S):
-                to = partial(without_question, key=key)
-                change = await tasks.records.change(running.tenant, running.id, to)
+                change = await tasks.records.change(
+                    running.tenant, running.id, lambda record: without_question(record, key)
+                )
         except (StoreError, TimeoutError) as error:
             _log.warning("withdrawn task question remains in the store: %r", error)
             return
@@ -198,33 +163,36 @@ class TaskAsker:
             tasks.notify_status(running, change.record)
 
 
-class _CarriedQuestion(Shown, Struct, eq=False):
+class _CarriedQuestion(Generic[Record]):
     """A question on its way to the client, and its carrier."""
 
-    waiter: ResultWaiter
-    record: TaskRecord
-    key: str
-    question: Raw
-    work: asyncio.Task[None] | None = None
-    # Whether another carrier has to send it.
-    is_lost: bool = False
+    __slots__ = ("is_lost", "key", "question", "record", "waiter", "work")
+
+    def __init__(self, waiter: ResultWaiter, record: Record, key: str, question: Raw) -> None:
+        self.waiter = waiter
+        self.record = record
+        self.key = key
+        self.question = question
+        self.work: asyncio.Task[None] | None = None
+        # Whether another carrier has to send it.
+        self.is_lost = False
 
     def stop(self) -> None:
         if self.work is not None:
             self.work.cancel()
 
 
-class InputCarriers:
-    """The questions that `tasks/result` requests of this server carry to clients now."""
+class InputCarriers(Generic[Record]):
+    """The questions that waiting requests of this server carry to clients now."""
 
-    def __init__(self, tasks: Tasks) -> None:
+    def __init__(self, tasks: Tasks[Record]) -> None:
         self._tasks = tasks
-        self._in_flight: dict[tuple[str, str], _CarriedQuestion] = {}
+        self._in_flight: dict[tuple[str, str], _CarriedQuestion[Record]] = {}
 
-    def offer(self, record: TaskRecord) -> None:
+    def offer(self, record: Record) -> None:
         """Send the open questions of a task that have a carrier and are not on their way."""
-        if record.form != "core":
-            return  # clients read them with `tasks/get`
+        if not self._tasks.dialect.is_carried(record):
+            return
         for key, question in record.questions.items():
             place = record.id, key
             waiter = None if place in self._in_flight else self._find(record, question)
@@ -253,20 +221,14 @@ class InputCarriers:
                 carried.is_lost = True
                 carried.stop()
 
-    def _find(self, record: TaskRecord, question: Raw) -> ResultWaiter | None:
-        request = _read.decode(question)
+    def _find(self, record: Record, question: Raw) -> ResultWaiter | None:
+        can_carry = self._tasks.dialect.can_carry
         for waiter in self._tasks.result_waiters.open(record.tenant, record.id):
-            if not waiter.can_carry:
-                continue
-            session = waiter.connection.session
-            try:
-                capabilities.check(session, waiter.rev, request.method, _params(request))
-            except LocalProtocolError:
-                continue
-            return waiter
+            if waiter.can_carry and can_carry(question, waiter.request):
+                return waiter
         return None
 
-    async def _carry(self, carried: _CarriedQuestion) -> None:
+    async def _carry(self, carried: _CarriedQuestion[Record]) -> None:
         """Send a question and store its response; if the carrier is lost, leave it to another."""
         records, record, key = self._tasks.records, carried.record, carried.key
         lease = await records.claim(record, key, _LEASE_TTL_S)
@@ -274,7 +236,8 @@ class InputCarriers:
             return  # sent by another carrier, maybe in another server
         renewing = self._tasks.spawn(self._renew(lease))
         try:
-            response = await self._ask(carried.waiter, record, _read.decode(carried.question))
+            request = carried.waiter.request
+            response = await self._tasks.dialect.carry(record, carried.question, request)
             if response is None:
                 carried.waiter.can_carry = False
                 carried.is_lost = True
@@ -285,10 +248,12 @@ class InputCarriers:
             renewing.cancel()
             await records.release_claim(lease)
 
-    async def _deliver(self, record: TaskRecord, key: str, response: InputResponse) -> None:
-        to = partial(answered, responses={key: response})
+    async def _deliver(self, record: Record, key: str, response: InputResponse) -> None:
         change = await self._tasks.records.change_with_retry(
-            record.tenant, record.id, to, _STORE_TIMEOUT_S
+            record.tenant,
+            record.id,
+            lambda now: answered(now, {key: response}),
+            _STORE_TIMEOUT_S,
         )
         self._tasks.propagate(change)
 
@@ -299,27 +264,6 @@ class InputCarriers:
                 await self._tasks.records.renew_claim(lease, _LEASE_TTL_S)
             except StoreUnavailable as error:
                 _log.warning("lease of a task question not renewed: %s", error)
-
-    async def _ask(
-        self, waiter: ResultWaiter, record: TaskRecord, request: InputRequest
-    ) -> InputResponse | None:
-        """Return the client's response to a question; None if the request was aborted."""
-        connection, rev = waiter.connection, waiter.rev
-        params = wire.with_related_task(_params(request), record.id, rev)
-        try:
-            raw = await connection.ask(waiter.asked, rev, request.method, params, None)
-        except PeerError as error:
-            data = UNSET if error.data is None else error.data
-            return InputResponse(error=ErrorObject(error.code, error.message, data))
-        except RequestTimeout:
-            return InputResponse(is_timeout=True)
-        except RequestAborted:
-            return None
-        return InputResponse(result=raw)
-
-
-def _params(request: InputRequest) -> Any:
-    return ListRootsRequestParams() if request.params is None else request.params
 
 
 def _timeout(question: InputQuestion) -> RequestTimeout:

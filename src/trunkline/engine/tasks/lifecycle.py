@@ -2,7 +2,8 @@
 
 `Tasks` owns the handlers that run after their request was answered. The state of a task is in its
 record (`records.py`), which any server on the same store may change; the server that runs the
-handler reads the record and acts. `wire.py` puts tasks on the wire, `methods.py` serves `tasks/*`.
+handler reads the record and acts. What is sent about a task is written by the dialect of its
+protocol (`dialect.py`).
 
 The rules that live here, and only here:
 
@@ -23,36 +24,26 @@ import asyncio
 import logging
 from collections.abc import Callable, Coroutine
 from functools import partial
-from typing import TYPE_CHECKING, Any, Final, TypeVar
+from typing import TYPE_CHECKING, Any, Final, Generic, TypeVar
 
-from msgspec import Raw, UnsetType
 from msgspec.structs import replace
 
 from ...concurrency.backoff import backoff
-from ...engine.handler_run import handler_run_of
-from ...engine.limits import TaskSettings
-from ...engine.request import Refuse
-from ...engine.runner import RETRY_AFTER_MS
 from ...errors import RequestAborted, RequestError
+from ...exception_text import as_redacted
 from ...jsonrpc.peer.incoming import IncomingRequest
 from ...spec.error_kinds import ErrorKind
-from ...spec.mcp.tasks_extension import EXTENSION
 from ...store.base import Store
 from ...store.errors import StoreClosed, StoreError, StoreFull
-from ..dispatch.connection import MAX_BACKLOG_BYTES, Connection
-from ..dispatch.request import ServerRequest
-from ..errors import as_redacted
-from ..registry.entries import ToolEntry
-from ..registry.extensions import declares
-from . import wire
-from .access import is_accessible
-from .admission import DeferredTaskAsker, TaskStart, admit
+from ..handler_run import handler_run_of
+from ..limits import TaskSettings
+from ..runner import RETRY_AFTER_MS
 from .input_requests import InputCarriers, TaskAsker
 from .records import (
+    Record,
     RetainedTask,
     TaskChange,
-    TaskForm,
-    TaskRecord,
+    TaskOutcome,
     TaskRecords,
     TaskRetention,
     new_id,
@@ -61,12 +52,12 @@ from .records import (
 )
 from .result_waiters import ResultWaiters
 from .runner import TaskRunner
-from .wire import TaskOutcome, task_form
 
 if TYPE_CHECKING:
     from contextlib import AbstractAsyncContextManager
 
-    from ..api.core import ServerCore
+    from ..runtime import ServerRuntime
+    from .dialect import TaskConnection, TaskDialect, TaskRequest
 
 __all__ = ["RunningTask", "Tasks"]
 
@@ -87,19 +78,17 @@ _TOO_LARGE: Final = "The result is too large to store."
 _NO_ROOM: Final = "The store has no room for the result."
 
 
-class RunningTask:
+class RunningTask(Generic[Record]):
     """A task whose handler runs in this server."""
 
-    def __init__(self, request: ServerRequest, record: TaskRecord, requestor: str) -> None:
+    def __init__(self, request: TaskRequest, record: Record, requestor: str) -> None:
         self.request = request
-        self.connection: Connection = request.connection
-        self.rev = request.rev
+        self.connection: TaskConnection = request.connection
         # The record as created.
         self.record = record
         self.tenant = record.tenant
         self.id = record.id
-        self.form: TaskForm = record.form
-        # For the limits of one requestor, and for `tasks/list`.
+        # For the limits of one requestor, and for its list of tasks.
         self.requestor = requestor
         # Whether the request was answered and the handler runs without it.
         self.is_detached = False
@@ -140,22 +129,31 @@ class RunningTask:
             self.request.stop()
 
 
-class Tasks:
-    """The tasks of one server."""
+class Tasks(Generic[Record]):
+    """The tasks of one server, in one protocol."""
 
-    def __init__(self, app: ServerCore, store: Store, settings: TaskSettings, key: bytes) -> None:
-        self.app = app
+    def __init__(
+        self,
+        name: str,
+        runtime: ServerRuntime,
+        store: Store,
+        settings: TaskSettings,
+        dialect: TaskDialect[Record],
+    ) -> None:
+        self._name = name
+        self._runtime = runtime
         self.settings = settings
-        # Signs the cursors of `tasks/list`.
-        self.cursor_key = key
-        self.records = TaskRecords(store)
-        self.running: dict[str, RunningTask] = {}
-        self.result_waiters = ResultWaiters(settings.waiting_results, settings.waiting_results_each)
-        self.retention = TaskRetention(settings.kept_each, settings.kept_bytes_each)
+        self.dialect = dialect
+        self.records = TaskRecords(store, dialect.record_type)
+        self.running: dict[str, RunningTask[Record]] = {}
+        self.result_waiters = ResultWaiters(
+            dialect, settings.waiting_results, settings.waiting_results_each
+        )
+        self.retention = TaskRetention[Record](settings.kept_each, settings.kept_bytes_each)
         self.carriers = InputCarriers(self)
         self._runner = TaskRunner(store, self._check_all, self._wake)
         # Random ids of connections without a principal.
-        self._requestors: dict[Connection, str] = {}
+        self._requestors: dict[TaskConnection, str] = {}
         self._spawned: set[asyncio.Task[Any]] = set()
         self._ends: set[asyncio.Task[None]] = set()
         # The loop of the running tasks.
@@ -167,34 +165,11 @@ class Tasks:
         self.is_stopping = False
 
     def __repr__(self) -> str:
-        return f"<Tasks of {self.app.name!r}: {len(self.running)} running>"
+        return f"<Tasks of {self._name!r}: {len(self.running)} running>"
 
     # -- start -------------------------------------------------------------------------------
 
-    def admit(
-        self, request: ServerRequest, entry: ToolEntry, requested: Raw | UnsetType
-    ) -> Refuse | None:
-        """Return the refusal of a call that may not be served, or None.
-
-        A call that is a task from the start becomes one before its handler runs. `requested` is
-        the `task` member of its params.
-        """
-        admission = admit(self.app, request, entry, requested)
-        if isinstance(admission, Refuse):
-            return admission
-        if admission.start is None:
-            return None
-        start = TaskStart(self, request, must=admission.must, ttl=admission.ttl)
-        run = handler_run_of(request)
-        run.become = start
-        if admission.start == "call" or (admission.start == "soon" and not self.settings.quick):
-            run.begin = lambda _: start()
-        elif admission.start == "soon":
-            run.asker = DeferredTaskAsker(start, request, self.app.services.rounds)
-            request.connection.loop.call_later(self.settings.quick, start.start_if_running)
-        return None
-
-    async def begin(self, request: ServerRequest, *, ttl: float | None) -> None:
+    async def begin(self, request: TaskRequest, *, ttl: float | None) -> None:
         """Turn a call into a task: store its record, detach its handler, answer its request.
 
         Raises:
@@ -202,8 +177,6 @@ class Tasks:
             RequestAborted: the call has ended meanwhile.
             SuspendHandler: client requests go out first; the client retries the call.
         """
-        form = task_form(request.revision)
-        assert form is not None
         run = handler_run_of(request)
         if run.round is not None:
             await run.round.give_way()
@@ -213,13 +186,13 @@ class Tasks:
         own = sum(each.requestor == requestor for each in self.running.values())
         if len(self.running) >= self.settings.running or own >= self.settings.running_each:
             raise _unavailable(ErrorKind.OVERLOADED)
-        tenancy = self.app.runtime.tenancy
+        tenancy = self._runtime.tenancy
         if tenancy is not None:
             tenant = request.tenant
             theirs = sum(each.tenant == tenant for each in self.running.values())
             if not tenancy.has_task_room(tenant, theirs, self.settings.running):
                 raise _unavailable(ErrorKind.OVERLOADED)
-        record = self._new_record(request, form, ttl)
+        record = self._new_record(request, ttl)
         running = RunningTask(request, record, requestor)
         self.running[record.id] = running  # counted before the first await
         self._loop = running.connection.loop
@@ -232,42 +205,38 @@ class Tasks:
             await self._forget(running)
             await self._remove(running, record)
             if isinstance(error, StoreError):
-                _log.warning("tool %r: task not started, store error: %s", record.tool, error)
+                kind, name = self.dialect.kind, request.name
+                _log.warning("%s %r: task not started, store error: %s", kind, name, error)
                 raise _unavailable(ErrorKind.SERVICE_UNAVAILABLE) from None
             raise
         self._detach(running, record)
 
-    def _new_record(self, request: ServerRequest, form: TaskForm, ttl: float | None) -> TaskRecord:
+    def _new_record(self, request: TaskRequest, ttl: float | None) -> Record:
         settings, now = self.settings, self.records.clock()
         wanted = settings.ttl if ttl is None else ttl
         bound = settings.longest_ttl
         if bound is not None:
             wanted = bound if wanted is None else min(wanted, bound)
-        return TaskRecord(
+        kind = self.dialect.record_type
+        return kind(
             id=new_id(),
             tenant=request.tenant or "",
             owner=request.principal_key,
-            form=form,
-            tool=request.name,
             runner="",
             created=now,
             updated=now,
             ttl=wanted,
-            poll_interval=settings.poll_interval,
-            scopes=self._scopes_of(request.name),
+            status=kind.statuses.initial,
+            **self.dialect.members(request, settings),
         )
 
-    def _scopes_of(self, tool: str) -> tuple[str, ...]:
-        entry = self.app.catalog.tools.get(tool)
-        return () if entry is None or entry.guard is None else tuple(sorted(entry.guard.scopes))
-
-    async def _store(self, running: RunningTask, record: TaskRecord) -> TaskRecord:
+    async def _store(self, running: RunningTask[Record], record: Record) -> Record:
         await self._runner.begin()
-        lifespan = self.app.runtime.opened()
+        lifespan = self._runtime.opened()
         await lifespan.__aenter__()
         running.lifespan = lifespan
         record = replace(record, runner=self._runner.name)
-        await self.records.add(record, _listing(running.requestor, record))
+        await self.records.add(record, self._listing(running.requestor, record))
         if running.is_over or self.is_stopping:
             raise _unavailable(ErrorKind.SERVICE_UNAVAILABLE)
         request = running.request
@@ -276,7 +245,7 @@ class Tasks:
             raise RequestAborted("the call has ended", method=request.method)
         return record
 
-    def _detach(self, running: RunningTask, record: TaskRecord) -> None:
+    def _detach(self, running: RunningTask[Record], record: Record) -> None:
         # Synchronous: between detaching the handler and answering, no other code may run.
         request, connection, loop = running.request, running.connection, running.connection.loop
         running.is_detached = True
@@ -290,22 +259,26 @@ class Tasks:
         left = record.remaining(self.records.clock())
         if left is not None:
             running.timer = loop.call_later(max(left, 0), self._expire, running)
-        rev = running.rev
-        connection.answer(request.message, wire.create_task_result(record, rev), rev.policy)
+        created = self.dialect.created(record, request)
+        connection.answer(request.message, created, request.policy)
 
-    async def _remove(self, running: RunningTask, record: TaskRecord) -> None:
+    async def _remove(self, running: RunningTask[Record], record: Record) -> None:
         try:
             async with asyncio.timeout(_CLEANUP_TIMEOUT_S):
-                await self.records.remove(record, _listing(running.requestor, record))
+                await self.records.remove(record, self._listing(running.requestor, record))
         except (StoreError, TimeoutError) as error:
             _log.warning("record of a task that did not start may remain in the store: %r", error)
 
-    def requestor(self, request: ServerRequest) -> str:
+    def _listing(self, requestor: str, record: Record) -> str | None:
+        """Return where a task is listed; None if its requestor does not find it without its id."""
+        return requestor if self.dialect.is_listed(record) else None
+
+    def requestor(self, request: TaskRequest) -> str:
         """Return the identity that limits apply to: the principal, the client or the connection."""
         principal = request.principal
         if principal is not None:
             return requestor_id(f"principal {principal.key}")
-        connection = request.connection
+        connection: TaskConnection = request.connection
         client = connection.client_key
         if client is not None:
             return requestor_id(f"client {client}")
@@ -316,44 +289,35 @@ class Tasks:
 
     # -- while it runs -----------------------------------------------------------------------
 
-    def _report(self, running: RunningTask, method: str, params: Any) -> None:
-        # The extension form has no progress and no log messages in tasks.
-        if running.form == "extension" or running.is_over or self._is_behind(running):
-            return
-        running.connection.notify(method, wire.with_related_task(params, running.id, running.rev))
+    def _report(self, running: RunningTask[Record], method: str, params: Any) -> None:
+        if not running.is_over:
+            self.dialect.report(running.record, running.request, method, params)
 
-    @staticmethod
-    def _is_behind(running: RunningTask) -> bool:
-        return running.connection.transport.backlog > MAX_BACKLOG_BYTES
-
-    def notify_status(self, running: RunningTask, record: TaskRecord) -> None:
-        """Notify subscribers of a new state; a state older than the last one sent is dropped."""
+    def notify_status(self, running: RunningTask[Record], record: Record) -> None:
+        """Notify clients of a new state; a state older than the last one sent is dropped."""
         if record.updated < running.notified_at:
             return
-        params = wire.status_params(record, running.rev)
-        if running.form == "extension":
-            self.app.services.streams.task_changed(running.id, params)
-        elif record.status != running.notified_status and not self._is_behind(running):
-            running.connection.notify("notifications/tasks/status", params)
+        is_new = record.status != running.notified_status
+        self.dialect.notify_status(record, running.request, is_new=is_new)
         running.notified_status, running.notified_at = record.status, record.updated
 
     async def change(
-        self, record: TaskRecord, to: Callable[[TaskRecord], TaskRecord | None]
-    ) -> TaskChange:
+        self, record: Record, to: Callable[[Record], Record | None]
+    ) -> TaskChange[Record]:
         """Change a task for a client, and propagate the change even if the request is cancelled.
 
         Raises:
             StoreError: the change may have been applied, or not.
         """
 
-        async def work() -> TaskChange:
+        async def work() -> TaskChange[Record]:
             change = await self.records.change(record.tenant, record.id, to)
             self.propagate(change)
             return change
 
         return await asyncio.shield(self.track(work()))
 
-    def propagate(self, change: TaskChange) -> None:
+    def propagate(self, change: TaskChange[Record]) -> None:
         """Act on a changed record here, or wake the server that runs the task.
 
         A change that was not applied is propagated too: it may repeat one whose reply was lost.
@@ -369,7 +333,7 @@ class Tasks:
         if record.is_over:
             self.settle(record.tenant, record.id, record)
 
-    async def sync(self, running: RunningTask) -> None:
+    async def sync(self, running: RunningTask[Record]) -> None:
         """Read the record of a running task: deliver responses, stop the handler if it is final."""
         record = await self.records.get(running.tenant, running.id)
         if running.is_over or not running.is_detached:
@@ -392,7 +356,7 @@ class Tasks:
             to = partial(without_responses, keys=record.responses)
             await self.records.change(running.tenant, running.id, to, quietly=True)
 
-    async def fail_if_orphaned(self, record: TaskRecord) -> TaskRecord | None:
+    async def fail_if_orphaned(self, record: Record) -> Record | None:
         """Return the current record; it has failed if the server that ran the task is gone."""
         running = self.running.get(record.id)
         if running is not None and record.is_over and not running.is_over:
@@ -403,22 +367,19 @@ class Tasks:
         is_ours = record.runner == self._runner.name
         if not is_ours and await self._runner.is_alive(record.runner):
             return record
-        revision = next(each for each in self.app.revisions if task_form(each) == record.form)
-        rev = self.app.revision(revision)
-        outcome = wire.failed_outcome(_RUNNER_GONE, rev)
+        outcome = self.dialect.failure(record, None, _RUNNER_GONE)
         change = await self.records.change(record.tenant, record.id, outcome.applied_to)
-        if change.is_ours and change.record is not None and record.form == "extension":
-            params = wire.status_params(change.record, rev)
-            self.app.services.streams.task_changed(record.id, params)
+        if change.is_ours and change.record is not None:
+            self.dialect.notify_status(change.record, None, is_new=True)
         return change.record
 
-    def settle(self, tenant: str, id: str, record: TaskRecord | None) -> None:
-        """Answer the `tasks/result` requests of a finished task and withdraw its questions."""
+    def settle(self, tenant: str, id: str, record: Record | None) -> None:
+        """Answer the requests that wait for a finished task and withdraw its questions."""
         self.carriers.drop(id)
         self.result_waiters.settle(tenant, id, record)
 
     async def watch(self, tenant: str, id: str) -> None:
-        """Read a task for `tasks/result` requests that wait here; it may run on another server."""
+        """Read a task for the requests that wait for it here; it may run on another server."""
         found = await self.records.get(tenant, id)
         record = None if found is None else await self.fail_if_orphaned(found)
         if record is None or record.is_over:
@@ -446,7 +407,7 @@ class Tasks:
 
     # -- end of a task -----------------------------------------------------------------------
 
-    async def _run_to_end(self, running: RunningTask) -> None:
+    async def _run_to_end(self, running: RunningTask[Record]) -> None:
         """Wait for the handler and write its outcome, unless the record is final already."""
         try:
             try:
@@ -458,28 +419,31 @@ class Tasks:
                 await asyncio.wait([running.handler_task], timeout=_CLEANUP_TIMEOUT_S)
                 raise
             if not running.is_over:
-                rev = running.rev
                 await self._conclude(
                     running,
-                    wire.failed_outcome(_RUNNER_GONE, rev)
+                    self._failure(running, _RUNNER_GONE)
                     if outcome is None
-                    else wire.outcome_of(outcome, running.form, rev),
+                    else self.dialect.outcome(running.record, running.request, outcome),
                 )
         finally:
             await self._forget(running)
 
-    async def _conclude(self, running: RunningTask, outcome: TaskOutcome) -> None:
+    def _failure(self, running: RunningTask[Record], message: str) -> TaskOutcome:
+        return self.dialect.failure(running.record, running.request, message)
+
+    async def _conclude(self, running: RunningTask[Record], outcome: TaskOutcome) -> None:
         """Write the outcome of a task, retrying until the store accepts it or the TTL passes."""
         delays = backoff(_MIN_RETRY_DELAY_S, _MAX_RETRY_DELAY_S)
         while not running.is_over:
             try:
                 change = await self.records.change(running.tenant, running.id, outcome.applied_to)
             except StoreFull as full:
-                _log.error("tool %r: task result not stored: %s", running.request.name, full)
+                kind, name = self.dialect.kind, running.request.name
+                _log.error("%s %r: task result not stored: %s", kind, name, full)
                 if outcome.message in (_TOO_LARGE, _NO_ROOM):
                     return  # the next reader finds the task orphaned
                 text = _TOO_LARGE if full.bound == "value_bytes" else _NO_ROOM
-                outcome = wire.failed_outcome(text, running.rev)
+                outcome = self._failure(running, text)
             except StoreClosed:
                 return
             except StoreError as error:
@@ -495,11 +459,11 @@ class Tasks:
                     self.notify_status(running, record)
                 self.settle(running.tenant, running.id, record)
 
-    def _expire(self, running: RunningTask) -> None:
+    def _expire(self, running: RunningTask[Record]) -> None:
         running.stop()
         self.settle(running.tenant, running.id, None)
 
-    async def _forget(self, running: RunningTask) -> None:
+    async def _forget(self, running: RunningTask[Record]) -> None:
         if self.running.get(running.id) is not running:
             return
         del self.running[running.id]
@@ -509,7 +473,7 @@ class Tasks:
             retained = RetainedTask(running.record, running.size)
             requestor = running.requestor
             for record in self.retention.add(requestor, retained, self.records.clock()):
-                self.spawn(self.records.remove(record, _listing(requestor, record)))
+                self.spawn(self.records.remove(record, self._listing(requestor, record)))
         if not running.done.done():
             running.done.set_result(None)
         lifespan, running.lifespan = running.lifespan, None
@@ -519,18 +483,18 @@ class Tasks:
     # -- end of a connection, and of the server ----------------------------------------------
 
     def give_up(self, asked: IncomingRequest) -> None:
-        """Drop a `tasks/result` request that its client has cancelled."""
+        """Drop a waiting request that its client has cancelled."""
         waiter = self.result_waiters.drop(asked)
         if waiter is not None:
             self.carriers.lose(waiter)
 
-    def release(self, connection: Connection) -> None:
-        """Fail the `tasks/result` requests of a closing connection; its tasks continue."""
+    def release(self, connection: TaskConnection) -> None:
+        """Fail the waiting requests of a closing connection; its tasks continue."""
         self.result_waiters.release(connection)
         self._requestors.pop(connection, None)
 
-    async def finish_results(self, connection: Connection, seconds: float) -> None:
-        """Wait up to `seconds` for the `tasks/result` requests of a closing connection."""
+    async def finish_results(self, connection: TaskConnection, seconds: float) -> None:
+        """Wait up to `seconds` for the waiting requests of a closing connection."""
         begun = connection.loop.time()
         await self.result_waiters.finish(connection, seconds)
         self.waited = connection.loop.time() - begun
@@ -538,7 +502,7 @@ class Tasks:
     def stop_soon(self, *, at_once: bool = False) -> None:
         """Stop tasks as `stop` does. May be called from any thread."""
         # Also without running tasks: a running handler may want to become one.
-        self.is_stopping = self.app.runtime.is_open
+        self.is_stopping = self._runtime.is_open
         if self._loop is not None:
             try:
                 self._loop.call_soon_threadsafe(partial(self.stop, at_once=at_once))
@@ -547,9 +511,9 @@ class Tasks:
 
     def stop(self, *, at_once: bool = False) -> None:
         """Reject new tasks, and end the running ones after the grace period, or `at_once`."""
-        self.is_stopping = self.app.runtime.is_open
+        self.is_stopping = self._runtime.is_open
         if self.running:
-            self.spawn(self.finish(0 if at_once else self.app.limits.grace))
+            self.spawn(self.finish(0 if at_once else self._runtime.limits.grace))
 
     async def finish(self, seconds: float) -> None:
         """Wait up to `seconds` for the running tasks; mark the rest as failed and cancel them."""
@@ -559,7 +523,10 @@ class Tasks:
         for running in list(self.running.values()):
             name = running.request.name
             _log.warning(
-                "tool %r: task still runs %g s after it was cancelled", name, _CLEANUP_TIMEOUT_S
+                "%s %r: task still runs %g s after it was cancelled",
+                self.dialect.kind,
+                name,
+                _CLEANUP_TIMEOUT_S,
             )
             running.set_outcome(None)  # stop waiting for it
         # The last of them ends the lifespan if no connection is open. A store that hangs is not
@@ -571,10 +538,10 @@ class Tasks:
             if left:
                 await asyncio.wait(left, timeout=_CLEANUP_TIMEOUT_S)
 
-    async def _fail(self, running: RunningTask) -> None:
+    async def _fail(self, running: RunningTask[Record]) -> None:
         try:
             async with asyncio.timeout(_CLEANUP_TIMEOUT_S):
-                await self._conclude(running, wire.failed_outcome(_RUNNER_GONE, running.rev))
+                await self._conclude(running, self._failure(running, _RUNNER_GONE))
         except TimeoutError:
             _log.warning("task not marked as failed: no answer from the store")
         running.stop()
@@ -612,39 +579,6 @@ class Tasks:
     async def start_runner(self) -> None:
         """Start the periodic check, so that tasks of other servers are watched too."""
         await self._runner.begin()
-
-    # -- subscriptions -----------------------------------------------------------------------
-
-    def honoured_task_ids(self, request: ServerRequest, ids: list[str]) -> list[str]:
-        """Return the ids a client may subscribe to: its own tasks that run in this server.
-
-        This server sends no notifications of finished tasks, or of tasks that run elsewhere.
-
-        Raises:
-            RequestError: the client did not declare the extension.
-        """
-        if not declares(request.caller, EXTENSION):
-            raise RequestError(
-                ErrorKind.MISSING_REQUIRED_CLIENT_CAPABILITY,
-                f"The client did not declare the extension {EXTENSION}",
-                data={"requiredCapabilities": {"extensions": {EXTENSION: {}}}},
-            )
-        found = []
-        for id in ids:
-            running = self.running.get(id)
-            if running is None or running.form != "extension" or running.is_over:
-                continue
-            theirs = running.request
-            if theirs.principal_key != request.principal_key:
-                continue
-            if not running.record.scopes or is_accessible(running.record, request):
-                found.append(id)
-        return found
-
-
-def _listing(requestor: str, record: TaskRecord) -> str | None:
-    """Return where a task is listed; the extension form has no `tasks/list`."""
-    return requestor if record.form == "core" else None
 
 
 def _unavailable(kind: str) -> RequestError:

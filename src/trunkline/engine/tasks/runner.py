@@ -19,10 +19,10 @@ import secrets
 from collections.abc import Awaitable, Callable
 from typing import Final
 
+from ...exception_text import as_redacted
 from ...store.base import ChannelSubscription, Store
 from ...store.errors import StoreClosed, StoreError
 from ...store.values import Key
-from ..errors import as_redacted
 
 __all__ = ["TaskRunner"]
 

@@ -9,7 +9,7 @@ import pytest
 
 from tests.unit.server.task_talk import CORE, RELATED, talking, until
 from trunkline import Server, ServerLimits, TaskSettings
-from trunkline.server.tasks import runner
+from trunkline.engine.tasks import runner
 from trunkline.store import Key, MemoryStore, StoreUnavailable
 
 

@@ -8,8 +8,8 @@ from typing import Any
 import pytest
 
 from tests.unit.server.task_talk import until
-from trunkline.server.tasks import runner as task_runner
-from trunkline.server.tasks.runner import TaskRunner
+from trunkline.engine.tasks import runner as task_runner
+from trunkline.engine.tasks.runner import TaskRunner
 from trunkline.store import (
     ChannelSubscription,
     EndReason,

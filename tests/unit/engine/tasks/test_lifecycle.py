@@ -18,7 +18,7 @@ from msgspec.structs import replace
 from tests.unit.server.task_talk import CORE, EXTENSION, Talk, accept, talking, until
 from tests.unit.server.wire import META, PER_REQUEST
 from trunkline import Context, ErrorKind, RequestError, Server, ServerLimits, TaskSettings
-from trunkline.server.tasks import runner as task_runner
+from trunkline.engine.tasks import runner as task_runner
 from trunkline.store import Key, MemoryStore, StoreFull, StoreLimits, StoreUnavailable
 
 GONE = "The server that ran the task has ended."
@@ -432,7 +432,7 @@ def test_the_timer_of_a_task_ends_with_it() -> None:
 
 
 def test_an_end_is_written_when_the_store_is_there_again(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("trunkline.server.tasks.lifecycle._MIN_RETRY_DELAY_S", 0.01)
+    monkeypatch.setattr("trunkline.engine.tasks.lifecycle._MIN_RETRY_DELAY_S", 0.01)
 
     async def main() -> None:
         store = Failing()
@@ -755,7 +755,7 @@ def test_large_results_of_a_requestor_make_room_for_its_next() -> None:
 def test_task_status_is_not_sent_to_a_client_with_a_full_backlog(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr("trunkline.server.tasks.lifecycle.MAX_BACKLOG_BYTES", -1)
+    monkeypatch.setattr("trunkline.server.tasks.dialect.MAX_BACKLOG_BYTES", -1)
 
     async def main() -> None:
         bench = Bench()
@@ -853,7 +853,7 @@ def test_a_task_that_ends_in_the_grace_of_a_stop_has_completed() -> None:
 def test_a_handler_that_does_not_let_itself_be_stopped_does_not_hold_up_the_end(
     caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("trunkline.server.tasks.lifecycle._CLEANUP_TIMEOUT_S", 0.05)
+    monkeypatch.setattr("trunkline.engine.tasks.lifecycle._CLEANUP_TIMEOUT_S", 0.05)
 
     async def main() -> None:
         app = Server("test", limits=ServerLimits(grace=0))
@@ -1146,7 +1146,7 @@ def test_cancel_holds_though_its_wake_up_could_not_be_published() -> None:
 def test_a_store_that_does_not_answer_does_not_hold_up_the_end(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr("trunkline.server.tasks.lifecycle._CLEANUP_TIMEOUT_S", 0.1)
+    monkeypatch.setattr("trunkline.engine.tasks.lifecycle._CLEANUP_TIMEOUT_S", 0.1)
 
     async def main() -> None:
         store = Failing()

@@ -18,7 +18,7 @@ from trunkline import (
     ServerLimits,
     TaskSettings,
 )
-from trunkline.server.tasks import input_requests, runner
+from trunkline.engine.tasks import input_requests, runner
 from trunkline.store import Key, MemoryStore, StoreUnavailable
 
 

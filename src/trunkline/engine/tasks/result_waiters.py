@@ -1,69 +1,55 @@
-"""Open `tasks/result` requests, which wait for their task to end.
+"""Open requests that wait for a task to end.
 
 A waiter is an open request: it has no handler and no asyncio task, and does not count against the
 limit of running requests. `Tasks.settle` answers waiters; `InputCarriers` sends questions on them.
 
 The rules that live here, and only here:
 
-* `tasks/result` returns the result the original `tools/call` would have returned.
-                                            [MCP 2025-11-25, basic/utilities/tasks]
 * A waiter ends when its client cancels it, and when its connection closes, after a grace period
   for its task to end.
 * The number of waiters is limited, in total and for one requestor.
-* A question of a task goes out on exactly one waiter of its owner.
 """
 
 from __future__ import annotations
 
 import asyncio
 from collections.abc import Iterator
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Generic
 
-from ...engine.runner import RETRY_AFTER_MS
 from ...jsonrpc.error_codes import named_error
 from ...spec.error_kinds import ErrorKind
-from . import wire
-from .records import TaskRecord
+from ..runner import RETRY_AFTER_MS
+from .records import Record, TaskRecord
 
 if TYPE_CHECKING:
     from ...jsonrpc.peer.incoming import IncomingRequest
-    from ..dispatch.connection import Connection
-    from ..dispatch.revision import ServerRevision
+    from .dialect import TaskConnection, TaskDialect, TaskRequest
 
-__all__ = ["NOT_FOUND", "ResultWaiter", "ResultWaiters"]
-
-# The same for a task that never existed, has expired, or belongs to another principal.
-NOT_FOUND: Final = "Task not found"
+__all__ = ["ResultWaiter", "ResultWaiters"]
 
 
 class ResultWaiter:
-    """One open `tasks/result` request."""
+    """One open request that waits for a task."""
 
-    __slots__ = ("asked", "can_carry", "connection", "done", "requestor", "rev", "task")
+    __slots__ = ("asked", "can_carry", "connection", "done", "request", "requestor", "task")
 
-    def __init__(
-        self,
-        connection: Connection,
-        asked: IncomingRequest,
-        rev: ServerRevision,
-        requestor: str,
-        record: TaskRecord,
-    ) -> None:
-        self.connection = connection
-        self.asked = asked
-        self.rev = rev
+    def __init__(self, request: TaskRequest, requestor: str, record: TaskRecord) -> None:
+        self.request = request
+        self.connection: TaskConnection = request.connection
+        self.asked = request.message
         self.requestor = requestor
         # Tenant and id.
         self.task = record.tenant, record.id
         # False after a question that was sent on it got no response.
         self.can_carry = True
-        self.done: asyncio.Future[None] = connection.loop.create_future()
+        self.done: asyncio.Future[None] = self.connection.loop.create_future()
 
 
-class ResultWaiters:
-    """The open `tasks/result` requests of one server, by tenant and id of their task."""
+class ResultWaiters(Generic[Record]):
+    """The waiters of one server, by tenant and id of their task."""
 
-    def __init__(self, max_waiters: int, max_each: int) -> None:
+    def __init__(self, dialect: TaskDialect[Record], max_waiters: int, max_each: int) -> None:
+        self._dialect = dialect
         self._max_waiters = max_waiters
         self._max_each = max_each
         self._by_task: dict[tuple[str, str], list[ResultWaiter]] = {}
@@ -105,7 +91,7 @@ class ResultWaiters:
         if not waiter.done.done():
             waiter.done.set_result(None)
 
-    async def finish(self, connection: Connection, seconds: float) -> None:
+    async def finish(self, connection: TaskConnection, seconds: float) -> None:
         """Wait up to `seconds` for the waiters of a closing connection to be answered."""
         until = connection.loop.time() + seconds
         while (left := until - connection.loop.time()) > 0:
@@ -114,25 +100,22 @@ class ResultWaiters:
                 return
             await asyncio.wait(waits, timeout=left)
 
-    def _of(self, connection: Connection) -> list[ResultWaiter]:
+    def _of(self, connection: TaskConnection) -> list[ResultWaiter]:
         return [each for each in self._by_request.values() if each.connection is connection]
 
-    def settle(self, tenant: str, id: str, record: TaskRecord | None) -> None:
+    def settle(self, tenant: str, id: str, record: Record | None) -> None:
         """Answer the waiters of a task that has ended, or is gone (`record` is None)."""
         for waiter in self.open(tenant, id):
             self._remove(waiter)
-            connection, policy = waiter.connection, waiter.rev.policy
-            if record is None:
-                gone = named_error(ErrorKind.TASK_NOT_FOUND, policy=policy, message=NOT_FOUND)
-                connection.answer(waiter.asked, gone, policy)
-            else:
-                connection.answer(waiter.asked, wire.task_payload(record, waiter.rev), policy)
+            request = waiter.request
+            answer = self._dialect.ending(record, request)
+            waiter.connection.answer(waiter.asked, answer, request.policy)
 
-    def release(self, connection: Connection) -> None:
+    def release(self, connection: TaskConnection) -> None:
         """Fail the waiters of a closing connection with a retryable error."""
         for waiter in self._of(connection):
             self._remove(waiter)
-            policy = waiter.rev.policy
+            policy = waiter.request.policy
             kind = ErrorKind.SERVICE_UNAVAILABLE
             error = named_error(kind, policy=policy, retryAfterMs=RETRY_AFTER_MS)
             connection.answer(waiter.asked, error, policy)
