@@ -34,6 +34,8 @@ from tests.faults.http.serving import (
 from tests.faults.http.test_websocket import got, opened, text
 from trunkline import Context, HttpSettings, Server, TaskSettings
 from trunkline.server.api.middleware import ResultCache
+from trunkline.spec.lookup import methods
+from trunkline.spec.revisions import V2025_11_25, V2026_07_28
 
 TASKS = "io.modelcontextprotocol/tasks"
 CAPABILITIES = {"elicitation": {"form": {}}, "extensions": {TASKS: {}}}
@@ -252,6 +254,21 @@ def test_a_resource_is_subscribed_to_by_each_for_itself(served: Served, other: W
 # -- tasks -----------------------------------------------------------------------------------
 
 
+# The methods that name a task, in each form, with params beside its id.
+OF_SESSIONS: dict[str, dict[str, Any]] = {"tasks/get": {}, "tasks/result": {}, "tasks/cancel": {}}
+OF_SINGLE_REQUESTS: dict[str, dict[str, Any]] = {
+    "tasks/get": {},
+    "tasks/cancel": {},
+    "tasks/update": {"inputResponses": {}},
+}
+
+
+def test_every_method_that_names_a_task_is_tried_by_another_principal() -> None:
+    for revision, tried in ((V2025_11_25, OF_SESSIONS), (V2026_07_28, OF_SINGLE_REQUESTS)):
+        named = {row.name for row in methods(revision) if row.entry == "task"}
+        assert named == set(tried)
+
+
 def test_a_task_of_a_session_does_not_exist_for_another(served: Served, other: Who) -> None:
     ann, thief = session_of(served, ANN), session_of(served, other)
     made = {}
@@ -262,7 +279,7 @@ def test_a_task_of_a_session_does_not_exist_for_another(served: Served, other: W
         made[each] = each.ask(message).json["result"]["task"]["taskId"]
     id = made[ann]
     unknown = "0" * len(id)
-    for method in ("tasks/get", "tasks/result", "tasks/cancel"):
+    for method in OF_SESSIONS:
         answers = [thief.ask(call(method, taskId=each)) for each in (id, unknown)]
         assert answers[0].json["error"]["code"] == -32602
         alike(*answers, id, unknown)
@@ -279,11 +296,7 @@ def test_a_task_does_not_exist_for_another(served: Served, other: Who) -> None:
     created = ask(served, ANN, "tools/call", "job", name="job", arguments={"key": key})
     id = created.json["result"]["taskId"]
     unknown = "0" * len(id)
-    for method, params in (
-        ("tasks/get", {}),
-        ("tasks/cancel", {}),
-        ("tasks/update", {"inputResponses": {}}),
-    ):
+    for method, params in OF_SINGLE_REQUESTS.items():
         answers = [
             ask(served, other, method, each, taskId=each, **params) for each in (id, unknown)
         ]

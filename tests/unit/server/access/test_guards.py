@@ -12,6 +12,8 @@ from tests.unit.server.access.callers import BOTH, HANDSHAKE, caller, connected_
 from tests.unit.server.wire import META, PER_REQUEST
 from trunkline import Context, Server
 from trunkline.errors import RequestError
+from trunkline.server.methods.entry_methods import ENTRY_METHODS
+from trunkline.spec.lookup import method as method_row
 
 pytestmark = pytest.mark.anyio
 
@@ -64,6 +66,7 @@ USES = {
     "tool": ("tools/call", {"name": "save", "arguments": {"path": "a"}}),
     "tool with bad arguments": ("tools/call", {"name": "save", "arguments": {"no": 1}}),
     "resource": ("resources/read", {"uri": "file:///a"}),
+    "subscription": ("resources/subscribe", {"uri": "file:///a"}),
     "prompt": ("prompts/get", {"name": "review", "arguments": {"path": "a"}}),
     "prompt without its argument": ("prompts/get", {"name": "review", "arguments": {}}),
     "completion of a prompt": (
@@ -90,8 +93,17 @@ USES = {
 }
 
 
-@pytest.mark.parametrize("revision", BOTH)
-@pytest.mark.parametrize("use", USES.values(), ids=USES)
+def in_its_revisions(uses: dict[str, Any]) -> list[Any]:
+    """Return each use with each of the two revisions that have its method."""
+    return [
+        pytest.param(use, revision, id=f"{name}-{revision}")
+        for name, use in uses.items()
+        for revision in BOTH
+        if method_row(use[0], revision) is not None
+    ]
+
+
+@pytest.mark.parametrize(("use", "revision"), in_its_revisions(USES))
 async def test_a_caller_without_the_scopes_is_refused_before_the_handler(
     use: tuple[str, dict[str, Any]], revision: str
 ) -> None:
@@ -352,6 +364,7 @@ HIDDEN_USES = {
     "prompt": ("prompts/get", lambda name: {"name": name, "arguments": {"topic": "x"}}, "speech"),
     "resource": ("resources/read", lambda uri: {"uri": uri}, "plan://a"),
     "template": ("resources/read", lambda uri: {"uri": uri}, "plan://2027"),
+    "subscription": ("resources/subscribe", lambda uri: {"uri": uri}, "plan://a"),
     "completion": (
         "completion/complete",
         lambda name: {
@@ -363,8 +376,12 @@ HIDDEN_USES = {
 }
 
 
-@pytest.mark.parametrize("revision", BOTH)
-@pytest.mark.parametrize("use", HIDDEN_USES.values(), ids=HIDDEN_USES)
+def test_every_method_that_names_an_entry_is_tried_without_scopes_and_hidden() -> None:
+    assert {method for method, _ in USES.values()} == set(ENTRY_METHODS)
+    assert {method for method, *_ in HIDDEN_USES.values()} == set(ENTRY_METHODS)
+
+
+@pytest.mark.parametrize(("use", "revision"), in_its_revisions(HIDDEN_USES))
 async def test_hidden_entry_is_answered_like_an_unknown_one(use: Any, revision: str) -> None:
     method, params, name = use
     app, unknown = secretive(), name[:-1] + "?"
