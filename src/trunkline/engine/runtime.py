@@ -17,6 +17,7 @@ from .lifespan import SharedLifespan
 if TYPE_CHECKING:
     from ..jsonrpc.limits import Limits
     from ..jsonrpc.peer.incoming import IncomingRequest
+    from .access.tenancy import Tenancy
     from .limits import ServerLimits
     from .runner import RequestRunner
 
@@ -68,7 +69,7 @@ class ServerRuntime:
         self.budget = ByteBudget(server_bytes(limits, sizes))
         self.counters = Counters()
         # What tenants share; None without tenants.
-        self.tenancy: Any = None
+        self.tenancy: Tenancy | None = None
         # Called with a request that its client has cancelled.
         self.request_cancelled: Callable[[IncomingRequest], object] = ignore
         self.threads = ThreadPool(

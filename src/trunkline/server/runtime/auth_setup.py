@@ -29,11 +29,11 @@ def use_auth(core: ServerCore, auth: object) -> AuthSettings:
     tenants = settings.tenants
     if tenants is not None and core.runtime.tenancy is None:
         # Imported here, as below: most servers have no tenants.
-        from ..access.tenancy import Tenancy
+        from ...engine.access.tenancy import Tenancy
         from ..access.tool_sets import ToolSets
         from ..observability.tenant_log import enable_tenant_log
 
-        core.runtime.tenancy = Tenancy(core, tenants)
+        core.runtime.tenancy = Tenancy(core.runtime, tenants)
         core.services.is_gated = True
         if tenants.has_tool_sets:
             core.catalog.tool_sets = ToolSets(tenants.tools, tenants.default_tools)
