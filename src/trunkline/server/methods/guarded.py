@@ -1,8 +1,8 @@
 """Guards in dispatch: hidden entries, refusals, `allow` before the handler, lists by caller.
 
 Loaded by the first request about an entry with a guard, and on servers with tool sets. What is
-decided is in `engine/access/`; here is where a request meets it. `entry_methods.py` calls it for every
-method that names an entry.
+decided is in `engine/access/`; here is where a request meets it. `entry_methods.py` calls it for
+every method that names an entry.
 
 The rules that live here, and only here:
 
