@@ -77,7 +77,7 @@ ALLOWED: dict[str, set[str]] = {
 # What each sub-package may import of its sisters. Modules beside the sub-packages join them
 # (`server/api/app.py`) or are shared by them (`server/errors.py`), and are not listed here.
 SISTERS: dict[str, dict[str, set[str]]] = {
-    "engine": {"access": set()},
+    "engine": {"access": set(), "observability": set()},
     "server": {
         "handlers": set(),
         "access": set(),

@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from ..jsonrpc.peer.incoming import IncomingRequest
     from .access.tenancy import Tenancy
     from .limits import ServerLimits
+    from .observability.operations import Observer
     from .runner import RequestRunner
 
 __all__ = ["ServerRuntime"]
@@ -70,6 +71,8 @@ class ServerRuntime:
         self.counters = Counters()
         # What tenants share; None without tenants.
         self.tenancy: Tenancy | None = None
+        # Metrics, tracing and the audit, of connections that are opened from now on.
+        self.observers: tuple[Observer[Any], ...] = ()
         # Called with a request that its client has cancelled.
         self.request_cancelled: Callable[[IncomingRequest], object] = ignore
         self.threads = ThreadPool(

@@ -164,7 +164,7 @@ class Connection:
         self._opens_sessions: bool = getattr(transport, "opens_sessions", True)
         receive, serve = self._on_request, self._serve
         make_peer: Callable[..., Peer] = Peer
-        if core.services.observe is not None:
+        if core.runtime.observers:
             recorder = core.services.observe(self, receive, serve)
             receive, serve, make_peer = recorder.receive, recorder.serve, recorder.peer
         self.peer = make_peer(

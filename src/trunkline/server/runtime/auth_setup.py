@@ -46,9 +46,9 @@ def use_auth(core: ServerCore, auth: object) -> AuthSettings:
     ):
         raise ValueError("the listeners of a server have the same tenants: give both the same")
     if settings.audit is not None:
-        from ..observability.audit import enable_audit
+        from ...engine.observability.audit import enable_audit
 
-        enable_audit(core, settings.audit)
+        enable_audit(core.runtime, settings.audit)
     if core.policy.envelope != "pierre":
         return settings
     from ..access.envelope import EnvelopeAuth
