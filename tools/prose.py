@@ -302,7 +302,7 @@ def table(rows: dict[str, list[Passage]]) -> Iterator[str]:
 def main(arguments: list[str] | None = None) -> int:
     """Print the table; with `--check`, return 1 if a limit is exceeded."""
     parser = argparse.ArgumentParser(description=(__doc__ or "").split("\n")[0])
-    parser.add_argument("--check", action="store_true", help="exit 1 if src or the names of tests are over a limit")
+    parser.add_argument("--check", action="store_true", help="exit 1 if a limit is exceeded")
     parser.add_argument("--list", action="store_true", help="print each hit as file:line: text")
     parser.add_argument("--root", type=Path, default=ROOT, help="the tree to read; default: this")
     options = parser.parse_args(arguments)

@@ -77,19 +77,19 @@ ALLOWED: dict[str, set[str]] = {
 # What each sub-package may import of its sisters. Modules beside the sub-packages join them
 # (`server/api/app.py`) or are shared by them (`server/errors.py`), and are not listed here.
 SISTERS: dict[str, dict[str, set[str]]] = {
-    "engine": {"tasks": set()},
+    "engine": {"access": set(), "observability": set(), "tasks": set()},
     "server": {
         "handlers": set(),
-        "access": {"handlers"},
-        "registry": {"handlers", "access"},
+        "access": set(),
+        "registry": {"handlers"},
         "dispatch": {"handlers", "registry"},
-        "methods": {"handlers", "access", "registry", "dispatch"},
+        "methods": {"handlers", "registry", "dispatch"},
         "client_requests": {"handlers", "registry", "dispatch"},
-        "subscriptions": {"handlers", "access", "registry", "dispatch"},
+        "subscriptions": {"handlers", "registry", "dispatch"},
         "observability": {"handlers", "registry", "dispatch", "methods"},
         "runtime": {"handlers", "access", "registry", "dispatch", "observability"},
         "tasks": {
-            *("handlers", "access", "registry", "dispatch", "methods", "client_requests"),
+            *("handlers", "registry", "dispatch", "methods", "client_requests"),
             *("subscriptions", "runtime"),
         },
         "api": {

@@ -21,8 +21,11 @@ from ..jsonrpc.messages import ErrorObject, Shown
 if TYPE_CHECKING:
     import asyncio
 
+    from ..auth.principal import Principal
     from ..jsonrpc.peer.incoming import IncomingRequest
     from ..jsonrpc.policy import Policy
+    from .access.decisions import AccessPolicy
+    from .access.guard import Guard
     from .handler_run import HandlerRun
 
 __all__ = [
@@ -35,6 +38,7 @@ __all__ = [
     "Refuse",
     "ResultRenderer",
     "Run",
+    "context_of",
 ]
 
 
@@ -65,6 +69,21 @@ class HandledRequest(Protocol):
         ...
 
     @property
+    def principal(self) -> Principal | None:
+        """The authenticated caller; None without authentication, and for an anonymous one."""
+        ...
+
+    @property
+    def tenant(self) -> str | None:
+        """The tenant of the caller; None without tenants."""
+        ...
+
+    @property
+    def access(self) -> AccessPolicy:
+        """What decides on access beside the guards of entries."""
+        ...
+
+    @property
     def keeps_params(self) -> bool:
         """Whether a handler that may ask its client needs the params as they came."""
         ...
@@ -78,9 +97,17 @@ class HandledRequest(Protocol):
         ...
 
 
+def context_of(request: HandledRequest) -> Any:
+    """Return the context of a request, made now if it had none."""
+    if request.context is None:
+        request.make_context()
+    return request.context
+
+
 class HandlerArguments(Protocol):
     """How a handler is called."""
 
+    names: tuple[str, ...]
     is_async: bool
     wants_context: bool
     call: Callable[[Any, Any], Any]
@@ -94,6 +121,8 @@ class HandlerEntry(Protocol):
     inline: bool
     # In seconds.
     timeout: float | None
+    # Who may use and see it; None is everyone.
+    guard: Guard | None
     # The servers it was mounted through, the outermost first, whose middleware is around it.
     path: tuple[Any, ...]
 

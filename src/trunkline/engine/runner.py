@@ -176,7 +176,7 @@ class RequestRunner:
             self._refuse(message, request.policy, "in_flight_overall")
         elif (size or self.unread.bytes) and (limit := self._exceeded(size)) is not None:
             self._refuse(message, request.policy, limit)
-        elif runtime.tenancy is not None and not runtime.tenancy.begin(request.connection, message):
+        elif runtime.tenancy is not None and not runtime.tenancy.begin(request.principal, message):
             self._refuse(message, request.policy, "tenant_in_flight")
         else:
             runtime.in_flight += 1

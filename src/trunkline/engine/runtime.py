@@ -16,7 +16,9 @@ from .counters import Counters
 if TYPE_CHECKING:
     from ..jsonrpc.limits import Limits
     from ..jsonrpc.peer.incoming import IncomingRequest
+    from .access.tenancy import Tenancy
     from .limits import ServerLimits
+    from .observability.operations import Observer
     from .runner import RequestRunner
 
 __all__ = ["ServerRuntime", "SharedLifespan"]
@@ -122,7 +124,9 @@ class ServerRuntime:
         self.budget = ByteBudget(server_bytes(limits, sizes))
         self.counters = Counters()
         # What tenants share; None without tenants.
-        self.tenancy: Any = None
+        self.tenancy: Tenancy | None = None
+        # Metrics, tracing and the audit, of connections that are opened from now on.
+        self.observers: tuple[Observer[Any], ...] = ()
         # Called with a request that its client has cancelled.
         self.request_cancelled: Callable[[IncomingRequest], object] = ignore
         self.threads = ThreadPool(

@@ -40,7 +40,7 @@ if TYPE_CHECKING:
     from .dispatch.middleware_params import MiddlewareParams
     from .dispatch.request import ServerRequest
 
-__all__ = ["ClientFacts", "Context", "Middleware", "context_of", "request_of"]
+__all__ = ["ClientFacts", "Context", "Middleware", "request_of"]
 
 T = TypeVar("T")
 if TYPE_CHECKING:
@@ -584,13 +584,6 @@ class Context(Struct, Generic[State], eq=False):
         client_capabilities.check(connection.session, rev, method, params)
         raw = await connection.ask(request.message, rev, method, params, timeout)
         return client_capabilities.read(raw, rev, method)
-
-
-def context_of(request: ServerRequest) -> Context:
-    """Return the context of a request, made now if it had none."""
-    if request.context is None:
-        request.context = Context(request)
-    return request.context
 
 
 def request_of(context: Context) -> ServerRequest:

@@ -90,7 +90,7 @@ def test_subscriptions_end(served: Served, clock: Clock) -> None:
         assert wire.message()["method"] == "notifications/subscriptions/acknowledged"
         clock.pass_expiry()
         assert wire.message() is None
-    served.until(lambda: not any(served.listener._app.streams._listeners.values()))
+    served.until(lambda: not any(served.listener._app.services.streams._listeners.values()))
 
 
 def test_a_stream_of_a_session_ends_and_is_resumed_with_another_token(

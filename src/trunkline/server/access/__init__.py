@@ -1,1 +1,1 @@
-"""Access control: who may list and call what, limits of tenants, and the audit of requests."""
+"""Access to a server of MCP: credentials in messages, and the tools of tenants."""

@@ -26,7 +26,7 @@ from ..registry.paged_list import PagedList
 from ..registry.register import check_name
 
 if TYPE_CHECKING:
-    from ..access.guard import Guard
+    from ...engine.access.guard import Guard
     from .core import ServerCore
 
 __all__ = ["mount"]
@@ -133,7 +133,7 @@ def _copy(
             continue
         path, own_name = (other, *entry.path), entry.own_name or entry.name
         if guard is not None:
-            from ..access.guard import joined  # here: most mounts have none
+            from ...engine.access.guard import joined  # here: most mounts have none
 
             entry = replace(entry, guard=joined(guard, entry.guard))
         if isinstance(entry, ResourceEntry):

@@ -6,7 +6,6 @@ it in memory.
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from functools import cached_property
 from typing import TYPE_CHECKING
 
@@ -15,13 +14,13 @@ from ..client_requests.request_state import StateSealer
 from ..subscriptions.registry import SubscriptionRegistry
 
 if TYPE_CHECKING:
+    from ...engine.observability.operations import OperationRecorder, Serve
     from ...jsonrpc.peer.incoming import IncomingRequest
     from ...store.base import Store
     from ..access.envelope import EnvelopeAuth
     from ..client_requests.multi_round_trip import RoundTrips
     from ..dispatch.connection import Connection
     from ..dispatch.request import ServerRequest
-    from ..observability.operations import Observer, OperationRecorder, Serve
     from ..registry.options import ServerOptions
     from ..tasks.service import ServerTasks
     from .core import ServerCore
@@ -48,9 +47,6 @@ class ServerServices:
         self.envelope_auth: EnvelopeAuth | None = None
         # Whether requests pass a gate before they are served: this one, or that of tenants.
         self.is_gated = False
-        # Metrics and tracing; `observe` wraps the requests of a new connection, None if off.
-        self.observers: tuple[Observer, ...] = ()
-        self.observe: Callable[[Connection, Serve, Serve], OperationRecorder] | None = None
 
     @property
     def has_own_store(self) -> bool:
@@ -72,6 +68,12 @@ class ServerServices:
         from ..client_requests.multi_round_trip import RoundTrips  # here: most servers never ask
 
         return RoundTrips(self._seal, self._core.limits, server=self._core.name)
+
+    def observe(self, connection: Connection, receive: Serve, serve: Serve) -> OperationRecorder:
+        """Return what records the requests of a new connection of a server with observers."""
+        from ..observability.operations import record_operations  # here: few servers have them
+
+        return record_operations(connection, receive, serve)
 
     # -- tasks -------------------------------------------------------------------------------
 

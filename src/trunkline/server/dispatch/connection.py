@@ -163,7 +163,7 @@ class Connection:
         self._opens_sessions: bool = getattr(transport, "opens_sessions", True)
         receive, serve = self._on_request, self._serve
         make_peer: Callable[..., Peer] = Peer
-        if core.services.observe is not None:
+        if core.runtime.observers:
             recorder = core.services.observe(self, receive, serve)
             receive, serve, make_peer = recorder.receive, recorder.serve, recorder.peer
         self.peer = make_peer(
@@ -199,7 +199,7 @@ class Connection:
         """Serve a principal, until its credential ends."""
         self.principal = principal
         if self.core.runtime.tenancy is not None:
-            self.core.runtime.tenancy.attach(self)
+            self.core.runtime.tenancy.attach(principal, self.budget, self.runner.threads)
         if principal.expires_at is not None:
             seconds = max(0.0, principal.expires_at - time.time())
             error = TransportError("the credential of the client has ended")
@@ -378,13 +378,27 @@ class Connection:
         core = self.core
 
         def admitted(asked: IncomingRequest) -> None:
-            if core.runtime.tenancy is None or core.runtime.tenancy.admits(self, asked):
-                self.runner.take(asked, size, self._policy)
+            tenancy = core.runtime.tenancy
+            if tenancy is not None:
+                wait_ms = tenancy.rate_wait_ms(self.principal_of(asked), self.loop.time())
+                if wait_ms:
+                    self._refuse_rate(asked, wait_ms)
+                    return
+            self.runner.take(asked, size, self._policy)
 
         if core.services.envelope_auth is None:
             admitted(asked)
         else:
             core.services.envelope_auth.receive(self, asked, admitted)
+
+    def _refuse_rate(self, asked: IncomingRequest, wait_ms: int) -> None:
+        route: Any = asked.route
+        if asked.slot is None and hasattr(route, "status"):
+            from ...spec.http_conditions import HTTP  # here: only HTTP exchanges have a status
+
+            route.status = HTTP["rate-limited"].status
+        policy = self.core.newest_revision.policy
+        self.refuse(asked, policy, ErrorKind.RATE_LIMITED, retryAfterMs=wait_ms)
 
     def _serve(self, asked: IncomingRequest) -> None:
         """Find the revision and the handler of a request, and serve it; it is always answered."""

@@ -61,7 +61,7 @@ def read_large_call(connection: Connection, frame: bytes) -> LargeCall | None:
     if (
         core.services.is_gated
         or core.middleware
-        or core.services.observe is not None
+        or core.runtime.observers
         or core.catalog.tool_sets is not None
     ):
         return None  # these see a request before its arguments are decoded

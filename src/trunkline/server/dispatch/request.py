@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     import asyncio
 
     from ...auth.principal import Principal
+    from ...engine.access.decisions import AccessPolicy
     from ...engine.handler_run import HandlerRun
     from ...jsonrpc.messages import RequestId
     from ...jsonrpc.peer.incoming import IncomingRequest
@@ -112,6 +113,11 @@ class ServerRequest(Struct, eq=False):
         """The tenant of the caller; None without tenants."""
         principal = self.principal
         return None if principal is None else principal.tenant
+
+    @property
+    def access(self) -> AccessPolicy:
+        """What decides on access beside the guards of entries."""
+        return self.connection.core.catalog
 
     @property
     def principal_key(self) -> str | None:

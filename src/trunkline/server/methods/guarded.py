@@ -1,8 +1,8 @@
 """Guards in dispatch: hidden entries, refusals, `allow` before the handler, lists by caller.
 
 Loaded by the first request about an entry with a guard, and on servers with tool sets. What is
-decided is in `access/`; here is where a request meets it. `entry_methods.py` calls it for every
-method that names an entry.
+decided is in `engine/access/`; here is where a request meets it. `entry_methods.py` calls it for
+every method that names an entry.
 
 The rules that live here, and only here:
 
@@ -16,9 +16,7 @@ from collections.abc import Awaitable, Callable
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
-from ...engine.handler_run import handler_run_of
-from ...engine.request import Refuse
-from ..access.decisions import (
+from ...engine.access.decisions import (
     AccessRefused,
     check_allow,
     check_allow_without_arguments,
@@ -26,6 +24,8 @@ from ..access.decisions import (
     is_listed,
     is_visible,
 )
+from ...engine.handler_run import handler_run_of
+from ...engine.request import Refuse
 from ..dispatch.request import ServerRequest
 from ..errors import refusal
 

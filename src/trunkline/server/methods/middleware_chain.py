@@ -25,7 +25,7 @@ from msgspec import UNSET, Raw, Struct
 from msgspec.json import decode
 
 from ...engine.handler_run import handler_run_of
-from ...engine.request import Action, Answer, Later, Refuse, Run
+from ...engine.request import Action, Answer, Later, Refuse, Run, context_of
 from ...errors import RequestError
 from ...jsonrpc.error_codes import peer_error
 from ...jsonrpc.messages import ErrorObject
@@ -34,7 +34,6 @@ from ...mcp.tables import result_type, result_types
 from ...redaction import redact
 from ...spec.error_kinds import ErrorKind
 from ...spec.mcp.headers import NAME_MEMBERS
-from ..context import context_of
 from ..dispatch.middleware_params import MiddlewareParams
 from ..dispatch.params import UNREADABLE, ToolCall, members_of, params_of
 from ..dispatch.request import ServerRequest

@@ -21,7 +21,8 @@ from collections.abc import Iterable, Iterator
 from threading import Lock
 from typing import TYPE_CHECKING, Final, NamedTuple
 
-from .operations import DURATION_BUCKETS, OTHER, Observer, Operation, add_observer
+from ...engine.observability.operations import OTHER, Observer, add_observer
+from .operations import DURATION_BUCKETS, ServerOperation
 from .stats import stats_of
 
 if TYPE_CHECKING:
@@ -94,7 +95,7 @@ class _Series:
         self.sum = 0.0
 
 
-class Metrics(Observer):
+class Metrics(Observer[ServerOperation]):
     """The durations of the operations of a server."""
 
     def __init__(self) -> None:
@@ -103,7 +104,7 @@ class Metrics(Observer):
         # A server may run on several event loops, and the page be read from another thread.
         self._lock = Lock()
 
-    def end(self, operation: Operation) -> None:
+    def end(self, operation: ServerOperation) -> None:
         """Add an operation to its series."""
         labels = (
             operation.method,
@@ -145,7 +146,7 @@ class Metrics(Observer):
 def enable_metrics(core: ServerCore) -> None:
     """Record the duration of operations, on connections opened from now on; twice is once."""
     if _metrics_of(core) is None:
-        add_observer(core, Metrics())
+        add_observer(core.runtime, Metrics())
 
 
 def metrics_page(core: ServerCore) -> bytes:
@@ -167,7 +168,7 @@ def metrics_page(core: ServerCore) -> bytes:
 
 
 def _metrics_of(core: ServerCore) -> Metrics | None:
-    return next((each for each in core.services.observers if isinstance(each, Metrics)), None)
+    return next((each for each in core.runtime.observers if isinstance(each, Metrics)), None)
 
 
 def _heading(name: str, kind: str, text: str) -> Iterator[str]:

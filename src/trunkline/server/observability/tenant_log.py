@@ -9,7 +9,7 @@ from collections.abc import Callable
 from functools import partial
 from typing import TYPE_CHECKING
 
-from .operations import Observer, Operation, add_observer
+from ...engine.observability.operations import Observer, Operation, add_observer
 from .request_fields import REQUEST_FIELDS
 
 if TYPE_CHECKING:
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 __all__ = ["enable_tenant_log"]
 
 
-class _TenantLog(Observer):
+class _TenantLog(Observer[Operation]):
     """Sets the log fields while a request is served."""
 
     def enter(self, operation: Operation) -> Callable[[], object] | None:
@@ -34,5 +34,5 @@ class _TenantLog(Observer):
 
 def enable_tenant_log(core: ServerCore) -> None:
     """Set log fields on connections that are opened from now on."""
-    if not any(isinstance(each, _TenantLog) for each in core.services.observers):
-        add_observer(core, _TenantLog())
+    if not any(isinstance(each, _TenantLog) for each in core.runtime.observers):
+        add_observer(core.runtime, _TenantLog())

@@ -25,11 +25,12 @@ from msgspec import UNSET, Raw
 from msgspec.json import decode, encode
 
 from ... import __version__
+from ...engine.observability.operations import Observer, add_observer
 from ...errors import visible
 from ...exception_text import one_line
 from ...redaction import HIDDEN, conceal, redact
 from ..dispatch.params import ToolCall
-from .operations import DURATION_BUCKETS, Observer, Operation, add_observer
+from .operations import DURATION_BUCKETS, ServerOperation
 
 try:
     from opentelemetry import context as otel_context
@@ -70,7 +71,7 @@ class _Trace:
         self.context = context
 
 
-class Tracing(Observer):
+class Tracing(Observer[ServerOperation]):
     """Records spans and durations with OpenTelemetry."""
 
     def __init__(
@@ -93,7 +94,7 @@ class Tracing(Observer):
         self._record_content = record_content
         self._propagators = (TraceContextTextMapPropagator(), W3CBaggagePropagator())
 
-    def begin(self, operation: Operation) -> None:
+    def begin(self, operation: ServerOperation) -> None:
         """Start the span of an operation."""
         ambient = trace.get_current_span().get_span_context()
         context = self._received_context(operation)
@@ -111,7 +112,7 @@ class Tracing(Observer):
             _record_request(span, operation)
         operation.trace = _Trace(span, trace.set_span_in_context(span, context))
 
-    def _received_context(self, operation: Operation) -> Context:
+    def _received_context(self, operation: ServerOperation) -> Context:
         context = otel_context.get_current()
         meta = operation.meta
         if self._client_context and meta:
@@ -126,13 +127,13 @@ class Tracing(Observer):
                     context = propagator.extract(carrier, context)
         return context
 
-    def enter(self, operation: Operation) -> Callable[[], object] | None:
+    def enter(self, operation: ServerOperation) -> Callable[[], object] | None:
         """Make the span current."""
         if operation.trace is None:
             return None
         return partial(otel_context.detach, otel_context.attach(operation.trace.context))
 
-    def end(self, operation: Operation) -> None:
+    def end(self, operation: ServerOperation) -> None:
         """End the span, and record the duration."""
         found: _Trace | None = operation.trace
         if found is None:
@@ -169,7 +170,7 @@ def enable_tracing(
     Raises:
         RuntimeError: they are traced already.
     """
-    if any(isinstance(each, Tracing) for each in core.services.observers):
+    if any(isinstance(each, Tracing) for each in core.runtime.observers):
         raise RuntimeError(f"tracing of the server {core.name!r} is enabled already")
     tracing = Tracing(
         tracer_provider,
@@ -177,13 +178,13 @@ def enable_tracing(
         client_context=client_context,
         record_content=record_content,
     )
-    add_observer(core, tracing)
+    add_observer(core.runtime, tracing)
 
 
 # Attributes
 
 
-def _facts(operation: Operation) -> dict[str, str]:
+def _facts(operation: ServerOperation) -> dict[str, str]:
     """Return the attributes of spans and durations that are known when a request is received."""
     values = {
         "mcp.method.name": operation.method,
@@ -196,7 +197,7 @@ def _facts(operation: Operation) -> dict[str, str]:
     return {name: value for name, value in values.items() if value is not None}
 
 
-def _request_facts(operation: Operation) -> dict[str, str]:
+def _request_facts(operation: ServerOperation) -> dict[str, str]:
     """Return the attributes of a span alone."""
     found = {}
     id = operation.asked.id
@@ -212,7 +213,7 @@ def _request_facts(operation: Operation) -> dict[str, str]:
     return found
 
 
-def _ending_facts(operation: Operation) -> dict[str, str]:
+def _ending_facts(operation: ServerOperation) -> dict[str, str]:
     """Return the attributes that are known at the end: `initialize` chooses the revision."""
     found = {}
     if operation.revision is not None:
@@ -225,7 +226,7 @@ def _ending_facts(operation: Operation) -> dict[str, str]:
 # Content, by option
 
 
-def _record_request(span: Span, operation: Operation) -> None:
+def _record_request(span: Span, operation: ServerOperation) -> None:
     params = operation.asked.params
     if operation.tool is not None and type(params) is ToolCall and params.arguments is not UNSET:
         shown = _without(operation.secret_arguments, params.arguments)

@@ -91,6 +91,10 @@ class Catalog:
             return False
         return capability.partition(".")[0] not in self._switched_off
 
+    def offers_to_tenant(self, entry: Entry, tenant: str | None) -> bool:
+        """Return True if an entry exists for a tenant: its tool set may leave out a tool."""
+        return self.tool_sets is None or self.tool_sets.offers(entry, tenant)
+
     def forget_lists(self) -> None:
         """Drop what is cached about lists."""
         self._cache_hints.clear()

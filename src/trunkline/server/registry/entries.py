@@ -27,8 +27,8 @@ from ..handlers.output import Output
 from ..settings import CacheHint
 
 if TYPE_CHECKING:
+    from ...engine.access.guard import Guard
     from ...mcp.param_headers import ParamPath
-    from ..access.guard import Guard
     from .uri_template import RequestedUri, UriTemplate
 
 __all__ = ["Completer", "Entry", "PromptEntry", "ResourceEntry", "ToolEntry"]

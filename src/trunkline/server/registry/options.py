@@ -31,8 +31,8 @@ from ..settings import CacheHint, CapabilitySwitches, check_switches
 
 if TYPE_CHECKING:
     from ...auth.server.settings import Auth
+    from ...engine.access.guard import Guard
     from ...store.base import Store
-    from ..access.guard import Guard
     from ..api.app import Server
     from .extensions import Extension
 
@@ -207,7 +207,7 @@ class AccessOptions(Struct, frozen=True, kw_only=True, eq=False):
         if self.scopes == () and self.allow is None and self.visible is None:
             return None
         # Imported here: most servers have no guards.
-        from ..access.guard import guard_of
+        from ...engine.access.guard import guard_of
 
         return guard_of(self.scopes, self.allow, self.visible, names)
 

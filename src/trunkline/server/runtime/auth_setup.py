@@ -29,11 +29,11 @@ def use_auth(core: ServerCore, auth: object) -> AuthSettings:
     tenants = settings.tenants
     if tenants is not None and core.runtime.tenancy is None:
         # Imported here, as below: most servers have no tenants.
-        from ..access.tenancy import Tenancy
+        from ...engine.access.tenancy import Tenancy
         from ..access.tool_sets import ToolSets
         from ..observability.tenant_log import enable_tenant_log
 
-        core.runtime.tenancy = Tenancy(core, tenants)
+        core.runtime.tenancy = Tenancy(core.runtime, tenants)
         core.services.is_gated = True
         if tenants.has_tool_sets:
             core.catalog.tool_sets = ToolSets(tenants.tools, tenants.default_tools)
@@ -46,9 +46,9 @@ def use_auth(core: ServerCore, auth: object) -> AuthSettings:
     ):
         raise ValueError("the listeners of a server have the same tenants: give both the same")
     if settings.audit is not None:
-        from ..observability.audit import enable_audit
+        from ...engine.observability.audit import enable_audit
 
-        enable_audit(core, settings.audit)
+        enable_audit(core.runtime, settings.audit)
     if core.policy.envelope != "pierre":
         return settings
     from ..access.envelope import EnvelopeAuth

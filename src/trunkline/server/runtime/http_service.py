@@ -194,7 +194,7 @@ class HttpService:
         connection.principal = _principal(owner)
         tenancy = self._core.runtime.tenancy
         if tenancy is not None and owner is not None:
-            tenancy.attach(connection)
+            tenancy.attach(connection.principal, connection.budget, connection.runner.threads)
             tenancy.session_opened(owner.tenant)
 
     def has_session_room(self, owner: Owner | None) -> bool:
@@ -202,8 +202,7 @@ class HttpService:
         tenancy = self._core.runtime.tenancy
         if tenancy is None or owner is None:
             return True
-        has_room: bool = tenancy.has_session_room(owner.tenant, self._limits.sessions)
-        return has_room
+        return tenancy.has_session_room(owner.tenant, self._limits.sessions)
 
     def event_log(self, session: HttpSession) -> EventLog:
         """Return a log for the events of a session."""

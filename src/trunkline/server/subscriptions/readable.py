@@ -13,10 +13,10 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable
 from typing import TYPE_CHECKING, Any, Final
 
+from ...engine.access.decisions import AccessRefused, check_allow, check_scopes, is_visible
 from ...engine.request import LATER, Action
 from ...engine.runner import RETRY_AFTER_MS
 from ...spec.error_kinds import ErrorKind
-from ..access.decisions import AccessRefused, check_allow, check_scopes, is_visible
 from ..dispatch.request import ServerRequest
 
 if TYPE_CHECKING:

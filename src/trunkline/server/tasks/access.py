@@ -23,8 +23,8 @@ def check_access(record: ToolTaskRecord, request: ServerRequest) -> None:
     if guard is None and not record.scopes and core.catalog.tool_sets is None:
         return
     # Imported here: most servers have no guards.
-    from ..access.decisions import check_scopes, is_visible
-    from ..access.guard import Guard, joined
+    from ...engine.access.decisions import check_scopes, is_visible
+    from ...engine.access.guard import Guard, joined
 
     if entry is not None and not is_visible(entry, request):
         raise RequestError(ErrorKind.TASK_NOT_FOUND, NOT_FOUND)

@@ -14,9 +14,6 @@ from tests.unit.server.wire import PER_REQUEST, WAIT, connected
 from trunkline import Context, Server, ServerLimits, TaskSettings, memory_pair
 from trunkline.auth import AuthSettings, Fixed, Principal
 from trunkline.auth.server.tenants import TenantLimits, Tenants
-from trunkline.jsonrpc.peer.incoming import IncomingRequest
-from trunkline.server.access import tenancy as tenancy_module
-from trunkline.server.access.tenancy import Tenancy
 from trunkline.server.observability.json_log import JsonFormatter
 from trunkline.server.runtime.auth_setup import use_auth
 
@@ -211,41 +208,6 @@ async def test_log_lines_of_a_handler_have_its_tenant_and_principal() -> None:
         ("bob", None),
         (None, None),
     ]
-
-
-def test_tenants_that_use_nothing_are_forgotten(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(tenancy_module, "_MAX_TENANTS", 3)
-    app = Server("many")
-    tenancy = Tenancy(app._core, Tenants())
-    tenancy.use("busy").in_flight = 1
-    for n in range(100):
-        tenancy.use(f"t{n}")
-    assert len(tenancy._tenants) == 3
-    assert tenancy.use("busy").in_flight == 1
-
-
-def test_threads_are_shared_while_another_tenant_has_running_calls() -> None:
-    tenancy = Tenancy(Server("two")._core, Tenants())
-    use, asked = tenancy.use("a"), [IncomingRequest(n, "tools/call", None) for n in range(3)]
-
-    class At:
-        """A connection of one tenant."""
-
-        def __init__(self, tenant: str) -> None:
-            self.principal = Principal(subject="x", tenant=tenant)
-
-        def principal_of(self, _: IncomingRequest) -> Principal:
-            return self.principal
-
-    seen = [use.threads.is_shared()]
-    for tenant, request in zip("abb", asked, strict=True):
-        assert tenancy.begin(At(tenant), request)
-        seen.append(use.threads.is_shared())
-    for request in asked[1:]:
-        tenancy.end(request)
-        seen.append(use.threads.is_shared())
-    # Neither before, nor alone, nor after the others have gone.
-    assert seen == [False, False, True, True, True, False]
 
 
 def test_the_listeners_of_a_server_have_the_same_tenants() -> None:

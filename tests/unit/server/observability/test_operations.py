@@ -17,34 +17,33 @@ from tests.unit.server.observability.observed import (
 )
 from tests.unit.server.wire import PER_REQUEST, connected
 from trunkline import Server, ServerLimits
-from trunkline.jsonrpc import Peer, Policy
-from trunkline.server.observability.operations import (
+from trunkline.engine.observability.operations import (
     CANCELLED,
     OTHER,
-    TOOL_ERROR,
     Observer,
-    Operation,
     add_observer,
 )
+from trunkline.jsonrpc import Peer, Policy
+from trunkline.server.observability.operations import TOOL_ERROR, ServerOperation
 
 
-class Ended(Observer):
+class Ended(Observer[ServerOperation]):
     """Keeps the operations that have ended."""
 
     def __init__(self) -> None:
-        self.begun: list[Operation] = []
-        self.ended: list[Operation] = []
+        self.begun: list[ServerOperation] = []
+        self.ended: list[ServerOperation] = []
 
-    def begin(self, operation: Operation) -> None:
+    def begin(self, operation: ServerOperation) -> None:
         self.begun.append(operation)
 
-    def end(self, operation: Operation) -> None:
+    def end(self, operation: ServerOperation) -> None:
         self.ended.append(operation)
 
 
 def watched(app: Server) -> Ended:
     ended = Ended()
-    add_observer(app._core, ended)
+    add_observer(app._core.runtime, ended)
     return ended
 
 
@@ -210,10 +209,10 @@ def test_each_request_of_a_batch_is_an_operation() -> None:
 _current: ContextVar[Any] = ContextVar("_current", default=None)
 
 
-class InContext(Observer):
+class InContext(Observer[ServerOperation]):
     """Sets a context variable to the id of the request."""
 
-    def enter(self, operation: Operation) -> Callable[[], object]:
+    def enter(self, operation: ServerOperation) -> Callable[[], object]:
         token = _current.set(operation.asked.id)
         return lambda: _current.reset(token)
 
@@ -223,7 +222,7 @@ def test_a_handler_runs_in_the_context_of_its_own_request_also_after_it_has_wait
     inline: bool,
 ) -> None:
     app = Server("observed", limits=ServerLimits(in_flight=1))
-    add_observer(app._core, InContext())
+    add_observer(app._core.runtime, InContext())
     gate = asyncio.Event()
     found: list[tuple[str, Any]] = []
 
@@ -254,16 +253,16 @@ def test_a_handler_runs_in_the_context_of_its_own_request_also_after_it_has_wait
     assert found == [("first", 1), ("waited 2", 2), ("waited 3", 3), ("waited 4", 4)]
 
 
-class Broken(Observer):
+class Broken(Observer[ServerOperation]):
     """Raises wherever it is called."""
 
-    def begin(self, operation: Operation) -> None:
+    def begin(self, operation: ServerOperation) -> None:
         raise ValueError("no begin")
 
-    def enter(self, operation: Operation) -> None:
+    def enter(self, operation: ServerOperation) -> None:
         raise ValueError("no context")
 
-    def end(self, operation: Operation) -> None:
+    def end(self, operation: ServerOperation) -> None:
         raise ValueError("no end")
 
 
@@ -271,7 +270,7 @@ def test_an_observer_that_raises_is_logged_and_the_request_is_served(
     caplog: pytest.LogCaptureFixture,
 ) -> None:
     app = make_app()
-    add_observer(app._core, Broken())
+    add_observer(app._core.runtime, Broken())
     seen = watched(app)
 
     async def main() -> None:

@@ -128,7 +128,7 @@ def test_without_the_setting_no_metrics_are_collected_or_served() -> None:
         async with app.listen("http://127.0.0.1:0/mcp") as own:
             assert isinstance(own, HttpListener)
             assert own.metrics_address is None
-            assert not app._core.services.observers
+            assert not app._core.runtime.observers
 
     asyncio.run(main())
 

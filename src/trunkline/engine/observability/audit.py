@@ -11,16 +11,16 @@ from __future__ import annotations
 import logging
 import time
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Final
 
 from ...auth.server.audit import AuditEvent
 from ...exception_text import as_redacted
 from ...spec.error_kinds import ErrorKind
 from ...spec.profiles import profile
-from .operations import CANCELLED, TOOL_ERROR, Observer, Operation, add_observer
+from .operations import CANCELLED, Observer, Operation, add_observer
 
 if TYPE_CHECKING:
-    from ..api.core import ServerCore
+    from ..runtime import ServerRuntime
 
 __all__ = ["AuditTrail", "enable_audit"]
 
@@ -33,7 +33,7 @@ _REFUSALS: Final = (
 )
 
 
-class AuditTrail(Observer):
+class AuditTrail(Observer[Operation]):
     """Calls a hook about each request of an authenticated caller."""
 
     def __init__(self, hook: Callable[[AuditEvent], object]) -> None:
@@ -55,7 +55,7 @@ class AuditTrail(Observer):
             tenant=principal.tenant,
             principal_key=principal.key,
             method=operation.method,
-            name=operation.tool or operation.prompt or operation.resource or "",
+            name=operation.name or "",
             outcome=outcome,
             code=code,
             request_id=operation.asked.id,
@@ -74,7 +74,7 @@ class AuditTrail(Observer):
 
 
 def _outcome(operation: Operation) -> tuple[str, int | None]:
-    error: Any = operation.error
+    error = operation.error
     if error is not None:
         policy = operation.policy
         codes = {profile(policy.codes).to_send(kind, policy.revision)[0] for kind in _REFUSALS}
@@ -83,14 +83,15 @@ def _outcome(operation: Operation) -> tuple[str, int | None]:
         return "refused" if is_refusal else "error", error.code
     if operation.error_type == CANCELLED:
         return "cancelled", None
-    return ("error", None) if operation.error_type == TOOL_ERROR else ("ok", None)
+    # Of a result that is a failure, as that of a tool that ran and failed.
+    return ("ok" if operation.error_type is None else "error"), None
 
 
 _GENERIC: Final = {-32600, -32602, -32603}
 
 
-def enable_audit(core: ServerCore, hook: Callable[[AuditEvent], object]) -> None:
+def enable_audit(runtime: ServerRuntime, hook: Callable[[AuditEvent], object]) -> None:
     """Report the requests of connections that are opened from now on; a hook is used once."""
-    known = [each.hook for each in core.services.observers if isinstance(each, AuditTrail)]
+    known = [each.hook for each in runtime.observers if isinstance(each, AuditTrail)]
     if hook not in known:
-        add_observer(core, AuditTrail(hook))
+        add_observer(runtime, AuditTrail(hook))

@@ -1,4 +1,4 @@
-"""Guards: the scopes, the `allow` and the `visible` functions of a tool, resource or prompt.
+"""Guards: the scopes, the `allow` and the `visible` functions of an entry.
 
 A `Guard` is made when an entry is registered, so that a mistake is reported on the line of its
 author. An entry without options for access has none, and costs nothing. `decisions.py` applies
@@ -17,20 +17,17 @@ from __future__ import annotations
 
 import inspect
 from collections.abc import Callable, Collection, Iterable
-from typing import TYPE_CHECKING, Any, Final, TypeAlias
+from typing import Any, Final, TypeAlias
 
 from msgspec import Struct
 
 from ...auth.scopes import check_scopes
 
-if TYPE_CHECKING:
-    from ..context import Context
-
 __all__ = ["Allow", "AllowCheck", "Guard", "Visible", "guard_of", "joined"]
 
-# Of the author: returns a bool, or an awaitable of one.
+# Of the author: take the context of the protocol; the first returns a bool, or an awaitable of one.
 Allow: TypeAlias = Callable[..., Any]
-Visible: TypeAlias = "Callable[[Context[Any]], object]"
+Visible: TypeAlias = Callable[[Any], object]
 
 _POSITIONAL: Final = (
     inspect.Parameter.POSITIONAL_ONLY,
@@ -54,7 +51,7 @@ class AllowCheck(Struct, frozen=True, eq=False):
         """Whether it decides by the arguments, and not by the context alone."""
         return self.names is None or bool(self.names)
 
-    def call(self, context: Context, arguments: dict[str, Any]) -> Any:
+    def call(self, context: Any, arguments: dict[str, Any]) -> Any:
         """Return what the function returns."""
         if self.names is None:
             return self.function(context, **arguments)

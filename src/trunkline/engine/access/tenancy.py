@@ -16,19 +16,16 @@ The rules that live here, and only here:
 from __future__ import annotations
 
 from collections import OrderedDict
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Final
 
-from ...concurrency.thread_pool import ThreadGroup
-from ...spec.error_kinds import ErrorKind
-from ...spec.http_conditions import HTTP
+from ...concurrency.thread_pool import ThreadGroup, ThreadShare
+from ..budget import ByteBudget
 
 if TYPE_CHECKING:
     from ...auth.principal import Principal
     from ...auth.server.tenants import TenantLimits, Tenants
-    from ...engine.budget import ByteBudget
     from ...jsonrpc.peer.incoming import IncomingRequest
-    from ..api.core import ServerCore
-    from ..dispatch.connection import Connection
+    from ..runtime import ServerRuntime
 
 __all__ = ["OTHER_TENANTS", "Tenancy", "TenantUse"]
 
@@ -94,9 +91,9 @@ class TenantUse:
 class Tenancy:
     """The tenants of one server."""
 
-    def __init__(self, core: ServerCore, settings: Tenants) -> None:
+    def __init__(self, runtime: ServerRuntime, settings: Tenants) -> None:
         self.settings = settings
-        self._core = core
+        self._runtime = runtime
         self._tenants: OrderedDict[str, TenantUse] = OrderedDict()
         self._running: dict[IncomingRequest, TenantUse] = {}
         self._labels: set[str] = set()
@@ -120,11 +117,10 @@ class Tenancy:
             idle = next((name for name, each in self._tenants.items() if each.is_idle), None)
             if idle is not None:
                 del self._tenants[idle]
-        core, limits = self._core, self.settings.limits_of.get(tenant, self.settings.limits)
-        budget = type(core.runtime.budget)(
-            limits.bytes or core.runtime.budget.limit // 2, core.runtime.budget
-        )
-        running = limits.in_flight or max(1, core.limits.in_flight_overall // 2)
+        limits = self.settings.limits_of.get(tenant, self.settings.limits)
+        whole = self._runtime.budget
+        budget = ByteBudget(limits.bytes or whole.limit // 2, whole)
+        running = limits.in_flight or max(1, self._runtime.limits.in_flight_overall // 2)
         return TenantUse(tenant, limits, running, budget, ThreadGroup(self._is_shared))
 
     def _is_shared(self) -> bool:
@@ -148,12 +144,12 @@ class Tenancy:
 
     # -- connections -------------------------------------------------------------------------
 
-    def attach(self, connection: Connection) -> None:
+    def attach(self, principal: Principal | None, budget: ByteBudget, share: ThreadShare) -> None:
         """Count what a connection of one principal holds for its tenant."""
-        use = self.of(connection.principal)
+        use = self.of(principal)
         if use is not None:
-            connection.budget.parent = use.budget
-            connection.runner.threads.group = use.threads
+            budget.parent = use.budget
+            share.group = use.threads
 
     def has_session_room(self, tenant: str | None, overall: int) -> bool:
         """Return True if a tenant may open a session, where all may have `overall`."""
@@ -162,7 +158,7 @@ class Tenancy:
         use = self.use(tenant)
         if use.sessions < (use.limits.sessions or max(1, overall // 2)):
             return True
-        self._core.runtime.counters.refuse("tenant_sessions")
+        self._runtime.counters.refuse("tenant_sessions")
         return False
 
     def session_opened(self, tenant: str | None, by: int = 1) -> None:
@@ -172,26 +168,23 @@ class Tenancy:
 
     # -- requests ----------------------------------------------------------------------------
 
-    def admits(self, connection: Connection, asked: IncomingRequest) -> bool:
-        """Return True if the rate of a tenant allows a request; otherwise it was refused."""
-        use = self.of(connection.principal_of(asked))
-        if use is None or use.limits.rate is None:
-            return True
-        wait = use.wait(connection.loop.time())
-        if not wait:
-            return True
-        self._core.runtime.counters.refuse("tenant_rate")
-        route: Any = asked.route
-        if asked.slot is None and hasattr(route, "status"):
-            route.status = HTTP["rate-limited"].status
-        milliseconds = max(1, round(wait * 1000))
-        policy = connection.core.newest_revision.policy
-        connection.refuse(asked, policy, ErrorKind.RATE_LIMITED, retryAfterMs=milliseconds)
-        return False
+    def rate_wait_ms(self, principal: Principal | None, now: float) -> int:
+        """Return the milliseconds until the rate of a tenant allows a request.
 
-    def begin(self, connection: Connection | Any, asked: IncomingRequest) -> bool:
+        0 admits the request, and counts it; with any other number it is to be refused.
+        """
+        use = self.of(principal)
+        if use is None or use.limits.rate is None:
+            return 0
+        wait = use.wait(now)
+        if not wait:
+            return 0
+        self._runtime.counters.refuse("tenant_rate")
+        return max(1, round(wait * 1000))
+
+    def begin(self, principal: Principal | None, asked: IncomingRequest) -> bool:
         """Count a running call; return False if its tenant has too many."""
-        use = self.of(connection.principal_of(asked))
+        use = self.of(principal)
         if use is None:
             return True
         if use.in_flight >= use.max_in_flight:
@@ -215,5 +208,5 @@ class Tenancy:
         most = self.use(tenant).limits.tasks or max(1, overall // 2)
         if running < most:
             return True
-        self._core.runtime.counters.refuse("tenant_tasks")
+        self._runtime.counters.refuse("tenant_tasks")
         return False

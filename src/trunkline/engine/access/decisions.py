@@ -2,8 +2,8 @@
 
 The rules that live here, and only here:
 
-* An entry that is not visible, or not in the tool set of the tenant, is answered like one that
-  does not exist.
+* An entry that is not visible, or not offered to the tenant, is answered like one that does not
+  exist.
 * An entry whose scopes are missing stays listed, so that a client can ask for them, unless the
   server has `hide_unscoped`.
 * A refusal names all scopes of the operation at once, not one after the other, and those that are
@@ -18,24 +18,24 @@ from __future__ import annotations
 
 import logging
 from inspect import isawaitable
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any, Final, Protocol
 
 from msgspec import Struct
 
 from ...errors import NOTHING, RequestError
+from ...exception_text import as_redacted
 from ...redaction import show
 from ...spec.error_kinds import ErrorKind
-from ..context import context_of
-from ..errors import as_redacted
+from ..request import context_of
 
 if TYPE_CHECKING:
     from ...auth.principal import Principal
-    from ..api.core import ServerCore
-    from ..dispatch.request import ServerRequest
-    from ..registry.entries import Entry
+    from ...auth.scopes import ImpliedScopes
+    from ..request import HandledRequest, HandlerEntry
     from .guard import AllowCheck, Guard
 
 __all__ = [
+    "AccessPolicy",
     "AccessRefused",
     "arguments_of",
     "check_allow",
@@ -49,6 +49,22 @@ _log: Final = logging.getLogger("trunkline.server")
 
 _LOGIN: Final = "Authentication required"
 _RIGHTS: Final = "Insufficient permissions"
+
+
+class AccessPolicy(Protocol):
+    """What decides on access for all entries of a server, beside their guards."""
+
+    # Whether lists leave out entries whose scopes the caller lacks.
+    hide_unscoped: bool
+
+    @property
+    def implied_scopes(self) -> ImpliedScopes:
+        """Which scopes grant others."""
+        ...
+
+    def offers_to_tenant(self, entry: Any, tenant: str | None) -> bool:
+        """Return True if an entry exists for a tenant."""
+        ...
 
 
 class AccessRefused(RequestError):
@@ -69,28 +85,25 @@ class AccessRefused(RequestError):
 # -- seeing ----------------------------------------------------------------------------------
 
 
-def is_visible(entry: Entry, request: ServerRequest) -> bool:
+def is_visible(entry: HandlerEntry, request: HandledRequest) -> bool:
     """Return True if the caller may know that an entry exists."""
-    guard: Guard | None = entry.guard
-    if guard is not None:
-        for function in guard.visible:
+    if entry.guard is not None:
+        for function in entry.guard.visible:
             try:
                 if not function(context_of(request)):
                     return False
             except Exception as error:  # noqa: BLE001  # of the author's function; it must not show an entry
                 _failed("visible", entry, error)
                 return False
-    core: ServerCore = request.connection.core
-    return core.catalog.tool_sets is None or core.catalog.tool_sets.offers(entry, request.tenant)
+    return request.access.offers_to_tenant(entry, request.tenant)
 
 
-def is_listed(entry: Entry, request: ServerRequest) -> bool:
+def is_listed(entry: HandlerEntry, request: HandledRequest) -> bool:
     """Return True if an entry is in the lists of the caller."""
-    core: ServerCore = request.connection.core
-    guard: Guard | None = entry.guard
-    if guard is not None and guard.scopes and core.catalog.hide_unscoped:
+    guard, access = entry.guard, request.access
+    if guard is not None and guard.scopes and access.hide_unscoped:
         principal = request.principal
-        if principal is None or core.catalog.implied_scopes.missing(guard.scopes, principal.scopes):
+        if principal is None or access.implied_scopes.missing(guard.scopes, principal.scopes):
             return False
     return is_visible(entry, request)
 
@@ -98,7 +111,7 @@ def is_listed(entry: Entry, request: ServerRequest) -> bool:
 # -- using -----------------------------------------------------------------------------------
 
 
-def check_scopes(guard: Guard, request: ServerRequest) -> None:
+def check_scopes(guard: Guard, request: HandledRequest) -> None:
     """Raise AccessRefused if scopes of a guard are missing."""
     needed = guard.scopes
     if not needed:
@@ -106,32 +119,31 @@ def check_scopes(guard: Guard, request: ServerRequest) -> None:
     principal = request.principal
     if principal is None:
         raise AccessRefused(None, needed, needed)
-    core: ServerCore = request.connection.core
-    missing = core.catalog.implied_scopes.missing(needed, principal.scopes)
+    missing = request.access.implied_scopes.missing(needed, principal.scopes)
     if missing:
         raise AccessRefused(principal, needed, missing)
 
 
-async def check_allow(entry: Entry, values: Any, request: ServerRequest) -> None:
+async def check_allow(entry: HandlerEntry, values: Any, request: HandledRequest) -> None:
     """Raise AccessRefused if a function of the author does not allow a call."""
     arguments = arguments_of(entry, values)
     for check in _checks(entry):
         await _ask(check, entry, request, arguments)
 
 
-async def check_allow_without_arguments(entry: Entry, request: ServerRequest) -> None:
+async def check_allow_without_arguments(entry: HandlerEntry, request: HandledRequest) -> None:
     """Raise AccessRefused if a function that takes the context alone does not allow a request."""
     for check in _checks(entry):
         if not check.needs_arguments:
             await _ask(check, entry, request, {})
 
 
-def _checks(entry: Entry) -> tuple[AllowCheck, ...]:
+def _checks(entry: HandlerEntry) -> tuple[AllowCheck, ...]:
     return () if entry.guard is None else entry.guard.allow
 
 
 async def _ask(
-    check: AllowCheck, entry: Entry, request: ServerRequest, arguments: dict[str, Any]
+    check: AllowCheck, entry: HandlerEntry, request: HandledRequest, arguments: dict[str, Any]
 ) -> None:
     try:
         answer = check.call(context_of(request), arguments)
@@ -147,7 +159,7 @@ async def _ask(
         raise AccessRefused(request.principal)
 
 
-def arguments_of(entry: Entry, values: Any) -> dict[str, Any]:
+def arguments_of(entry: HandlerEntry, values: Any) -> dict[str, Any]:
     """Return decoded arguments by name."""
     if isinstance(values, Struct):
         fields = values.__struct_fields__
@@ -157,6 +169,6 @@ def arguments_of(entry: Entry, values: Any) -> dict[str, Any]:
     return values if isinstance(values, dict) else {}
 
 
-def _failed(option: str, entry: Entry, error: Exception) -> None:
+def _failed(option: str, entry: HandlerEntry, error: Exception) -> None:
     trace = as_redacted(error)
     _log.error("%s= of %s failed, access is refused\n%s", option, show(entry.name), trace)

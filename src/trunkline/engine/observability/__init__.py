@@ -1,0 +1,1 @@
+"""Observation of requests: operations, their observers, and the audit."""
