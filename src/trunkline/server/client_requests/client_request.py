@@ -44,8 +44,7 @@ from ...mcp.types import (
 from ...redaction import show
 from ...spec.error_kinds import ErrorKind
 from ...spec.lookup import method as method_row
-from ..handlers.custom_types import read_custom
-from ..handlers.dataclass_defaults import filled
+from ..handlers.custom_types import filled, read_custom
 from ..handlers.json_encoding import OutputMismatch, encoded
 from . import capabilities as client_capabilities
 

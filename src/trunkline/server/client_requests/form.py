@@ -36,7 +36,7 @@ from msgspec.json import encode
 from ...errors import LocalProtocolError
 from ...mcp.tables import members
 from ..handlers.annotations import plain
-from ..handlers.dataclass_defaults import filled
+from ..handlers.custom_types import filled
 from ..handlers.docstrings import read as read_docstring
 from ..handlers.error_messages import fault
 from ..handlers.json_schema import NOTHING, check, default_shown, schema_of

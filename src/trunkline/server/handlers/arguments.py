@@ -36,8 +36,7 @@ from msgspec.structs import astuple
 
 from ...redaction import show
 from .annotations import ParamHeader, bare, field_of, is_foreign_field, marked, plain
-from .custom_types import read_custom
-from .dataclass_defaults import filler
+from .custom_types import filler, read_custom
 from .docstrings import Docstring, read
 from .error_messages import explain, worded
 from .json_encoding import OutputMismatch, encoded

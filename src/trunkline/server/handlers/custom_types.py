@@ -1,4 +1,4 @@
-"""Types beyond those of the decoder: paths, addresses, patterns, and classes of pydantic.
+"""Types beyond those of the decoder: paths, addresses, patterns, dataclasses, classes of pydantic.
 
 The decoder passes a value for a class it does not know to `read_custom`, and the encoder an
 object it does not know to `write_custom`.
@@ -11,6 +11,8 @@ The rules that live here, and only here:
 * `object` takes any value, as `Any` does.
 * A secret of pydantic (`SecretStr`) is written as asterisks.
 * Of what handlers return, a mapping is written as an object, a sequence or a set as an array.
+* A decoded dataclass has all its fields. The decoder leaves one that was not sent to the default
+  on the class; the encoder looks at the instance alone, and would leave it out.
 """
 
 from __future__ import annotations
@@ -20,15 +22,25 @@ import sys
 from collections import OrderedDict, deque
 from collections.abc import Callable, Iterable, Mapping, Sequence, Set
 from functools import lru_cache, partial
-from typing import Any, Final, NamedTuple, get_args, get_origin
+from typing import Any, Final, NamedTuple, get_args, get_origin, get_type_hints
 
-from msgspec import ValidationError, convert
+from msgspec import Struct, ValidationError, convert
 
 from .error_messages import kind_of, worded
 from .pydantic_models import is_model, is_validated, read_model, read_validated, write_model
 
-__all__ = ["ARRAYS", "Adapted", "custom_schema", "read_custom", "write_custom"]
+__all__ = [
+    "ARRAYS",
+    "Adapted",
+    "custom_schema",
+    "filled",
+    "filler",
+    "read_custom",
+    "write_custom",
+]
 
+# Marks a dataclass; importing `dataclasses` would slow down the start.
+_FIELDS: Final = "__dataclass_fields__"
 # Longer ones are not written by people; compiling one takes time that grows with its length.
 _MAX_PATTERN_CHARS: Final = 10_000
 
@@ -182,3 +194,48 @@ def write_custom(value: Any) -> Any:
     if isinstance(value, Sequence | Set | deque):
         return list(value)
     raise NotImplementedError
+
+
+# -- dataclasses -----------------------------------------------------------------------------
+
+
+def filler(kind: Any) -> Callable[[Any], Any] | None:
+    """Return `filled` if a type can hold a dataclass, else None."""
+    return filled if _may_hold_dataclass(kind, set()) else None
+
+
+def _may_hold_dataclass(kind: Any, seen: set[int]) -> bool:
+    if hasattr(kind, _FIELDS):
+        return True
+    if id(kind) in seen:
+        return False  # a type may contain itself
+    seen.add(id(kind))
+    inner = list(get_args(kind))
+    if isinstance(kind, type) and hasattr(kind, "__annotations__"):
+        try:
+            inner += get_type_hints(kind).values()
+        except (NameError, TypeError, AttributeError):
+            return True  # names that cannot be resolved here: look at each value
+    return any(_may_hold_dataclass(each, seen) for each in inner)
+
+
+def filled(value: Any) -> Any:
+    """Return the value, in which every dataclass instance has all its fields."""
+    if isinstance(value, list | tuple | set | frozenset):
+        for item in value:
+            filled(item)
+    elif isinstance(value, dict):
+        for item in value.values():
+            filled(item)
+    elif isinstance(value, Struct):
+        for name in value.__struct_fields__:
+            filled(getattr(value, name))
+    elif hasattr(value, _FIELDS) and not isinstance(value, type):
+        # With slots every field is set.
+        own = getattr(value, "__dict__", None)
+        for name in getattr(value, _FIELDS):
+            member = getattr(value, name, None)
+            if own is not None and name not in own and hasattr(value, name):
+                object.__setattr__(value, name, member)  # also where it is frozen
+            filled(member)
+    return value

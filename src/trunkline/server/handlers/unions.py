@@ -24,8 +24,7 @@ from typing import Annotated, Any, Final, Literal, NamedTuple, get_args, get_ori
 import msgspec.inspect as kinds
 from msgspec import DecodeError, convert
 
-from .custom_types import ARRAYS, read_custom
-from .dataclass_defaults import filler
+from .custom_types import ARRAYS, filler, read_custom
 from .error_messages import kind_of, quoted, worded
 from .pydantic_models import is_model
 

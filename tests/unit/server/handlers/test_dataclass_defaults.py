@@ -9,7 +9,7 @@ import msgspec
 import pytest
 from msgspec import Meta, Struct
 
-from trunkline.server.handlers.dataclass_defaults import filled, filler
+from trunkline.server.handlers.custom_types import filled, filler
 
 
 @dataclass
