@@ -310,6 +310,8 @@ class RequestRunner:
     def _done(self, request: HandledRequest, outcome: Any) -> None:
         """Answer a request whose handler has ended, and start those that wait."""
         asked, run = request.message, request.run
+        # The two hold each other, and would stay until the next garbage collection.
+        request.context = None
         if run is not None and run.on_end is not None:
             self.budget.release(asked.size)
             run.on_end(outcome)

@@ -454,14 +454,16 @@ class Connection:
 
     def perform(self, request: ServerRequest, action: Action) -> None:
         """Do what a method handler has decided."""
+        if isinstance(action, Run):
+            self.runner.begin(request, action)
+            return
+        request.context = None  # made for a guard; the two hold each other
         if isinstance(action, Answer):
             self.runner.answer(request.message, action.result, request.rev.policy)
             if action.then is not None:
                 action.then()
         elif isinstance(action, Refuse):
             self.peer.fail(request.message, action.error)
-        elif isinstance(action, Run):
-            self.runner.begin(request, action)
 
     def _refuse_params(self, asked: IncomingRequest, kind: str, text: str) -> None:
         if not self._opens_sessions and not self._has_readable_meta(asked.params):

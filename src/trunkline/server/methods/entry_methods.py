@@ -64,7 +64,7 @@ __all__ = [
     "second_reading",
 ]
 
-# What a method handler may return in place of values.
+# What `arguments` may return in place of values, for params that cannot be used.
 _ACTIONS: Final = (Refuse, Answer)
 
 
@@ -92,7 +92,7 @@ class EntryMethod(Shown, Struct, frozen=True, kw_only=True, eq=False):
     find: Callable[[ServerCore, Any], Iterable[tuple[Any, Any]]] | None = None
     # Returns the refusal of a request about an entry that does not exist.
     missing: Callable[[ServerRequest, str], Refuse]
-    # Returns the arguments of the handler, or what to answer in place of calling it.
+    # Returns the arguments of the handler; or, before `allow`, the answer to unusable params.
     arguments: Callable[[ServerRequest, Any, Any, Any], Any]
     # Makes results of what the handler returns and raises.
     renderer: ResultRenderer
@@ -102,7 +102,10 @@ class EntryMethod(Shown, Struct, frozen=True, kw_only=True, eq=False):
     needs_all: bool = False
     # Refuses a request that the server does not offer at all.
     offered: Callable[[ServerRequest], Refuse | None] | None = None
-    # Returns what to do once access is decided; by default the handler of the entry is run.
+    # In place of the handler of the entry: does the work itself, and returns the result as it is
+    # sent. It is called after `allow`.
+    perform: Callable[[ServerRequest, Any], Any] | None = None
+    # Returns another handler to run, or an answer without one; it changes nothing.
     begin: Callable[[ServerRequest, Any, Any], Action] | None = None
 
 
@@ -158,9 +161,28 @@ def serve_entry(method: EntryMethod, request: ServerRequest) -> Action:
         is_retry = params.input_responses is not UNSET or params.request_state is not UNSET
         if is_retry and (refused := _resume(request, params)) is not None:
             return refused
-    if method.begin is not None:
-        return method.begin(request, entry, values)
-    return Run(method.renderer, entry, values)
+    if method.perform is not None:
+        if request.run is None:
+            return Answer(method.perform(request, values))
+        return Run(renderers.WIRE_FORM, _performance(), (method.perform, values))
+    if method.begin is None:
+        return Run(method.renderer, entry, values)
+    action = method.begin(request, entry, values)
+    if type(action) is Answer and request.run is not None:
+        return Run(renderers.WIRE_FORM, _performance(), (lambda *_: action.result, values))
+    return action
+
+
+@cache
+def _performance() -> Entry:
+    """Return the entry of work without a handler: it runs in a handler task, after `allow`."""
+    from .internal_handler import internal_entry  # here: most entries have no `allow`
+
+    async def perform(request: ServerRequest, work: Any) -> Any:
+        function, values = work
+        return function(request, values)
+
+    return internal_entry("", perform)
 
 
 def _resume(request: ServerRequest, params: Any) -> Refuse | None:
@@ -182,7 +204,7 @@ def is_guarded(core: ServerCore, method: str, params: Any) -> bool:
     row = ENTRY_METHODS.get(method)
     if row is None:
         return False
-    if core.catalog.tool_sets is not None and row.renderer is renderers.TOOL:
+    if core.catalog.tool_sets is not None and row.listed == "tool":
         return True
     return any(entry.guard is not None for entry in entries_of(row, core, params))
 
@@ -278,28 +300,11 @@ def _has_session(request: ServerRequest) -> Refuse | None:
     return not_offered(request) if request.connection.session is None else None
 
 
-def _subscribe(request: ServerRequest, entry: ResourceEntry, _: Any) -> Action:
-    if entry.guard is not None and entry.guard.allow:
-        # Decided in a handler task, as for any other method.
-        return Run(renderers.WIRE_FORM, _subscription(), request.name)
-    return Answer(_subscribed(request, request.name))
-
-
-@cache
-def _subscription() -> Entry:
-    from .internal_handler import internal_entry  # here: most resources have no `allow`
-
-    async def subscribe(request: ServerRequest, uri: str) -> Any:
-        return _subscribed(request, uri)
-
-    return internal_entry("resources/subscribe", subscribe)
-
-
-def _subscribed(request: ServerRequest, uri: str) -> Any:
+def _subscribe(request: ServerRequest, _: Any) -> Any:
     """Subscribe a session to a resource; return the answer."""
     connection, rev = request.connection, request.rev
     core = connection.core
-    if core.services.streams.subscribe(connection, uri, request.principal):
+    if core.services.streams.subscribe(connection, request.name, request.principal):
         return rev.empty()
     text = f"No more than {core.limits.subscriptions} subscriptions"
     return errors.worded_error(ErrorKind.SUBSCRIPTION_FAILED, rev.policy, request.method, text)
@@ -375,9 +380,7 @@ def _completion_arguments(
     argument, core = params.argument, request.connection.core
     completer = core.catalog.completer(_completed_kind(params), entries, argument.name)
     if completer is None:
-        # An argument without a completion.
-        result = CompleteResult(CompleteResultCompletion([], has_more=False, total=0))
-        return Answer(request.rev.result(result))
+        return None, None
     others: Mapping[str, str] = {}
     if params.context is not UNSET and params.context.arguments is not UNSET:
         others = params.context.arguments
@@ -388,8 +391,12 @@ def _completion_arguments(
     return completer, values
 
 
-def _complete(_: ServerRequest, entry: Entry, found: tuple[Completer, Any]) -> Action:
+def _complete(request: ServerRequest, _: Entry, found: tuple[Completer | None, Any]) -> Action:
     completer, values = found
+    if completer is None:
+        # An argument without a completion.
+        result = CompleteResult(CompleteResultCompletion([], has_more=False, total=0))
+        return Answer(request.rev.result(result))
     return Run(renderers.COMPLETION, completer, values)
 
 
@@ -423,7 +430,7 @@ ENTRY_METHODS: Final[Mapping[str, EntryMethod]] = {
         arguments=_found_arguments,
         renderer=renderers.WIRE_FORM,
         offered=_has_session,
-        begin=_subscribe,
+        perform=_subscribe,
     ),
     "prompts/get": EntryMethod(
         read=Decoder(GetPromptRequestParams).decode,

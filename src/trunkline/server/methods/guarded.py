@@ -99,7 +99,9 @@ def page_for(
     def shows(entry: Entry) -> bool:
         # Functions of the author see the entry as if it was asked for.
         about = ServerRequest(connection, message, rev, caller, entry.owner, entry.name)
-        return is_listed(entry, about)
+        is_shown = is_listed(entry, about)
+        about.context = None  # the two hold each other
+        return is_shown
 
     principal = request.principal
     key = b"anonymous" if principal is None else b"principal " + principal.key.encode()

@@ -376,7 +376,56 @@ HIDDEN_USES = {
 }
 
 
+def forbidding() -> tuple[Server, list[str]]:
+    """Return a server whose `allow` refuses every use of every entry, and what ran all the same."""
+    app, ran = Server("forbidding"), []
+
+    def never(context: Context) -> bool:
+        return False
+
+    @app.tool(allow=never)
+    def save(path: str) -> str:
+        ran.append("tool")
+        return path
+
+    @app.resource("file:///{path}", allow=never)
+    def file(path: str) -> str:
+        ran.append("resource")
+        return path
+
+    @app.prompt(allow=never)
+    def review(path: str, other: str = "") -> str:
+        ran.append("prompt")
+        return path
+
+    @app.completion(prompt="review", argument="path")
+    def paths(typed: str) -> list[str]:
+        ran.append("completion")
+        return [typed]
+
+    return app, ran
+
+
+# Params that cannot be used are refused before `allow`, which would get them.
+USABLE = {name: use for name, use in USES.items() if " with bad " not in name}
+USABLE.pop("prompt without its argument")
+
+
+@pytest.mark.parametrize(("use", "revision"), in_its_revisions(USABLE))
+async def test_use_that_allow_refuses_changes_nothing(
+    use: tuple[str, dict[str, Any]], revision: str
+) -> None:
+    method, params = use
+    app, ran = forbidding()
+    async with connected_as(app, caller("ann"), revision) as wire:
+        refused = await wire.request(method, **params)
+        assert (refused.get("code"), ran) == (403, [])
+        subscribed = app._core.services.streams.connections.values()
+        assert not any(each.named for each in subscribed)
+
+
 def test_every_method_that_names_an_entry_is_tried_without_scopes_and_hidden() -> None:
+    assert {method for method, _ in USABLE.values()} == set(ENTRY_METHODS)
     assert {method for method, _ in USES.values()} == set(ENTRY_METHODS)
     assert {method for method, *_ in HIDDEN_USES.values()} == set(ENTRY_METHODS)
 
