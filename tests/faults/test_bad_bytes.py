@@ -12,8 +12,9 @@ from typing import Any
 
 import pytest
 
-from tests.faults.scene import MIB, Piped, address, piped, run
+from tests.faults.piped_server import MIB, Piped, address, piped
 from tests.faults.test_sockets import Raw, listening
+from tests.rigs.leaks import run
 from trunkline import Client
 from trunkline.jsonrpc import InvalidMessage
 

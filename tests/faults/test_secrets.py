@@ -12,7 +12,9 @@ from typing import Any
 import pytest
 from msgspec import Struct
 
-from tests.faults.scene import HANDSHAKE, Piped, address, piped, run
+from tests.faults.piped_server import Piped, address, piped
+from tests.rigs.leaks import run
+from tests.rigs.messages import HANDSHAKE
 from trunkline import Client, Context, Server, Stdio, TrunklineError
 from trunkline.jsonrpc import Policy
 from trunkline.judge import TraceEntry

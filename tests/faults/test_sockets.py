@@ -17,18 +17,10 @@ from typing import Any
 
 import pytest
 
-from tests.faults.scene import (
-    META,
-    MIB,
-    WAIT,
-    Piped,
-    alive,
-    grown,
-    piped,
-    run,
-    until,
-    until_async,
-)
+from tests.faults.piped_server import MIB, Piped, piped
+from tests.rigs.conditions import WAIT_S, until, until_async
+from tests.rigs.leaks import alive, grown, run
+from tests.rigs.messages import META
 from trunkline import Client, ConnectionLost, Server, SocketLimits, Tcp, TransportError, Unix
 from trunkline.client.session.session import Session
 from trunkline.server.dispatch.connection import Connection
@@ -55,10 +47,10 @@ class Raw:
 
     def __init__(self, address: Tcp | Unix) -> None:
         if isinstance(address, Tcp):
-            self.socket = socket.create_connection((address.host, address.port), timeout=WAIT)
+            self.socket = socket.create_connection((address.host, address.port), timeout=WAIT_S)
         else:
             self.socket = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
-            self.socket.settimeout(WAIT)
+            self.socket.settimeout(WAIT_S)
             try:
                 self.socket.connect(str(address.path))
             except OSError:

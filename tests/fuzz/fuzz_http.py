@@ -27,7 +27,7 @@ from collections.abc import Callable, Iterator
 from functools import cache
 from typing import Any, Final, NamedTuple
 
-from tests.fuzz.strict_http import Response, read_responses
+from tests.rigs.http_responses import Response, read_responses
 from trunkline import Context, HttpLimits, HttpSettings, Server, ServerLimits, ToolError
 from trunkline.jsonrpc import Limits, Policy
 from trunkline.server.dispatch.log_limit import LogLimit

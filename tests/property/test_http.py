@@ -36,7 +36,7 @@ from tests.fuzz.fuzz_http import (
     request,
     scene,
 )
-from tests.fuzz.strict_http import Malformed, Response, read_responses
+from tests.rigs.http_responses import Malformed, Response, read_responses
 from trunkline.jsonrpc.framing.sse import Event, EventReader
 from trunkline.spec.revisions import LATEST
 from trunkline.transports.http.endpoint.exchange import event_of

@@ -21,7 +21,10 @@ from typing import Any
 import pytest
 
 from tests.certificates import Authority
-from tests.faults.scene import HANDSHAKE, MIB, PER_REQUEST, Piped, children, nothing_left, until
+from tests.faults.piped_server import MIB, Piped
+from tests.rigs.conditions import until
+from tests.rigs.leaks import children, nothing_left
+from tests.rigs.messages import HANDSHAKE, PER_REQUEST
 from trunkline import Client, Stdio, Tcp, Tls, TrunklineError
 from trunkline.jsonrpc.policy import Policy
 from trunkline.transports.addresses import parse_address
@@ -126,7 +129,6 @@ def told(server: Piped, what: str, times: int = 1) -> None:
     until(
         lambda: server.log().count(what) >= times,
         lambda: f"not {times} times {what!r}: {server.log()}",
-        wait=WAIT,
     )
 
 

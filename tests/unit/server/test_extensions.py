@@ -9,8 +9,9 @@ from typing import Any
 import pytest
 from msgspec.json import encode
 
+from tests.rigs.messages import META, PER_REQUEST
+from tests.rigs.server_connection import connected
 from tests.unit.server.starry import STARS, Star, asked, meta, stars
-from tests.unit.server.wire import META, PER_REQUEST, connected
 from trunkline import Client, Context, Extension, RequestError, Server
 from trunkline.errors import PeerError
 from trunkline.mcp.meta import Caller, read_caller

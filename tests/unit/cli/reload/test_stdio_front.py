@@ -14,7 +14,8 @@ from typing import Any
 import pytest
 from msgspec.json import decode, encode
 
-from tests.faults.scene import nothing_left, until_async
+from tests.rigs.conditions import until_async
+from tests.rigs.leaks import nothing_left
 from trunkline.cli.exit_codes import USAGE_ERROR
 from trunkline.cli.reload import stdio_front
 from trunkline.cli.reload.stdio_front import StdioFront, _WorkerPipes

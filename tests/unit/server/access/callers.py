@@ -7,7 +7,8 @@ from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from typing import Any
 
-from tests.unit.server.wire import META, PER_REQUEST, WAIT, Wire
+from tests.rigs.messages import META, PER_REQUEST
+from tests.rigs.server_connection import WAIT, ServerConnection
 from trunkline import Server
 from trunkline.auth import Principal
 from trunkline.server.dispatch.connection import Connection
@@ -22,7 +23,7 @@ def caller(subject: str = "ann", *scopes: str, **fields: Any) -> Principal:
     )
 
 
-class CallerWire(Wire):
+class CallerWire(ServerConnection):
     """A connection of one caller, in one revision."""
 
     connection: Connection

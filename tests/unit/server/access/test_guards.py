@@ -8,8 +8,8 @@ from typing import Any
 
 import pytest
 
+from tests.rigs.messages import META, PER_REQUEST
 from tests.unit.server.access.callers import BOTH, HANDSHAKE, caller, connected_as
-from tests.unit.server.wire import META, PER_REQUEST
 from trunkline import Context, Server
 from trunkline.errors import RequestError
 

@@ -9,8 +9,9 @@ from typing import Any
 
 import pytest
 
+from tests.rigs.messages import PER_REQUEST
+from tests.rigs.server_connection import WAIT, connected
 from tests.unit.server.access.callers import BOTH, CallerWire, caller, connected_as
-from tests.unit.server.wire import PER_REQUEST, WAIT, connected
 from trunkline import Context, Server, ServerLimits, TaskSettings, memory_pair
 from trunkline.auth import AuthSettings, Fixed, Principal
 from trunkline.auth.server.tenants import TenantLimits, Tenants

@@ -9,8 +9,8 @@ from typing import Any, Literal
 import pytest
 from msgspec import Struct
 
+from tests.rigs.server_connection import WAIT, ServerConnection, connected
 from tests.unit.server.rounds_wire import EVERYTHING
-from tests.unit.server.wire import WAIT, Wire, connected
 from trunkline import Context, Server
 from trunkline.errors import PeerError, RequestAborted
 from trunkline.server import AcceptedElicitation, ServerLimits
@@ -25,7 +25,7 @@ class Trip(Struct):
     seat: Literal["aisle", "window"] = "aisle"
 
 
-async def asked(wire: Wire) -> Any:
+async def asked(wire: ServerConnection) -> Any:
     """Return the first request that the server has sent."""
     while True:
         for message in wire.got:
@@ -35,7 +35,7 @@ async def asked(wire: Wire) -> Any:
         await asyncio.sleep(0.005)
 
 
-def answered(wire: Wire, question: Any, result: Any) -> None:
+def answered(wire: ServerConnection, question: Any, result: Any) -> None:
     wire.send({"jsonrpc": "2.0", "id": question["id"], "result": result})
 
 

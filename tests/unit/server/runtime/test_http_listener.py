@@ -15,13 +15,15 @@ from typing import Any
 import pytest
 
 from tests.certificates import Authority
-from tests.unit.server.runtime.http_wire import HttpWire, call, fetch, initialize, text_of
-from tests.unit.transports.http.plain import META, WAIT, message
+from tests.rigs.http_connection import HttpConnection, call, fetch, initialize, text_of
+from tests.rigs.messages import META, frame
+from tests.unit.transports.http.plain import WAIT
 from trunkline import HttpLimits, HttpSettings, Server, ServerLimits, TransportError, TrunklineError
 from trunkline.auth import AuthSettings
 from trunkline.server.runtime import http_listener as module
 from trunkline.server.runtime.http_listener import HttpListener
 from trunkline.transports.addresses import Http, Tls
+from trunkline.transports.http.server.request_reader import Part
 
 ADDRESS = "http://127.0.0.1:0/mcp"
 
@@ -70,7 +72,7 @@ class Scene:
 def listening_event() -> dict[str, Any]:
     params = {"notifications": {"toolsListChanged": True}, "_meta": META}
     return {
-        "body": message("subscriptions/listen", params, 7),
+        "body": frame("subscriptions/listen", params, 7),
         "mcp_protocol_version": "2026-07-28",
         "mcp_method": "subscriptions/listen",
     }
@@ -104,7 +106,7 @@ def test_shutdown_answers_listen_requests_then_what_runs_then_leaves_the_lifespa
         scene = Scene()
         async with scene.listen() as own:
             port = own.address.port
-            idle, held, stream = [await HttpWire.open(port) for _ in range(3)]
+            idle, held, stream = [await HttpConnection.open(port) for _ in range(3)]
             assert (await idle.ask("GET", "/readyz")).status == 200
             stream.send("POST", "/mcp", **listening_event())
             await stream.until(b"notifications/subscriptions/acknowledged")
@@ -115,7 +117,7 @@ def test_shutdown_answers_listen_requests_then_what_runs_then_leaves_the_lifespa
             # Idle connections are closed, and no more are accepted.
             assert b"200 OK" in await idle.ended()
             with pytest.raises(ConnectionRefusedError):
-                await HttpWire.open(port)
+                await HttpConnection.open(port)
             assert b'"id":7,"result"' in await stream.ended()
             assert scene.events == ["entered", "began"]
             assert own.connections == 1
@@ -135,7 +137,7 @@ def test_stopping_at_once_cancels_what_runs() -> None:
     async def main() -> None:
         scene = Scene(limits=ServerLimits(grace=3600))
         async with scene.listen() as own:
-            held = await HttpWire.open(own.address.port)
+            held = await HttpConnection.open(own.address.port)
             held.send("POST", "/mcp", **call("hold"))
             await scene.until("began")
             own.stop()
@@ -152,7 +154,7 @@ def test_a_request_that_is_read_while_the_server_stops_is_refused() -> None:
     async def main() -> None:
         scene = Scene()
         async with scene.listen() as own:
-            late, held = [await HttpWire.open(own.address.port) for _ in range(2)]
+            late, held = [await HttpConnection.open(own.address.port) for _ in range(2)]
             held.send("POST", "/mcp", **call("hold"))
             await scene.until("began")
             body = call("echo", text="a")["body"]
@@ -164,7 +166,7 @@ def test_a_request_that_is_read_while_the_server_stops_is_refused() -> None:
             )
             late._writer.write(head.encode() + body[:10])
             http: Any = own._http
-            while not any(each._state == 2 for each in http.connections):
+            while not any(each.reader.part is Part.BODY for each in http.connections):
                 await asyncio.sleep(0)
             own.stop()
             await own.wait()
@@ -185,17 +187,17 @@ def test_connections_beyond_the_limit_take_the_place_of_idle_ones_or_are_refused
         scene = Scene()
         async with scene.listen(limits=HttpLimits(connections=2)) as own:
             port = own.address.port
-            idle = await HttpWire.open(port)
+            idle = await HttpConnection.open(port)
             assert (await idle.ask("GET", "/healthz")).status == 200
-            held = [await HttpWire.open(port)]
+            held = [await HttpConnection.open(port)]
             held[0].send("POST", "/mcp", **call("hold"))
             await scene.until("began")
-            held.append(await HttpWire.open(port))
+            held.append(await HttpConnection.open(port))
             assert b"200 OK" in await idle.ended()
             held[1].send("POST", "/mcp", **call("hold", id=2))
             while scene.events.count("began") < 2:
                 await asyncio.sleep(0)
-            refused = await HttpWire.open(port)
+            refused = await HttpConnection.open(port)
             refused._methods.append("GET")
             (answered,) = await refused.answers(1)
             assert (answered.status, answered.headers[b"retry-after"]) == (503, b"1")
@@ -214,7 +216,7 @@ def test_requests_beyond_the_limit_are_503_and_their_connections_stay_open() -> 
     async def main() -> None:
         scene = Scene()
         async with scene.listen(limits=HttpLimits(requests=1)) as own:
-            held, other = [await HttpWire.open(own.address.port) for _ in range(2)]
+            held, other = [await HttpConnection.open(own.address.port) for _ in range(2)]
             held.send("POST", "/mcp", **call("hold"))
             await scene.until("began")
             answered = await other.ask("POST", "/mcp", **call("echo", text="a"))
@@ -293,7 +295,7 @@ def test_a_unix_socket_is_served_and_its_file_removed(tmp_path: Path) -> None:
     async def main() -> None:
         scene, path = Scene(), str(tmp_path / "s")
         async with scene.listen(Http(path="/mcp", unix=path)):
-            wire = await HttpWire.open_unix(path)
+            wire = await HttpConnection.open_unix(path)
             assert (await wire.ask("POST", "/mcp", **call("echo", text="a"))).status == 200
             assert (await wire.ask("GET", "/mcp", host="evil.example")).status == 421
             wire.close()
@@ -311,10 +313,10 @@ def test_tls_is_served_and_plain_text_is_not(tmp_path: Path) -> None:
         async with scene.listen(Http("127.0.0.1", 0, tls=tls)) as own:
             assert str(own.address).startswith("https://127.0.0.1:")
             port = own.address.port
-            wire = await HttpWire.open(port, ssl=trusted, server_hostname="localhost")
+            wire = await HttpConnection.open(port, ssl=trusted, server_hostname="localhost")
             assert (await wire.ask("POST", "/mcp", **call("echo", text="a"))).status == 200
             wire.close()
-            plain = await HttpWire.open(port)
+            plain = await HttpConnection.open(port)
             plain.send("GET", "/healthz")
             assert b"HTTP" not in await plain.ended()
             plain.close()
@@ -333,8 +335,8 @@ def test_tls_handshakes_that_do_not_end_give_way_to_others(
         trusted = ssl.create_default_context(cafile=str(authority.ca))
         async with scene.listen(Http("127.0.0.1", 0, tls=Tls(cert=str(cert), key=str(key)))) as own:
             port = own.address.port
-            silent = [await HttpWire.open(port) for _ in range(4)]
-            wire = await HttpWire.open(port, ssl=trusted, server_hostname="localhost")
+            silent = [await HttpConnection.open(port) for _ in range(4)]
+            wire = await HttpConnection.open(port, ssl=trusted, server_hostname="localhost")
             assert (await wire.ask("GET", "/healthz")).status == 200
             assert len(own._accepting) <= 2
             for each in silent[:2]:
@@ -351,7 +353,7 @@ def test_a_handshake_that_does_not_end_ends_with_the_listener(tmp_path: Path) ->
         cert, key = authority.certificate("server", "localhost")
         tls, limits = Tls(cert=str(cert), key=str(key)), HttpLimits(tls_handshake=3600)
         async with scene.listen(Http("127.0.0.1", 0, tls=tls), limits=limits) as own:
-            silent = await HttpWire.open(own.address.port)
+            silent = await HttpConnection.open(own.address.port)
             while not own._accepting:
                 await asyncio.sleep(0)
         assert await silent.ended() == b""

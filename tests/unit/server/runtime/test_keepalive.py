@@ -12,7 +12,9 @@ from typing import Any
 
 import pytest
 
-from tests.faults.scene import HANDSHAKE, META, WAIT, run, until_async
+from tests.rigs.conditions import WAIT_S, until_async
+from tests.rigs.leaks import run
+from tests.rigs.messages import HANDSHAKE, META
 from trunkline import Server, SocketLimits
 from trunkline.server.runtime import keepalive
 from trunkline.server.runtime.keepalive import KeepAlive
@@ -33,7 +35,7 @@ class Raw:
 
     async def read(self) -> Any:
         """Return the next message, or None at the end."""
-        async with asyncio.timeout(WAIT):
+        async with asyncio.timeout(WAIT_S):
             line = await self.reader.readline()
         return json.loads(line) if line else None
 

@@ -16,7 +16,9 @@ from typing import Any
 import pytest
 
 from tests.certificates import Authority
-from tests.faults.scene import META, WAIT, run, until_async
+from tests.rigs.conditions import WAIT_S, until_async
+from tests.rigs.leaks import run
+from tests.rigs.messages import META
 from trunkline import (
     Client,
     PeerError,
@@ -83,7 +85,7 @@ def call(id: Any, tool: str, **arguments: Any) -> bytes:
 
 
 async def rest(reader: asyncio.StreamReader) -> bytes:
-    async with asyncio.timeout(WAIT):
+    async with asyncio.timeout(WAIT_S):
         try:
             return await reader.read()
         except ConnectionError:
@@ -375,7 +377,7 @@ def test_who_arrives_in_the_moment_of_the_end_does_not_hold_it_up(tmp_path: Path
             late.connect(str(tmp_path / "s"))
             await until_async(lambda: closing and closing[0].done())
             assert scene.events == ["entered", "left"]
-            late.settimeout(WAIT)
+            late.settimeout(WAIT_S)
             assert late.recv(1) == b""
 
     run(script, timers_too=True)
@@ -692,7 +694,7 @@ def test_who_ends_its_input_gets_all_its_answers(tmp_path: Path) -> None:
                 sock.setblocking(False)
                 got = b""
                 loop = asyncio.get_running_loop()
-                async with asyncio.timeout(WAIT):
+                async with asyncio.timeout(WAIT_S):
                     while part := await loop.sock_recv(sock, 65536):
                         got += part
                 assert {json.loads(line)["id"] for line in got.splitlines()} == set(range(200))

@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 
-from tests.unit.server.wire import WAIT
+from tests.rigs.server_connection import WAIT
 from trunkline.jsonrpc import Codec, IncomingRequest
 from trunkline.mcp.types import NotificationParams, ResourceUpdatedNotificationParams
 from trunkline.server.dispatch.connection import MAX_BACKLOG_BYTES

@@ -4,14 +4,12 @@ from __future__ import annotations
 
 import asyncio
 import threading
-from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager
 from typing import Any
 
 import pytest
 
-from tests.unit.server import wire as wires
-from tests.unit.server.wire import META, PER_REQUEST, WAIT, Wire
+from tests.rigs.messages import META, PER_REQUEST
+from tests.rigs.server_connection import WAIT, ServerConnection, connected
 from trunkline import Context, Server, ServerLimits
 from trunkline.jsonrpc import Policy
 from trunkline.mcp.types import TaskStatusNotificationParams
@@ -30,21 +28,11 @@ def make(**options: Any) -> Server:
     return app
 
 
-@asynccontextmanager
-async def connected(app: Server, revision: str = "2025-11-25") -> AsyncIterator[Wire]:
-    """A connection on which what is sent is served before `send` returns."""
-    async with wires.connected(app, revision) as wire:
-        async with asyncio.timeout(WAIT):
-            while not wire.far.is_connected:
-                await asyncio.sleep(0)
-        yield wire
-
-
-def listen(wire: Wire, id: Any, **notifications: Any) -> None:
+def listen(wire: ServerConnection, id: Any, **notifications: Any) -> None:
     wire.ask(id, "subscriptions/listen", {"notifications": notifications, "_meta": META})
 
 
-def of_stream(wire: Wire, id: Any) -> list[Any]:
+def of_stream(wire: ServerConnection, id: Any) -> list[Any]:
     """Return the notifications of one stream, without its acknowledgement."""
     return [
         each
@@ -168,7 +156,7 @@ def test_a_session_is_told_of_lists_once_it_said_that_it_is_ready() -> None:
     app = make()
 
     async def main() -> None:
-        wire = Wire()
+        wire = ServerConnection()
         serving = asyncio.create_task(app.serve(wire.far))
         await wire.near.connect()
         info = {"name": "t", "version": "1"}
@@ -222,7 +210,7 @@ def test_a_server_may_be_served_again_on_another_loop() -> None:
 
     async def abandon() -> None:
         # Its loop ends while there is still something to tell.
-        wire = Wire()
+        wire = ServerConnection()
         serving = asyncio.ensure_future(app.serve(wire.far))
         await wire.near.connect()
         listen(wire, 1, toolsListChanged=True, **NOTES)

@@ -7,8 +7,8 @@ from typing import Any
 
 import pytest
 
+from tests.rigs.messages import PER_REQUEST
 from tests.unit.server.task_talk import CORE, Talk, accept, talking, until
-from tests.unit.server.wire import PER_REQUEST
 from trunkline import Context, Server, ServerLimits, TaskSettings
 from trunkline.server.tasks import runner
 from trunkline.store import Key, MemoryStore, StoreUnavailable

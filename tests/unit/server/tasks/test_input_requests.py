@@ -7,8 +7,9 @@ from typing import Any
 
 import pytest
 
+from tests.rigs.messages import PER_REQUEST
+from tests.rigs.server_connection import WAIT, connected
 from tests.unit.server.task_talk import CORE, RELATED, Talk, accept, talking, until
-from tests.unit.server.wire import PER_REQUEST, WAIT, connected
 from trunkline import (
     Context,
     PeerError,

@@ -15,8 +15,8 @@ from typing import Any
 import pytest
 from msgspec.structs import replace
 
+from tests.rigs.messages import META, PER_REQUEST
 from tests.unit.server.task_talk import CORE, EXTENSION, Talk, accept, talking, until
-from tests.unit.server.wire import META, PER_REQUEST
 from trunkline import Context, ErrorKind, RequestError, Server, ServerLimits, TaskSettings
 from trunkline.server.tasks import runner as task_runner
 from trunkline.store import Key, MemoryStore, StoreFull, StoreLimits, StoreUnavailable

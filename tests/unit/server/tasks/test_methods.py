@@ -9,8 +9,8 @@ import pytest
 from msgspec import Meta, to_builtins
 from msgspec.structs import replace
 
+from tests.rigs.messages import PER_REQUEST
 from tests.unit.server.task_talk import CORE, EXTENSION, RELATED, Talk, accept, talking, until
-from tests.unit.server.wire import PER_REQUEST
 from trunkline import Context, ErrorKind, RequestError, Server, TaskSettings, ToolError
 from trunkline.auth import Fixed, Principal
 from trunkline.server.tasks import runner

@@ -18,7 +18,8 @@ from typing import Any
 import pytest
 
 from tests.certificates import PASSWORD, Authority
-from tests.faults.scene import run, until_async
+from tests.rigs.conditions import until_async
+from tests.rigs.leaks import run
 from trunkline import Client, ConnectionLost, RequestTimeout, Server, SocketLimits, TransportError
 from trunkline.jsonrpc import Limits, Policy
 from trunkline.transports.addresses import Tcp, Tls

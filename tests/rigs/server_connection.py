@@ -1,4 +1,4 @@
-"""A client that speaks raw JSON to a server in memory, for tests of what goes over the wire."""
+"""A connection to a server in memory: the client sends and receives raw JSON."""
 
 from __future__ import annotations
 
@@ -8,19 +8,15 @@ from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from typing import Any
 
+from tests.rigs.conditions import until_async
+from tests.rigs.messages import HANDSHAKE, PER_REQUEST, initialize_params, message
 from trunkline import Server, memory_pair
 
-PER_REQUEST = "2026-07-28"
-META = {
-    "io.modelcontextprotocol/protocolVersion": PER_REQUEST,
-    "io.modelcontextprotocol/clientCapabilities": {},
-    "io.modelcontextprotocol/clientInfo": {"name": "tests", "version": "1"},
-}
-# Ends a test that hangs.
+# Ends a test that hangs, after so many seconds.
 WAIT = 60.0
 
 
-class Wire:
+class ServerConnection:
     """One connection: what was received, and how to send."""
 
     def __init__(self) -> None:
@@ -30,61 +26,52 @@ class Wire:
         self.near.on_message = lambda frame, _: self.got.append(json.loads(frame))  # type: ignore[arg-type]  # no faults in memory
         self.near.on_error = lambda _: setattr(self, "ended", True)
 
-    def send(self, message: Any) -> None:
-        self.near.send(json.dumps(message).encode())
+    def send(self, value: Any) -> None:
+        self.near.send(json.dumps(value).encode())
 
     def ask(self, id: Any, method: str, params: dict[str, Any] | None = None) -> None:
-        message: dict[str, Any] = {"jsonrpc": "2.0", "id": id, "method": method}
-        if params is not None:
-            message["params"] = params
-        self.send(message)
+        self.send(message(method, params, id))
 
     def tell(self, method: str, params: dict[str, Any] | None = None) -> None:
-        self.send({"jsonrpc": "2.0", "method": method, **({"params": params} if params else {})})
+        self.send(message(method, params or None, id=None))
 
     def call(self, id: Any, tool: str, **arguments: Any) -> None:
         self.ask(id, "tools/call", {"name": tool, "arguments": arguments})
 
     async def until(self, count: int) -> list[Any]:
         """Return what was received, once there is so much of it."""
-        async with asyncio.timeout(WAIT):
-            while len(self.got) < count:
-                await asyncio.sleep(0.005)
+        await until_async(lambda: len(self.got) >= count)
         return self.got
 
     async def answer(self, id: Any) -> Any:
         """Return the reply to a request."""
         async with asyncio.timeout(WAIT):
             while True:
-                for message in self.got:
-                    if (
-                        isinstance(message, dict)
-                        and message.get("id") == id
-                        and "method" not in message
-                    ):
-                        return message
+                for each in self.got:
+                    if isinstance(each, dict) and each.get("id") == id and "method" not in each:
+                        return each
                 await asyncio.sleep(0.005)
 
 
 @asynccontextmanager
 async def connected(
     app: Server,
-    revision: str = "2025-11-25",
+    revision: str = HANDSHAKE,
     capabilities: dict[str, Any] | None = None,
     auth: Any = None,
-) -> AsyncIterator[Wire]:
-    """A connection; with a handshake unless the revision has none."""
-    wire = Wire()
+) -> AsyncIterator[ServerConnection]:
+    """A connection; with a handshake unless the revision has none.
+
+    What is sent is served before `send` returns: the server's end is connected.
+    """
+    wire = ServerConnection()
     serving = asyncio.create_task(app.serve(wire.far, auth=auth))
     await wire.near.connect()
+    while not (wire.far.is_connected or serving.done()):
+        await asyncio.sleep(0)
     try:
         if revision != PER_REQUEST:
-            params = {
-                "protocolVersion": revision,
-                "capabilities": capabilities or {},
-                "clientInfo": {"name": "tests", "version": "1"},
-            }
-            wire.ask("open", "initialize", params)
+            wire.ask("open", "initialize", initialize_params(revision, capabilities))
             await wire.answer("open")
             wire.tell("notifications/initialized")
             wire.got.clear()
