@@ -20,16 +20,6 @@ NOW = 1_800_000_000.0
 _P = ParamSpec("_P")
 
 
-class Clock:
-    """A clock that a test sets."""
-
-    def __init__(self, now: float = NOW) -> None:
-        self.now = now
-
-    def __call__(self) -> float:
-        return self.now
-
-
 def on_a_loop(
     test: Callable[_P, Coroutine[Any, Any, None]],
 ) -> Callable[_P, None]:

@@ -16,6 +16,7 @@ from typing import Any, get_args
 import pytest
 
 from bench import spec as bench_spec
+from tests.rigs.clock import Clock
 from trunkline.compat import erlmcp
 from trunkline.compat.erlmcp import (
     NotSpecified,
@@ -55,16 +56,6 @@ SAMPLE = {
     "method": "tools/call",
     "params": {"name": "my_tool", "arguments": {}},
 }
-
-
-class Clock:
-    """A clock that stands still until it is moved."""
-
-    def __init__(self) -> None:
-        self.now = 1000.0
-
-    def __call__(self) -> float:
-        return self.now
 
 
 @pytest.fixture

@@ -9,11 +9,11 @@ from typing import Any
 import pytest
 
 from tests.cases import for_each
+from tests.rigs.clock import Clock
 from tests.unit.auth.tokens import (
     AUDIENCE,
     ISSUER,
     NOW,
-    Clock,
     bearer,
     jwks,
     key,
@@ -42,7 +42,7 @@ CLIENT = key(key_id=None, number=100)
 
 class Scene:
     def __init__(self, **settings: Any) -> None:
-        self.clock = Clock()
+        self.clock = Clock(NOW)
         self.inner = JwtBearer(issuer=ISSUER, audience=AUDIENCE, keys=jwks(), clock=self.clock)
         self.verifier = Dpop(self.inner, clock=self.clock, **settings)
 

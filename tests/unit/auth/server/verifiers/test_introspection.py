@@ -13,15 +13,8 @@ from urllib.parse import parse_qs
 import pytest
 
 from tests.cases import for_each
-from tests.unit.auth.tokens import (
-    AUDIENCE,
-    NOW,
-    Clock,
-    JsonServer,
-    bearer,
-    issuer,
-    on_a_loop,
-)
+from tests.rigs.clock import Clock
+from tests.unit.auth.tokens import AUDIENCE, NOW, JsonServer, bearer, issuer, on_a_loop
 from trunkline.auth import (
     Credential,
     Introspection,
@@ -37,7 +30,7 @@ INACTIVE = "The token is not active"
 class Scene:
     def __init__(self, server: JsonServer, **settings: Any) -> None:
         self.server = server
-        self.clock = Clock()
+        self.clock = Clock(NOW)
         given = {
             "issuer": server.origin,
             "client_id": "files",

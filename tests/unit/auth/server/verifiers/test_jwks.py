@@ -10,9 +10,10 @@ from typing import Any
 import pytest
 
 from tests.cases import for_each
+from tests.rigs.clock import Clock
 from tests.unit.auth.tokens import (
     AUDIENCE,
-    Clock,
+    NOW,
     JsonServer,
     bearer,
     issuer,
@@ -39,7 +40,7 @@ class Scene:
         self.clock = Clock(0.0)
         name = settings.pop("issuer", server.origin)
         self.keys = RemoteKeys(name, clock=self.clock, **settings)
-        self.verifier = JwtBearer(issuer=name, audience=AUDIENCE, keys=self.keys, clock=Clock())
+        self.verifier = JwtBearer(issuer=name, audience=AUDIENCE, keys=self.keys, clock=Clock(NOW))
 
     def credential(self, signer: SigningKey | None = None, **header: Any) -> Any:
         return bearer(token(signer, iss=self.keys.issuer, header=header))
