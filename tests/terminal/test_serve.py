@@ -25,6 +25,7 @@ from tests.faults.piped_server import MIB, Piped
 from tests.rigs.conditions import until
 from tests.rigs.leaks import children, nothing_left
 from tests.rigs.messages import HANDSHAKE, PER_REQUEST
+from tests.rigs.processes import is_there
 from trunkline import Client, Stdio, Tcp, Tls, TrunklineError
 from trunkline.jsonrpc.policy import Policy
 from trunkline.transports.addresses import parse_address
@@ -110,14 +111,6 @@ def serving(*words: object, **options: Any) -> Iterator[Piped]:
                 if pipe is not None:
                     pipe.close()
         gone(started)
-
-
-def is_there(pid: int) -> bool:
-    try:
-        os.kill(pid, 0)
-    except ProcessLookupError:
-        return False
-    return True
 
 
 def gone(pids: set[int]) -> None:

@@ -12,6 +12,7 @@ from typing import Any
 import pytest
 
 from tests.faults.http.serving import META, call, single_headers
+from tests.rigs.conditions import until_async
 from trunkline import Context, HttpSettings, Server
 
 BEHIND_A_PROXY = HttpSettings(access_log=True, trusted_proxies=["127.0.0.1", "unix"])
@@ -95,9 +96,7 @@ def test_a_client_that_leaves_is_logged_with_the_status_it_was_sent(
             if has_progress:
                 await asyncio.wait_for(reader.readuntil(b"data: "), 10)
             writer.close()
-            async with asyncio.timeout(10):
-                while not lines(caplog):
-                    await asyncio.sleep(0.01)
+            await until_async(lambda: lines(caplog))
 
     caplog.set_level(logging.INFO, "trunkline.access")
     asyncio.run(main())

@@ -91,13 +91,6 @@ async def talking(
         yield Talk(wire, revision, declares=declares)
 
 
-async def until(condition: Any) -> None:
-    """Wait for something that becomes true."""
-    async with asyncio.timeout(WAIT):
-        while not condition():
-            await asyncio.sleep(0.005)
-
-
 def accept(value: Any) -> dict[str, Any]:
     """An answer to a question for one value."""
     return {"action": "accept", "content": {"value": value}}

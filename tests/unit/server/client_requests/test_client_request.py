@@ -9,6 +9,7 @@ from typing import Any, Literal
 import pytest
 from msgspec import Struct
 
+from tests.rigs.conditions import until_async
 from tests.rigs.server_connection import WAIT, ServerConnection, connected
 from tests.unit.server.rounds_wire import EVERYTHING
 from trunkline import Context, Server
@@ -247,9 +248,7 @@ def test_a_thread_that_waits_is_let_go_when_its_request_is_cancelled() -> None:
             wire.tell("notifications/cancelled", {"requestId": 1})
             assert await asyncio.to_thread(ended.wait, 5)
             # The client hears that its answer is no longer wanted.
-            async with asyncio.timeout(5):
-                while not wire.got:
-                    await asyncio.sleep(0.005)
+            await until_async(lambda: wire.got)
             assert wire.got[0]["method"] == "notifications/cancelled"
             assert wire.got[0]["params"]["requestId"] == question["id"]
 

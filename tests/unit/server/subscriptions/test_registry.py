@@ -8,6 +8,7 @@ from typing import Any
 
 import pytest
 
+from tests.rigs.conditions import until_async
 from tests.rigs.messages import META, PER_REQUEST
 from tests.rigs.server_connection import WAIT, ServerConnection, connected
 from trunkline import Context, Server, ServerLimits
@@ -46,9 +47,7 @@ def of_stream(wire: ServerConnection, id: Any) -> list[Any]:
 async def settled(app: Server) -> None:
     """Wait until all that was told has been sent."""
     fanout = app._core.streams._fanout
-    async with asyncio.timeout(WAIT):
-        while fanout is not None and (fanout._is_busy or fanout._coalescing):
-            await asyncio.sleep(0.002)
+    await until_async(lambda: not (fanout is not None and (fanout._is_busy or fanout._coalescing)))
 
 
 def is_forgotten(app: Server) -> bool:

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from tests.unit.server.task_talk import until
+from tests.rigs.conditions import until_async
 from trunkline.server.tasks import runner as task_runner
 from trunkline.server.tasks.runner import TaskRunner
 from trunkline.store import (
@@ -88,9 +88,9 @@ def test_a_runner_hears_what_it_is_called_for_and_looks_now_and_then() -> None:
         await two.runner.begin()
         await two.runner.wake(one.runner.name, "a")
         await two.runner.wake(one.runner.name, "b")
-        await until(lambda: one.ids == ["a", "b"])
+        await until_async(lambda: one.ids == ["a", "b"])
         assert two.ids == []
-        await until(lambda: one.looks > 2)
+        await until_async(lambda: one.looks > 2)
         await one.runner.close()
         await two.runner.close()
 
@@ -146,10 +146,10 @@ def test_a_runner_that_was_deaf_listens_again_and_looks_at_once(
         store = Shaky()
         heard = Heard(store)
         await heard.runner.begin()
-        await until(lambda: store.subscribed >= 3)
-        await until(lambda: heard.looks == 1)
+        await until_async(lambda: store.subscribed >= 3)
+        await until_async(lambda: heard.looks == 1)
         await heard.runner.wake(heard.runner.name, "a")
-        await until(lambda: heard.ids == ["a"])
+        await until_async(lambda: heard.ids == ["a"])
         assert store.broken.is_closed
         await heard.runner.close()
         assert others() == set()
@@ -165,8 +165,8 @@ def test_a_runner_whose_store_was_away_gives_a_sign_of_life_again(
         store = Shaky()
         heard = Heard(store)
         await heard.runner.begin()
-        await until(lambda: store.touched > 3)
-        await until(lambda: heard.looks > 1)
+        await until_async(lambda: store.touched > 3)
+        await until_async(lambda: heard.looks > 1)
         await heard.runner.close()
 
     asyncio.run(main())
@@ -194,7 +194,7 @@ def test_a_call_or_a_look_that_fails_does_not_end_the_runner(
         for id in ("a", "b"):
             await runner.wake(runner.name, id)
         await store.publish(Key("", "task-wake", runner.name), b"\xff")
-        await until(lambda: heard[:2] == ["a", "b"] and len(heard) == 3 and len(looks) > 2)
+        await until_async(lambda: heard[:2] == ["a", "b"] and len(heard) == 3 and len(looks) > 2)
         assert await runner.is_alive(runner.name)
         await runner.close()
 
@@ -209,7 +209,7 @@ def test_a_store_that_was_closed_ends_it_quietly() -> None:
         heard = Heard(store)
         await heard.runner.begin()
         await store.close()
-        await until(lambda: others() == set())
+        await until_async(lambda: others() == set())
         await heard.runner.close()
 
     asyncio.run(main())

@@ -14,6 +14,7 @@ import pytest
 
 from tests.cases import for_each
 from tests.http_client.old_sse import OldSseTransport
+from tests.rigs.conditions import until_async
 from tests.unit.transports.http.asgi_call import WAIT, AsgiCall, in_session, initialize
 from trunkline import Client, Context, HttpLimits, HttpSettings, Server
 from trunkline.auth import Principal
@@ -63,7 +64,7 @@ class Session:
         message = {"jsonrpc": "2.0", "id": id, "method": method, "params": params or {}}
         posted = await self.post(message, **options)
         assert (posted.status, posted.body) == (202, b"")
-        await until(lambda: any(each.get("id") == id for each in self.messages))
+        await until_async(lambda: any(each.get("id") == id for each in self.messages))
         return next(each for each in self.messages if each.get("id") == id)
 
     async def initialize(self, version: str = HANDSHAKES[0]) -> Any:
@@ -76,12 +77,6 @@ class Session:
     async def leave(self) -> None:
         self.call.disconnect()
         await asyncio.wait_for(self.task, WAIT)
-
-
-async def until(condition: Any) -> None:
-    async with asyncio.timeout(WAIT):
-        while not condition():
-            await asyncio.sleep(SOON)
 
 
 def new_server(**options: Any) -> SimpleNamespace:
@@ -181,7 +176,7 @@ def test_a_batch_is_answered_as_one() -> None:
             await session.initialize("2025-03-26")
             batch = [{"jsonrpc": "2.0", "id": each, "method": "ping"} for each in (1, 2)]
             assert (await session.post(batch)).status == 202
-            await until(lambda: len(session.messages) == 2)
+            await until_async(lambda: len(session.messages) == 2)
             assert [each["id"] for each in session.messages[1]] == [1, 2]
             await session.leave()
 
@@ -213,7 +208,7 @@ def test_a_slow_client_gets_everything_in_order() -> None:
             responder = next(iter(made.app._server.active))
             assert responder.unread > 64 * 1024
             session.call.reads.set()
-            await until(lambda: len(session.messages) == 200)
+            await until_async(lambda: len(session.messages) == 200)
             assert [each["id"] for each in session.messages[1:]] == [*range(1, 200)]
             assert responder.unread == 0
             await session.leave()
@@ -300,7 +295,7 @@ def test_a_fault_that_names_no_request_is_the_response_of_its_post() -> None:
             assert (await session.post(large)).status == 413
             wrong = {"jsonrpc": "2.0", "id": 6, "method": "ping", "params": 7}
             assert (await session.post(wrong)).status == 202
-            await until(lambda: len(session.events) == before + 2)
+            await until_async(lambda: len(session.events) == before + 2)
             assert [each["id"] for each in session.messages[-2:]] == [5, 6]
             assert all("error" in each for each in session.messages[-2:])
             await session.leave()
@@ -422,14 +417,14 @@ def test_a_session_ends_with_its_stream() -> None:
             await session.post(
                 {"jsonrpc": "2.0", "id": 1, "method": "tools/call", "params": tool("wait")}
             )
-            await until(lambda: made.log)
+            await until_async(lambda: made.log)
             await session.leave()
-            await until(lambda: len(made.log) == 2)
+            await until_async(lambda: len(made.log) == 2)
             assert made.log == ["waiting", "cancelled"]
             assert len(made.old) == 0
             gone = await session.post({"jsonrpc": "2.0", "id": 1, "method": "ping"})
             assert gone.status == 404
-            await until(lambda: not made.server._core.connections)
+            await until_async(lambda: not made.server._core.connections)
 
     asyncio.run(main())
 
@@ -442,9 +437,9 @@ def test_shutdown_answers_what_runs_and_ends_the_stream() -> None:
             await session.post(
                 {"jsonrpc": "2.0", "id": 1, "method": "tools/call", "params": tool("wait")}
             )
-            await until(lambda: made.log)
+            await until_async(lambda: made.log)
             closing = asyncio.create_task(made.app.close())
-            await until(lambda: made.app._run.is_stopping)
+            await until_async(lambda: made.app._run.is_stopping)
             made.go_on.set()
             await asyncio.wait_for(closing, WAIT)
             await asyncio.wait_for(session.task, WAIT)
@@ -530,6 +525,6 @@ def test_our_own_server_has_the_same_routes(version: str) -> None:
                         "count", {"to": 2}, on_progress=lambda done, *_: progress.append(done)
                     )
                     assert progress == [1, 2]
-            await until(lambda: not server._core.connections)
+            await until_async(lambda: not server._core.connections)
 
     asyncio.run(main())
