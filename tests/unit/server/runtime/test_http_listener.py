@@ -23,7 +23,6 @@ from trunkline.auth import AuthSettings
 from trunkline.server.runtime import http_listener as module
 from trunkline.server.runtime.http_listener import HttpListener
 from trunkline.transports.addresses import Http, Tls
-from trunkline.transports.http.server.request_reader import Part
 
 ADDRESS = "http://127.0.0.1:0/mcp"
 
@@ -166,7 +165,7 @@ def test_a_request_that_is_read_while_the_server_stops_is_refused() -> None:
             )
             late._writer.write(head.encode() + body[:10])
             http: Any = own._http
-            while not any(each.reader.part is Part.BODY for each in http.connections):
+            while not any(each.is_reading_request for each in http.connections):
                 await asyncio.sleep(0)
             own.stop()
             await own.wait()
