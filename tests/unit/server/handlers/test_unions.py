@@ -8,7 +8,7 @@ import pathlib
 import uuid
 from collections import deque
 from collections.abc import Callable
-from typing import Annotated, Any, Literal, NamedTuple, TypedDict
+from typing import Annotated, Any, Literal, TypedDict
 
 import attrs
 import msgspec
@@ -17,19 +17,9 @@ import pytest
 from msgspec import Struct
 from pydantic import Field
 
+from tests.rigs.types import Aliased, Cat, Dog, Numbers, Pair, PCat, PDog
 from trunkline.server.handlers.arguments import Arguments, arguments_of, explain
 from trunkline.server.handlers.output import output_of
-
-
-@dataclasses.dataclass
-class Cat:
-    name: str
-
-
-@dataclasses.dataclass
-class Dog:
-    name: str
-    age: int = 3
 
 
 class Fish(Struct):
@@ -49,37 +39,14 @@ class Horse(TypedDict):
     speed: int
 
 
-class Pair(NamedTuple):
-    left: int
-    right: str
-
-
-class PCat(pydantic.BaseModel):
-    kind: Literal["cat"] = "cat"
-    name: str
-
-
-class PDog(pydantic.BaseModel):
-    kind: Literal["dog"] = "dog"
-    name: str
-
-
 @dataclasses.dataclass
 class Wolf:
     kind: Literal["wolf", "fox"]
     name: str = "w"
 
 
-class Aliased(pydantic.BaseModel):
-    user_id: int = Field(alias="userId")
-
-
 class Named(pydantic.BaseModel, populate_by_name=True):
     house: int = Field(alias="houseId")
-
-
-class Numbers(pydantic.RootModel[list[int]]):
-    pass
 
 
 def taking(annotation: Any) -> Callable[..., Any]:
@@ -105,8 +72,8 @@ DAY = datetime.datetime(2026, 1, 2, tzinfo=datetime.UTC)
 ID = uuid.UUID(int=1)
 TAGGED = Annotated[PCat | PDog, Field(discriminator="kind")]
 
+# Values beside those of `tests/type_matrix.py`.
 READ: list[tuple[Any, bytes, Any]] = [
-    (Cat | Dog, b'{"name":"a"}', Cat("a")),
     (Dog | Cat, b'{"name":"a"}', Dog("a")),
     (Cat | Dog, b'{"name":"a","age":5}', Dog("a", 5)),
     (Cat | Dog | None, b"null", None),
@@ -114,26 +81,19 @@ READ: list[tuple[Any, bytes, Any]] = [
     (Cat | Bird, b'{"wings":2}', Bird(2)),
     (Cow | Horse, b'{"speed":2}', {"speed": 2}),
     (Cow | Horse | str, b'"a"', "a"),
-    (PCat | PDog, b'{"kind":"dog","name":"a"}', PDog(name="a")),
-    (PCat | PDog, b'{"name":"a"}', PCat(name="a")),
-    (TAGGED, b'{"kind":"dog","name":"a"}', PDog(name="a")),
     (Annotated[PCat | Wolf, Field(discriminator="kind")], b'{"kind":"fox"}', Wolf("fox")),
-    (PCat | str, b'"a"', "a"),
-    (PCat | str, b'{"name":"a"}', PCat(name="a")),
     (str | PCat, b'{"name":"a"}', PCat(name="a")),
     (Cat | PCat, b'{"name":"a"}', Cat("a")),
     (Cat | PCat, b'{"name":"a","kind":"cat"}', PCat(name="a")),
     (Aliased | Cat, b'{"userId":1}', Aliased(userId=1)),
     (Named | Cat, b'{"house":1}', Named(house=1)),
     (Numbers | Cat, b"[1]", Numbers([1])),
-    (dict | Cat, b'{"name":"a"}', Cat("a")),
     (dict | Cat, b'{"other":1}', {"other": 1}),
     (dict[str, int] | dict[str, str], b'{"a":"b"}', {"a": "b"}),
     (datetime.datetime | str, b'"2026-01-02T00:00:00Z"', DAY),
     (str | datetime.datetime, b'"2026-01-02T00:00:00Z"', DAY),
     (datetime.datetime | str, b'"tomorrow"', "tomorrow"),
     (uuid.UUID | datetime.datetime, b'"00000000-0000-0000-0000-000000000001"', ID),
-    (list[int] | list[str], b'["a"]', ["a"]),
     (list[Cat | Dog], b'[{"name":"a","age":1}]', [Dog("a", 1)]),
     (dict[str, Cat | Dog], b'{"a":{"name":"a"}}', {"a": Cat("a")}),
     (tuple[int, ...] | Pair, b'[1,"a"]', Pair(1, "a")),
