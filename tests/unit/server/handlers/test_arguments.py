@@ -22,6 +22,7 @@ import pydantic
 import pytest
 from msgspec import Meta, Struct
 
+from tests.rigs.handler_arguments import passed, taking
 from tests.rigs.types import Circle, Options, Pair, Place, Square, Unit, Wind
 from trunkline import Client, Server
 from trunkline.server.context import Context
@@ -44,18 +45,6 @@ class Model(pydantic.BaseModel):
 
 class Strict(pydantic.BaseModel, strict=True):
     when: datetime.date
-
-
-def taking(annotation: Any) -> Callable[..., Any]:
-    def handler(x):  # type: ignore[no-untyped-def]  # annotated below
-        return x
-
-    handler.__annotations__["x"] = annotation
-    return handler
-
-
-def passed(arguments: Arguments, raw: bytes) -> Any:
-    return arguments.call(arguments.decode(raw), None)
 
 
 def refusal(arguments: Arguments, raw: bytes) -> str:
