@@ -63,7 +63,7 @@ META: Final = {
 # -- the server ------------------------------------------------------------------------------
 
 
-class Scene:
+class FuzzedHttpServer:
     """A server and its event loop. All runs share one: it takes longer to make than a run."""
 
     def __init__(self) -> None:
@@ -130,9 +130,9 @@ class Scene:
 
 
 @cache
-def scene() -> Scene:
+def scene() -> FuzzedHttpServer:
     """The one that all runs share."""
-    return Scene()
+    return FuzzedHttpServer()
 
 
 class Log(logging.Handler):
@@ -241,7 +241,7 @@ class Transport:
     abort = close
 
 
-class Wire:
+class FuzzedConnection:
     """One connection."""
 
     def __init__(self, http: HttpServer) -> None:
@@ -576,7 +576,9 @@ def check(data: bytes) -> None:
     assert [line for line in log.lines if " ERROR " in line or " CRITICAL " in line] == []
 
 
-async def converse(stage: Scene, sent: list[Sent], cut: int, turns: int, ending: int) -> None:
+async def converse(
+    stage: FuzzedHttpServer, sent: list[Sent], cut: int, turns: int, ending: int
+) -> None:
     alone = asyncio.all_tasks()
     stage.released = asyncio.Event()
     try:
@@ -589,9 +591,9 @@ async def converse(stage: Scene, sent: list[Sent], cut: int, turns: int, ending:
         await ended(stage, alone)
 
 
-async def opened(stage: Scene) -> bytes:
+async def opened(stage: FuzzedHttpServer) -> bytes:
     """Open a session; return its id."""
-    wire = Wire(stage.http)
+    wire = FuzzedConnection(stage.http)
     params = {"protocolVersion": REVISION, "capabilities": {"elicitation": {}}, "clientInfo": INFO}
     await wire.feed(plain(body_of("initialize", params, 0)))
     (response,) = await received(wire, 1)
@@ -607,16 +609,18 @@ def plain(body: bytes, headers: bytes = b"") -> bytes:
     return head + b"Content-Length: %d\r\n\r\n" % len(body) + body
 
 
-async def received(wire: Wire, count: int) -> list[Response]:
+async def received(wire: FuzzedConnection, count: int) -> list[Response]:
     async with asyncio.timeout(PATIENCE):
         while len(found := wire.responses()) < count:
             await asyncio.sleep(0)
     return found
 
 
-async def exchange(stage: Scene, sent: list[Sent], cut: int, turns: int, ending: int = 0) -> Wire:
+async def exchange(
+    stage: FuzzedHttpServer, sent: list[Sent], cut: int, turns: int, ending: int = 0
+) -> FuzzedConnection:
     """Send requests over one connection, and wait for the responses."""
-    wire = Wire(stage.http)
+    wire = FuzzedConnection(stage.http)
     wire.transport.is_reset = bool(cut & 128)
     for count, piece in enumerate(pieces_of(sent, cut)):
         if ending & 64 and count == ending % 64:
@@ -630,7 +634,7 @@ async def exchange(stage: Scene, sent: list[Sent], cut: int, turns: int, ending:
     return wire
 
 
-async def settled(stage: Scene, wire: Wire, sent: list[Sent]) -> None:
+async def settled(stage: FuzzedHttpServer, wire: FuzzedConnection, sent: list[Sent]) -> None:
     """Wait until what is owed was sent, and whatever else would be."""
     owed = len(owed_of(sent))
     async with asyncio.timeout(PATIENCE):
@@ -643,7 +647,7 @@ async def settled(stage: Scene, wire: Wire, sent: list[Sent]) -> None:
         await asyncio.sleep(0)
 
 
-def act_at_the_end(stage: Scene, wire: Wire, ending: int) -> None:
+def act_at_the_end(stage: FuzzedHttpServer, wire: FuzzedConnection, ending: int) -> None:
     """Let time pass, or end the input, as the script chooses."""
     seconds = (0, 1, 11, 16, 31, 61, 76, 0)[ending % 8]
     if not wire.transport.is_closed:
@@ -659,7 +663,7 @@ def act_at_the_end(stage: Scene, wire: Wire, ending: int) -> None:
             wire.transport.close()
 
 
-async def ended(stage: Scene, alone: set[asyncio.Task[Any]]) -> None:
+async def ended(stage: FuzzedHttpServer, alone: set[asyncio.Task[Any]]) -> None:
     """End all connections and sessions, and hold that nothing is left."""
     stage.released.set()
     for protocol in list(stage.http.connections):
@@ -692,7 +696,7 @@ def owed_of(sent: list[Sent]) -> list[Sent]:
     return owed
 
 
-def check_responses(wire: Wire, sent: list[Sent]) -> None:
+def check_responses(wire: FuzzedConnection, sent: list[Sent]) -> None:
     """Hold what is said of responses."""
     transport, protocol = wire.transport, wire.protocol
     responses = wire.responses()

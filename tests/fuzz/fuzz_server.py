@@ -56,7 +56,7 @@ class Frame(NamedTuple):
 # -- the server ------------------------------------------------------------------------------
 
 
-class Scene:
+class FuzzedServer:
     """A server and its event loop, and what its handlers were called with.
 
     All runs share one: it takes longer to make than a run.
@@ -126,9 +126,9 @@ class Scene:
 
 
 @cache
-def scene() -> Scene:
+def scene() -> FuzzedServer:
     """The one that all runs share."""
-    return Scene()
+    return FuzzedServer()
 
 
 class Log(logging.Handler):
@@ -329,7 +329,7 @@ def written(value: Any) -> bytes:
 # -- what each should come to ----------------------------------------------------------------
 
 
-class Expected:
+class ExpectedAnswers:
     """What an independent reading of the frames says of the answers."""
 
     def __init__(self, mode: str | None) -> None:
@@ -443,7 +443,7 @@ def replaced(text: str) -> str:
 # -- a run -----------------------------------------------------------------------------------
 
 
-class Wire:
+class ClientEnd:
     """The client's end: what it received, each a JSON value by the other parser."""
 
     def __init__(self, near: MemoryTransport) -> None:
@@ -500,10 +500,10 @@ def check_log(lines: list[str], frames: list[Frame]) -> None:
         assert [line for line in lines if CANARY.decode() in line] == []
 
 
-async def converse(frames: list[Frame], mode: str | None, scene: Scene) -> None:
-    expected = Expected(mode)
+async def converse(frames: list[Frame], mode: str | None, scene: FuzzedServer) -> None:
+    expected = ExpectedAnswers(mode)
     near, far = memory_pair()
-    wire = Wire(near)
+    wire = ClientEnd(near)
     alone = asyncio.all_tasks()
     serving = asyncio.create_task(scene.app.serve(far))
     try:
@@ -524,7 +524,7 @@ async def converse(frames: list[Frame], mode: str | None, scene: Scene) -> None:
     assert scene.app._core.in_flight == 0
 
 
-async def begin(wire: Wire, mode: str | None) -> None:
+async def begin(wire: ClientEnd, mode: str | None) -> None:
     """Open a session, in a revision that has them."""
     if mode in (NEWEST, None):
         return
@@ -543,7 +543,7 @@ async def begin(wire: Wire, mode: str | None) -> None:
     wire.answers.clear()
 
 
-async def settle(wire: Wire, scene: Scene, expected: Expected) -> None:
+async def settle(wire: ClientEnd, scene: FuzzedServer, expected: ExpectedAnswers) -> None:
     """Let handlers end, and answer what they ask, until all answers that are owed are there."""
     scene.released.set()
     async with asyncio.timeout(PATIENCE):
@@ -559,7 +559,7 @@ async def settle(wire: Wire, scene: Scene, expected: Expected) -> None:
         await asyncio.sleep(0)
 
 
-def missing(wire: Wire, expected: Expected) -> list[Key]:
+def missing(wire: ClientEnd, expected: ExpectedAnswers) -> list[Key]:
     """Return the ids that have too few answers; of several requests with one id, one is owed."""
     counted = wire.counted()
     return [key for key in expected.owed if key not in expected.excused and counted[key] < 1] or [
@@ -567,12 +567,12 @@ def missing(wire: Wire, expected: Expected) -> list[Key]:
     ] * (len(wire.answers) < owed_overall(expected))
 
 
-def owed_overall(expected: Expected) -> int:
+def owed_overall(expected: ExpectedAnswers) -> int:
     # A request with the id of an open one is answered without it.
     return sum(count for key, count in expected.owed.items() if key not in expected.excused)
 
 
-def check_answers(wire: Wire, expected: Expected) -> None:
+def check_answers(wire: ClientEnd, expected: ExpectedAnswers) -> None:
     """Hold that there are enough answers, and none too many."""
     assert not missing(wire, expected), (missing(wire, expected), wire.answers)
     assert len(wire.answers) <= expected.requests + expected.faulty, wire.answers

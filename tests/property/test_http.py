@@ -24,9 +24,9 @@ from tests.fuzz.fuzz_http import (
     META,
     SESSION,
     Choices,
+    FuzzedConnection,
     Protocol,
     Sent,
-    Wire,
     body_of,
     check,
     ended,
@@ -111,7 +111,7 @@ def answered(sent: list[Sent], cuts: list[int], turns: int) -> tuple[list[Respon
         try:
             session = await opened(stage)
             stream = b"".join(each.data for each in sent).replace(SESSION, session)
-            wire = Wire(stage.http)
+            wire = FuzzedConnection(stage.http)
             for start, end in zip([0, *cuts], [*cuts, len(stream)], strict=True):
                 if stream[start:end]:
                     await wire.feed(stream[start:end], turns)

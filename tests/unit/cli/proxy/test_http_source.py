@@ -66,7 +66,7 @@ def http_request(method: str = "POST", **headers: str) -> HttpRequest:
     )
 
 
-class Session:
+class SourceSession:
     """A session, the source behind it, and what the server got."""
 
     def __init__(self) -> None:
@@ -103,7 +103,7 @@ class Session:
 
 
 def test_an_answer_goes_to_the_post_that_asked() -> None:
-    made = Session()
+    made = SourceSession()
     one, other = made.post(message(id=1, method="ping")), made.post(message(id="1", method="ping"))
     assert [each["id"] for each in made.got] == [1, "1"]
     made.send(id="1", result={"n": 2})
@@ -115,7 +115,7 @@ def test_an_answer_goes_to_the_post_that_asked() -> None:
 
 
 def test_what_has_no_request_is_accepted() -> None:
-    made = Session()
+    made = SourceSession()
     assert made.post(message(method="notifications/initialized")).status == 202
     assert made.post(message(id=5, result={})).status == 202
     assert len(made.got) == 2
@@ -123,7 +123,7 @@ def test_what_has_no_request_is_accepted() -> None:
 
 @pytest.mark.parametrize("body", [b"", b"{", b"7", b"[]", b'"x"', b"\xff"])
 def test_what_is_not_a_message_is_refused_and_not_forwarded(body: bytes) -> None:
-    made = Session()
+    made = SourceSession()
     response = made.post(body)
     assert response.status == 400
     assert response.json["error"]["code"] == -32700
@@ -131,7 +131,7 @@ def test_what_is_not_a_message_is_refused_and_not_forwarded(body: bytes) -> None
 
 
 def test_an_id_that_is_in_use_is_refused() -> None:
-    made = Session()
+    made = SourceSession()
     first = made.post(message(id=1, method="ping"))
     second = made.post(message(id=1, method="ping"))
     assert (second.status, second.json["error"]["code"]) == (400, -32600)
@@ -141,7 +141,7 @@ def test_an_id_that_is_in_use_is_refused() -> None:
 
 
 def test_a_request_that_is_cancelled_is_not_open_any_more() -> None:
-    made = Session()
+    made = SourceSession()
     meta = {"_meta": {"progressToken": "t"}}
     response = made.post(message(id=1, method="tools/call", params=meta))
     other = made.post(message(id=2, method="ping"))
@@ -157,7 +157,7 @@ def test_a_request_that_is_cancelled_is_not_open_any_more() -> None:
 
 
 def test_a_batch_is_answered_when_all_its_requests_are() -> None:
-    made = Session()
+    made = SourceSession()
     both = b"[%b,%b]" % (message(id=1, method="ping"), message(id=2, method="ping"))
     response = made.post(both)
     made.send(id=2, result={})
@@ -171,7 +171,7 @@ def test_a_batch_is_answered_when_all_its_requests_are() -> None:
 
 
 def test_progress_goes_by_its_token_and_news_to_the_stream() -> None:
-    made = Session()
+    made = SourceSession()
     ask = {"name": "x", "_meta": {"progressToken": "t"}}
     one = made.post(message(id=1, method="tools/call", params=ask))
     other = made.post(message(id=2, method="ping"))
@@ -192,7 +192,7 @@ def test_progress_goes_by_its_token_and_news_to_the_stream() -> None:
 
 
 def test_without_a_stream_the_latest_request_gets_what_is_asked() -> None:
-    made = Session()
+    made = SourceSession()
     one, other = made.post(message(id=1, method="ping")), made.post(message(id=2, method="ping"))
     made.send(id="q", method="roots/list")
     assert one.body == b""
@@ -200,14 +200,14 @@ def test_without_a_stream_the_latest_request_gets_what_is_asked() -> None:
 
 
 def test_the_revision_decides_about_streams() -> None:
-    made = Session()
+    made = SourceSession()
     made.post(message(id=1, method="initialize"), opens=True)
     made.send(id=1, result={"protocolVersion": "2025-11-25"})
     assert (made.session.is_resumable, made.session.primes) == (True, True)
 
 
 def test_what_is_open_when_the_server_ends_is_answered() -> None:
-    made = Session()
+    made = SourceSession()
     ended: list[bool] = []
     made.source.on_closed = lambda: ended.append(True)
     response = made.post(message(id=1, method="ping"))

@@ -27,7 +27,7 @@ from trunkline.transports.addresses import Http, Tls
 ADDRESS = "http://127.0.0.1:0/mcp"
 
 
-class Scene:
+class HoldingServer:
     """A server, what its lifespan did, and what its handlers wait for."""
 
     def __init__(self, **options: Any) -> None:
@@ -79,7 +79,7 @@ def listening_event() -> dict[str, Any]:
 
 def test_the_lifespan_lasts_as_long_as_the_listener() -> None:
     async def main() -> None:
-        scene = Scene()
+        scene = HoldingServer()
         own = scene.listen()
         assert own.connections == own.sessions == 0
         async with own:
@@ -102,7 +102,7 @@ def test_the_lifespan_lasts_as_long_as_the_listener() -> None:
 
 def test_shutdown_answers_listen_requests_then_what_runs_then_leaves_the_lifespan() -> None:
     async def main() -> None:
-        scene = Scene()
+        scene = HoldingServer()
         async with scene.listen() as own:
             port = own.address.port
             idle, held, stream = [await HttpConnection.open(port) for _ in range(3)]
@@ -134,7 +134,7 @@ def test_shutdown_answers_listen_requests_then_what_runs_then_leaves_the_lifespa
 
 def test_stopping_at_once_cancels_what_runs() -> None:
     async def main() -> None:
-        scene = Scene(limits=ServerLimits(grace=3600))
+        scene = HoldingServer(limits=ServerLimits(grace=3600))
         async with scene.listen() as own:
             held = await HttpConnection.open(own.address.port)
             held.send("POST", "/mcp", **call("hold"))
@@ -151,7 +151,7 @@ def test_stopping_at_once_cancels_what_runs() -> None:
 
 def test_a_request_that_is_read_while_the_server_stops_is_refused() -> None:
     async def main() -> None:
-        scene = Scene()
+        scene = HoldingServer()
         async with scene.listen() as own:
             late, held = [await HttpConnection.open(own.address.port) for _ in range(2)]
             held.send("POST", "/mcp", **call("hold"))
@@ -183,7 +183,7 @@ def test_a_request_that_is_read_while_the_server_stops_is_refused() -> None:
 
 def test_connections_beyond_the_limit_take_the_place_of_idle_ones_or_are_refused() -> None:
     async def main() -> None:
-        scene = Scene()
+        scene = HoldingServer()
         async with scene.listen(limits=HttpLimits(connections=2)) as own:
             port = own.address.port
             idle = await HttpConnection.open(port)
@@ -213,7 +213,7 @@ def test_connections_beyond_the_limit_take_the_place_of_idle_ones_or_are_refused
 
 def test_requests_beyond_the_limit_are_503_and_their_connections_stay_open() -> None:
     async def main() -> None:
-        scene = Scene()
+        scene = HoldingServer()
         async with scene.listen(limits=HttpLimits(requests=1)) as own:
             held, other = [await HttpConnection.open(own.address.port) for _ in range(2)]
             held.send("POST", "/mcp", **call("hold"))
@@ -234,7 +234,7 @@ def test_requests_beyond_the_limit_are_503_and_their_connections_stay_open() -> 
 
 def test_sessions_are_counted_until_they_end() -> None:
     async def main() -> None:
-        scene = Scene()
+        scene = HoldingServer()
         async with scene.listen() as own:
             port = own.address.port
             opened = await fetch(port, "POST", "/mcp", initialize())
@@ -251,7 +251,7 @@ def test_a_server_beyond_this_machine_needs_names_and_logs_that_it_is_open(
     caplog: pytest.LogCaptureFixture,
 ) -> None:
     async def main() -> None:
-        scene = Scene()
+        scene = HoldingServer()
         with pytest.raises(ValueError, match=r"hosts=\[\.\.\.\]"):
             scene.listen("http://0.0.0.0:0/mcp")
         settings = HttpSettings(hosts=["mcp.example.org"])
@@ -278,7 +278,7 @@ def test_a_server_beyond_this_machine_needs_names_and_logs_that_it_is_open(
 
 def test_a_port_in_use_is_an_error_and_leaves_nothing() -> None:
     async def main() -> None:
-        scene = Scene()
+        scene = HoldingServer()
         with socket.create_server(("127.0.0.1", 0)) as taken:
             own = scene.listen(Http("127.0.0.1", taken.getsockname()[1]))
             with pytest.raises(TransportError, match="cannot be listened on: Address already"):
@@ -292,7 +292,7 @@ def test_a_port_in_use_is_an_error_and_leaves_nothing() -> None:
 
 def test_a_unix_socket_is_served_and_its_file_removed(tmp_path: Path) -> None:
     async def main() -> None:
-        scene, path = Scene(), str(tmp_path / "s")
+        scene, path = HoldingServer(), str(tmp_path / "s")
         async with scene.listen(Http(path="/mcp", unix=path)):
             wire = await HttpConnection.open_unix(path)
             assert (await wire.ask("POST", "/mcp", **call("echo", text="a"))).status == 200
@@ -305,7 +305,7 @@ def test_a_unix_socket_is_served_and_its_file_removed(tmp_path: Path) -> None:
 
 def test_tls_is_served_and_plain_text_is_not(tmp_path: Path) -> None:
     async def main() -> None:
-        scene, authority = Scene(), Authority(tmp_path)
+        scene, authority = HoldingServer(), Authority(tmp_path)
         cert, key = authority.certificate("server", "localhost")
         trusted = ssl.create_default_context(cafile=str(authority.ca))
         tls = Tls(cert=str(cert), key=str(key))
@@ -329,7 +329,7 @@ def test_tls_handshakes_that_do_not_end_give_way_to_others(
     monkeypatch.setattr(module, "_MAX_HANDSHAKES", 2)
 
     async def main() -> None:
-        scene, authority = Scene(), Authority(tmp_path)
+        scene, authority = HoldingServer(), Authority(tmp_path)
         cert, key = authority.certificate("server", "localhost")
         trusted = ssl.create_default_context(cafile=str(authority.ca))
         async with scene.listen(Http("127.0.0.1", 0, tls=Tls(cert=str(cert), key=str(key)))) as own:
@@ -348,7 +348,7 @@ def test_tls_handshakes_that_do_not_end_give_way_to_others(
 
 def test_a_handshake_that_does_not_end_ends_with_the_listener(tmp_path: Path) -> None:
     async def main() -> None:
-        scene, authority = Scene(), Authority(tmp_path)
+        scene, authority = HoldingServer(), Authority(tmp_path)
         cert, key = authority.certificate("server", "localhost")
         tls, limits = Tls(cert=str(cert), key=str(key)), HttpLimits(tls_handshake=3600)
         async with scene.listen(Http("127.0.0.1", 0, tls=tls), limits=limits) as own:
@@ -366,7 +366,7 @@ def test_suppressed_warnings_are_logged_at_the_end(caplog: pytest.LogCaptureFixt
     caplog.set_level(logging.WARNING, "trunkline.server")
 
     async def main() -> None:
-        async with Scene().listen() as own:
+        async with HoldingServer().listen() as own:
             assert own._service is not None
             for _ in range(13):
                 own._service._log_limit.warning("something %s", "odd")
@@ -379,7 +379,7 @@ def test_suppressed_warnings_are_logged_at_the_end(caplog: pytest.LogCaptureFixt
 def test_given_sockets_are_used_in_place_of_new_ones() -> None:
     async def main() -> None:
         socks = [socket.create_server(("127.0.0.1", 0)) for _ in range(2)]
-        async with Scene().listen(Http("127.0.0.1", 1), sock=socks):
+        async with HoldingServer().listen(Http("127.0.0.1", 1), sock=socks):
             for sock in socks:
                 assert (await fetch(sock.getsockname()[1], "GET", "/healthz")).status == 200
 

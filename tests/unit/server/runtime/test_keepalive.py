@@ -21,7 +21,7 @@ from trunkline.server.runtime.keepalive import KeepAlive
 from trunkline.transports.addresses import Unix
 
 
-class Raw:
+class LineClient:
     """A client that says only what it is told to."""
 
     def __init__(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
@@ -51,7 +51,7 @@ class Raw:
         self.send(method="notifications/initialized")
 
 
-class Scene:
+class UnixServer:
     """A server at a path, and what its handlers wait for."""
 
     def __init__(self, path: Path) -> None:
@@ -70,8 +70,8 @@ class Scene:
             return "x" * size
 
     @asynccontextmanager
-    async def client(self) -> AsyncIterator[Raw]:
-        raw = Raw(*await asyncio.open_unix_connection(str(self.path)))
+    async def client(self) -> AsyncIterator[LineClient]:
+        raw = LineClient(*await asyncio.open_unix_connection(str(self.path)))
         try:
             yield raw
         finally:
@@ -79,8 +79,8 @@ class Scene:
 
 
 @asynccontextmanager
-async def serving(tmp_path: Path, **limits: Any) -> AsyncIterator[Scene]:
-    scene = Scene(tmp_path / "s")
+async def serving(tmp_path: Path, **limits: Any) -> AsyncIterator[UnixServer]:
+    scene = UnixServer(tmp_path / "s")
     async with scene.app.listen(Unix(scene.path), limits=SocketLimits(**limits)) as listening:
         scene.listening = listening
         yield scene

@@ -35,7 +35,7 @@ from trunkline.transports.addresses import Http, Tcp, Tls, Unix
 from trunkline.transports.sockets.connection import AcceptedSocket
 
 
-class Scene:
+class GatedServer:
     """A server, what its lifespan did, and what its handlers wait for."""
 
     def __init__(self, **options: Any) -> None:
@@ -112,7 +112,7 @@ def test_what_is_nothing_to_listen_on_is_refused(given: Any) -> None:
 
 def test_it_listens_once(tmp_path: Path) -> None:
     async def script() -> None:
-        scene = Scene()
+        scene = GatedServer()
         listening = scene.app.listen(Unix(tmp_path / "s"))
         assert "ServerListener on unix:" in repr(listening)
         await listening.close()  # before the beginning there is nothing to close
@@ -131,7 +131,7 @@ def test_it_listens_once(tmp_path: Path) -> None:
 
 def test_an_address_that_is_taken_leaves_nothing_open(tmp_path: Path) -> None:
     async def script() -> None:
-        scene, other = Scene(), Scene()
+        scene, other = GatedServer(), GatedServer()
         address = Unix(tmp_path / "s")
         async with scene.app.listen(address):
             with pytest.raises(TransportError, match="in use"):
@@ -179,7 +179,7 @@ def test_a_lifespan_that_fails_at_the_end_has_closed_everything_before(tmp_path:
 
 def test_the_lifespan_is_entered_once_for_all_connections(tmp_path: Path) -> None:
     async def script() -> None:
-        scene = Scene()
+        scene = GatedServer()
         async with scene.app.listen(Unix(tmp_path / "s")) as listening:
             assert scene.events == ["entered"]
             for _ in range(3):
@@ -195,7 +195,7 @@ def test_the_lifespan_is_entered_once_for_all_connections(tmp_path: Path) -> Non
 
 def test_one_server_may_listen_in_several_places(tmp_path: Path) -> None:
     async def script() -> None:
-        scene = Scene()
+        scene = GatedServer()
         async with (
             scene.app.listen(Unix(tmp_path / "a")) as one,
             scene.app.listen("tcp://127.0.0.1:0") as other,
@@ -216,7 +216,7 @@ def test_one_server_may_listen_in_several_places(tmp_path: Path) -> None:
 
 def test_one_too_many_is_told_so_and_a_place_that_is_free_again_is_used(tmp_path: Path) -> None:
     async def script() -> None:
-        scene = Scene()
+        scene = GatedServer()
         limits = SocketLimits(connections=2)
         async with (
             scene.app.listen(Unix(tmp_path / "s"), limits=limits) as listening,
@@ -252,7 +252,7 @@ def test_a_flood_of_those_who_are_too_many_is_not_looked_after_without_end(
     tmp_path: Path,
 ) -> None:
     async def script() -> None:
-        scene = Scene()
+        scene = GatedServer()
         limits = SocketLimits(connections=1)
         async with (
             scene.app.listen(Unix(tmp_path / "s"), limits=limits) as listening,
@@ -284,7 +284,7 @@ def test_a_flood_of_those_who_are_too_many_is_not_looked_after_without_end(
 @pytest.mark.parametrize("how", ["listening", "app"])
 def test_it_may_be_stopped_from_any_thread(tmp_path: Path, how: str) -> None:
     async def script() -> None:
-        scene = Scene()
+        scene = GatedServer()
         async with (
             scene.app.listen(Unix(tmp_path / "s")) as listening,
             raw(listening.address) as (reader, _),
@@ -306,7 +306,7 @@ def test_it_may_be_stopped_from_any_thread(tmp_path: Path, how: str) -> None:
 
 def test_work_has_its_time_at_the_end_and_is_answered(tmp_path: Path) -> None:
     async def script() -> None:
-        scene = Scene(limits=ServerLimits(grace=3600))
+        scene = GatedServer(limits=ServerLimits(grace=3600))
         async with (
             scene.app.listen(Unix(tmp_path / "s")) as listening,
             raw(listening.address) as (reader, writer),
@@ -328,7 +328,7 @@ def test_work_has_its_time_at_the_end_and_is_answered(tmp_path: Path) -> None:
 
 def test_work_that_has_had_its_time_is_cancelled_and_answered(tmp_path: Path) -> None:
     async def script() -> None:
-        scene = Scene(limits=ServerLimits(grace=0.05))
+        scene = GatedServer(limits=ServerLimits(grace=0.05))
         async with (
             scene.app.listen(Unix(tmp_path / "s")) as listening,
             raw(listening.address) as (reader, writer),
@@ -344,7 +344,7 @@ def test_work_that_has_had_its_time_is_cancelled_and_answered(tmp_path: Path) ->
 
 def test_at_once_means_that(tmp_path: Path) -> None:
     async def script() -> None:
-        scene = Scene(limits=ServerLimits(grace=3600))
+        scene = GatedServer(limits=ServerLimits(grace=3600))
         async with (
             scene.app.listen(Unix(tmp_path / "s")) as listening,
             raw(listening.address) as (reader, writer),
@@ -361,7 +361,7 @@ def test_at_once_means_that(tmp_path: Path) -> None:
 
 def test_who_arrives_in_the_moment_of_the_end_does_not_hold_it_up(tmp_path: Path) -> None:
     async def script() -> None:
-        scene = Scene()
+        scene = GatedServer()
         listening = scene.app.listen(Unix(tmp_path / "s"))
         await listening.__aenter__()
         take = listening._take
@@ -391,7 +391,7 @@ def test_who_is_in_the_middle_of_agreeing_on_tls_does_not_hold_up_the_end(
     tls = Tls(cert=cert, key=key)
 
     async def script() -> None:
-        scene = Scene()
+        scene = GatedServer()
         limits = SocketLimits(tls_handshake=3600, connections=room)
         async with scene.app.listen(Tcp("127.0.0.1", 0, tls=tls), limits=limits) as listening:
             assert isinstance(listening.address, Tcp)
@@ -413,7 +413,7 @@ def test_many_who_never_agree_on_tls_take_places_only_for_a_while(tmp_path: Path
     cert, key = authority.certificate("server", "127.0.0.1")
 
     async def script() -> None:
-        scene = Scene()
+        scene = GatedServer()
         limits = SocketLimits(tls_handshake=2.0, connections=20)
         address = Tcp("127.0.0.1", 0, tls=Tls(cert=cert, key=key))
         async with scene.app.listen(address, limits=limits) as listening:
@@ -440,7 +440,7 @@ def test_whose_tls_fails_is_logged_and_a_flood_of_them_is_not(
     cert, key = Authority(tmp_path).certificate("server", "127.0.0.1")
 
     async def script() -> None:
-        scene = Scene()
+        scene = GatedServer()
         address = Tcp("127.0.0.1", 0, tls=Tls(cert=cert, key=key))
         async with scene.app.listen(address) as listening:
             assert isinstance(listening.address, Tcp)
@@ -469,7 +469,7 @@ def test_the_oldest_connection_without_a_message_gives_way(
     tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
     async def script() -> None:
-        scene = Scene()
+        scene = GatedServer()
         limits = SocketLimits(connections=4)
         async with (
             scene.app.listen(Unix(tmp_path / "s"), limits=limits) as listening,
@@ -501,7 +501,7 @@ def test_the_oldest_connection_without_a_message_gives_way(
 
 def test_a_message_that_was_not_read_yet_keeps_its_connection(tmp_path: Path) -> None:
     async def script() -> None:
-        scene = Scene()
+        scene = GatedServer()
         limits = SocketLimits(connections=2)
         async with scene.app.listen(Unix(tmp_path / "s"), limits=limits):
             crowd = []
@@ -529,7 +529,7 @@ def test_handshakes_that_are_not_finished_keep_out_no_client_that_finishes_its_o
     cert, key = authority.certificate("server", "127.0.0.1")
 
     async def script() -> None:
-        scene = Scene()
+        scene = GatedServer()
         limits = SocketLimits(tls_handshake=3600, tls_handshakes=count, connections=1)
         address = Tcp("127.0.0.1", 0, tls=Tls(cert=cert, key=key))
         async with scene.app.listen(address, limits=limits) as listening:
@@ -555,7 +555,7 @@ def test_one_connection_that_fails_does_not_end_the_others(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
     async def script() -> None:
-        scene = Scene()
+        scene = GatedServer()
         converse = scene.app._core.serve_connection
         failing = [True]
 
@@ -577,7 +577,7 @@ def test_one_connection_that_fails_does_not_end_the_others(
 
 def test_who_waits_for_the_end_may_be_cancelled_and_the_end_still_comes(tmp_path: Path) -> None:
     async def script() -> None:
-        scene = Scene(limits=ServerLimits(grace=3600))
+        scene = GatedServer(limits=ServerLimits(grace=3600))
         listening = scene.app.listen(Unix(tmp_path / "s"))
         await listening.__aenter__()
         async with raw(listening.address) as (_, writer):
@@ -598,7 +598,7 @@ def test_who_waits_for_the_end_may_be_cancelled_and_the_end_still_comes(tmp_path
 
 def test_a_block_that_fails_ends_the_listening(tmp_path: Path) -> None:
     async def script() -> None:
-        scene = Scene()
+        scene = GatedServer()
         with pytest.raises(ZeroDivisionError):
             async with scene.app.listen(Unix(tmp_path / "s")):
                 raise ZeroDivisionError
@@ -641,7 +641,7 @@ def test_who_does_not_begin_as_a_client_runs_no_tool(framing: Any, shape: Any) -
     whole = shape(call(1, "echo", text="from a page"))
 
     async def script() -> None:
-        scene = Scene(policy=Policy(framing=framing))
+        scene = GatedServer(policy=Policy(framing=framing))
         async with scene.app.listen("tcp://127.0.0.1:0") as listening:
 
             async def begin(split: int) -> None:
@@ -664,7 +664,7 @@ def test_who_does_not_begin_as_a_client_runs_no_tool(framing: Any, shape: Any) -
 @pytest.mark.parametrize("nonsense", [b"GET / HTTP/1.1", b"hello", b"\x16\x03\x01", b"{nonsense"])
 def test_nonsense_is_answered_as_nonsense(nonsense: bytes) -> None:
     async def script() -> None:
-        scene = Scene()
+        scene = GatedServer()
         async with scene.app.listen("tcp://127.0.0.1:0") as listening:
             async with raw(listening.address) as (reader, writer):
                 writer.write(nonsense + b"\n")
@@ -685,7 +685,7 @@ def test_nonsense_is_answered_as_nonsense(nonsense: bytes) -> None:
 
 def test_who_ends_its_input_gets_all_its_answers(tmp_path: Path) -> None:
     async def script() -> None:
-        scene = Scene()
+        scene = GatedServer()
         async with scene.app.listen(Unix(tmp_path / "s")) as listening:
             with socket.socket(socket.AF_UNIX, socket.SOCK_STREAM) as sock:
                 sock.connect(str(tmp_path / "s"))
@@ -737,7 +737,7 @@ def test_the_log_says_where_it_listens(tmp_path: Path, caplog: pytest.LogCapture
     caplog.set_level(logging.INFO)
 
     async def script() -> None:
-        async with Scene().app.listen("tcp://127.0.0.1:0") as listening:
+        async with GatedServer().app.listen("tcp://127.0.0.1:0") as listening:
             assert f"listening on {listening.address}" in caplog.text
         assert not any(each.levelno >= logging.WARNING for each in caplog.records)
 

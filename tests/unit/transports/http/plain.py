@@ -210,17 +210,17 @@ class Plain:
         arguments = given.pop("arguments", {})
         return self.single("tools/call", {"name": tool, "arguments": arguments}, **given)
 
-    def open(self, revision: str = HANDSHAKE, **headers: Any) -> Session:
+    def open(self, revision: str = HANDSHAKE, **headers: Any) -> PlainSession:
         """Open a session."""
         opening = frame("initialize", initialize_params(revision))
         opened = self.send(request(**headers), opening)
         assert opened.status == 200, opened.body
-        session = Session(self, opened, revision, headers)
+        session = PlainSession(self, opened, revision, headers)
         assert session.tell("notifications/initialized").status == 202
         return session
 
 
-class Session:
+class PlainSession:
     """A session of a client."""
 
     def __init__(

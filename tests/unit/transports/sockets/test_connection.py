@@ -52,7 +52,7 @@ class Heard:
         return end
 
 
-class Raw:
+class PlainSocket:
     """A socket of no library's."""
 
     def __init__(self, sock: socket.socket) -> None:
@@ -114,14 +114,14 @@ async def accepting(
 
 
 @asynccontextmanager
-async def dialled(address: Given) -> AsyncIterator[Raw]:
+async def dialled(address: Given) -> AsyncIterator[PlainSocket]:
     """Connect with a plain socket."""
     if isinstance(address, Tcp):
         family = socket.AF_INET6 if ":" in address.host else socket.AF_INET
-        raw = Raw(socket.socket(family, socket.SOCK_STREAM))
+        raw = PlainSocket(socket.socket(family, socket.SOCK_STREAM))
         where: Any = (address.host, address.port)
     else:
-        raw, where = Raw(socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)), address.path
+        raw, where = PlainSocket(socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)), address.path
     try:
         await asyncio.get_running_loop().sock_connect(raw.socket, where)
         yield raw
@@ -132,7 +132,7 @@ async def dialled(address: Given) -> AsyncIterator[Raw]:
 @asynccontextmanager
 async def served(
     address: Given = ANY_PORT, policy: Policy = POLICY
-) -> AsyncIterator[tuple[Raw, Heard]]:
+) -> AsyncIterator[tuple[PlainSocket, Heard]]:
     """Yield a plain client, and our server's end."""
     async with accepting(address, policy) as (where, arrived), dialled(where) as raw:
         heard = Heard(await arrived())
@@ -152,13 +152,13 @@ async def plain_server() -> AsyncIterator[tuple[Tcp, socket.socket]]:
 
 
 @asynccontextmanager
-async def connected() -> AsyncIterator[tuple[Heard, Raw]]:
+async def connected() -> AsyncIterator[tuple[Heard, PlainSocket]]:
     """Yield our client's end, and a plain server."""
     async with plain_server() as (address, listening):
         heard = Heard(address.transport(POLICY))
         await heard.transport.connect()
         sock, _ = await asyncio.get_running_loop().sock_accept(listening)
-        raw = Raw(sock)
+        raw = PlainSocket(sock)
         try:
             yield heard, raw
         finally:
@@ -195,7 +195,7 @@ def test_the_last_answer_is_not_lost_when_something_unread_is_there() -> None:
                 # So that most of the answer stays on our side, until it is read.
                 sock.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 4096)
                 sock.connect((where.host, where.port))
-                raw = Raw(sock)
+                raw = PlainSocket(sock)
                 heard = Heard(await arrived())
                 await heard.transport.connect()
                 heard.transport.pause()  # as for who does not get round to reading

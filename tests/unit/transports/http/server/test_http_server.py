@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from tests.fuzz.fuzz_http import Wire
+from tests.fuzz.fuzz_http import FuzzedConnection
 from tests.unit.transports.http.plain import request
 from trunkline import HttpLimits, HttpSettings
 from trunkline.jsonrpc.framing.framing import Oversize
@@ -92,8 +92,8 @@ class Stage:
         self.routes = Served()
         self.http = HttpServer(self.routes, limits, LIMIT, **options)
 
-    def open(self) -> Wire:
-        return Wire(self.http)
+    def open(self) -> FuzzedConnection:
+        return FuzzedConnection(self.http)
 
     def exchange(self, protocol: ResponseWriter) -> Exchange:
         """Give the request that is served an exchange."""
@@ -114,7 +114,7 @@ def run(work: Callable[[Stage], Awaitable[None]], **options: Any) -> None:
     asyncio.run(main())
 
 
-def statuses(wire: Wire) -> list[int]:
+def statuses(wire: FuzzedConnection) -> list[int]:
     return [each.status for each in wire.responses()]
 
 
@@ -370,7 +370,7 @@ def test_idle_connections_make_room_when_descriptors_run_out() -> None:
 # -- timeouts ----------------------------------------------------------------------------------
 
 
-def later(wire: Wire, seconds: float) -> None:
+def later(wire: FuzzedConnection, seconds: float) -> None:
     """Look at a connection so many seconds after its last change."""
     wire.protocol.tick(wire.protocol.reader.since + seconds)
 
