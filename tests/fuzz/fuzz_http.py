@@ -20,13 +20,13 @@ from __future__ import annotations
 import asyncio
 import atexit
 import json
-import logging
 import re
 import sys
 from collections.abc import Callable, Iterator
 from functools import cache
 from typing import Any, Final, NamedTuple
 
+from tests.fuzz.script import Choices, logged
 from tests.rigs.http_responses import Response, read_responses
 from trunkline import Context, HttpLimits, HttpSettings, Server, ServerLimits, ToolError
 from trunkline.jsonrpc import Limits, Policy
@@ -133,17 +133,6 @@ class FuzzedHttpServer:
 def scene() -> FuzzedHttpServer:
     """The one that all runs share."""
     return FuzzedHttpServer()
-
-
-class Log(logging.Handler):
-    """Keeps what is logged."""
-
-    def __init__(self) -> None:
-        super().__init__(1)
-        self.lines: list[str] = []
-
-    def emit(self, record: logging.LogRecord) -> None:
-        self.lines.append(f"{record.name} {record.levelname} {record.getMessage()}")
 
 
 class Reader(RequestReader):
@@ -304,33 +293,6 @@ class Sent(NamedTuple):
     closes: bool = False
     # It may be answered later, or not at all, and what follows it waits.
     is_stream: bool = False
-
-
-class Choices:
-    """The bytes of a script, taken one by one; zero when there are no more."""
-
-    def __init__(self, data: bytes) -> None:
-        self._data = data
-        self._at = 0
-
-    @property
-    def is_left(self) -> bool:
-        return self._at < len(self._data)
-
-    def number(self, below: int) -> int:
-        self._at += 1
-        value = self._data[self._at - 1] if self._at <= len(self._data) else 0
-        return value % below
-
-    def of(self, several: Any) -> Any:
-        return several[self.number(len(several))]
-
-    def take(self, count: int) -> bytes:
-        data, self._at = self._data[self._at : self._at + count], self._at + count
-        return data
-
-    def rest(self) -> bytes:
-        return self.take(len(self._data))
 
 
 TOOLS: Final = ("echo", "inline", "hold", "fails", "reports", "polls", "asks", "missing")
@@ -557,23 +519,11 @@ def check(data: bytes) -> None:
     cut, turns, ending = choices.number(256), choices.number(4), choices.number(256)
     is_raw = bool(ending & 128)
     sent = [Sent(choices.rest(), False)] if is_raw else list(requests_of(choices))
-    log, stage = Log(), scene()
-    names = ("trunkline", "trunkline.http", "trunkline.server", "asyncio")
-    loggers = [logging.getLogger(name) for name in names]
-    before = [(each.level, each.propagate) for each in loggers]
-    for each in loggers:
-        each.addHandler(log)
-        each.setLevel(1)
-        each.propagate = False
-    try:
+    stage = scene()
+    with logged("trunkline", "trunkline.http", "trunkline.server", "asyncio") as lines:
         stage.runner.run(converse(stage, sent, cut, turns, ending))
-    finally:
-        for each, (level, propagate) in zip(loggers, before, strict=True):
-            each.removeHandler(log)
-            each.setLevel(level)
-            each.propagate = propagate
     assert stage.faults == [], stage.faults
-    assert [line for line in log.lines if " ERROR " in line or " CRITICAL " in line] == []
+    assert [line for line in lines if " ERROR " in line or " CRITICAL " in line] == []
 
 
 async def converse(

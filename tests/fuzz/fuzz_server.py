@@ -14,13 +14,13 @@ from __future__ import annotations
 import asyncio
 import atexit
 import json
-import logging
 import sys
 from collections import Counter
 from collections.abc import Callable, Iterator
 from functools import cache
 from typing import Any, Final, Literal, NamedTuple, TypeAlias
 
+from tests.fuzz.script import Choices, logged
 from tests.fuzz.strict_json import UNFIT, NotJson, Undecided, parse
 from trunkline import Context, Server, ToolError, memory_pair
 from trunkline.jsonrpc import Policy
@@ -131,17 +131,6 @@ def scene() -> FuzzedServer:
     return FuzzedServer()
 
 
-class Log(logging.Handler):
-    """Keeps what is logged."""
-
-    def __init__(self) -> None:
-        super().__init__(1)
-        self.lines: list[str] = []
-
-    def emit(self, record: logging.LogRecord) -> None:
-        self.lines.append(f"{record.name} {record.levelname} {record.getMessage()}")
-
-
 # -- the frames ------------------------------------------------------------------------------
 
 IDS: Final[tuple[Any, ...]] = (*range(1, 9), "a", "b", "é", "", "1", -5, 2**53, 10**20)
@@ -216,32 +205,6 @@ FRAGMENTS: Final = (
     b"\0",
     b'"_meta":{},',
 )
-
-
-class Choices:
-    """The bytes of a script, taken one by one; zero when there are no more."""
-
-    def __init__(self, data: bytes) -> None:
-        self._data = data
-        self._at = 0
-
-    @property
-    def is_left(self) -> bool:
-        return self._at < len(self._data)
-
-    def number(self, below: int) -> int:
-        self._at += 1
-        value = self._data[self._at - 1] if self._at <= len(self._data) else 0
-        return value % below
-
-    def of(self, several: Any) -> Any:
-        return several[self.number(len(several))]
-
-    def line(self) -> bytes:
-        end = self._data.find(b"\n", self._at)
-        end = len(self._data) if end < 0 else end
-        line, self._at = self._data[self._at : end], end + 1
-        return line
 
 
 def frames_of(choices: Choices, mode: str | None) -> Iterator[Frame]:
@@ -471,25 +434,12 @@ def check(data: bytes) -> None:
     choices = Choices(data)
     mode = choices.of(MODES)
     frames = list(frames_of(choices, mode))
-    log, stage = Log(), scene()
+    stage = scene()
     stage.begin()
-    # Also that of the server by itself: other tests of a process may have set its level.
-    names = ("trunkline", "trunkline.server", "asyncio")
-    loggers = [logging.getLogger(name) for name in names]
-    before = [(each.level, each.propagate) for each in loggers]
-    for each in loggers:
-        each.addHandler(log)
-        each.setLevel(1)
-        each.propagate = False
-    try:
+    with logged("trunkline", "trunkline.server", "asyncio") as lines:
         stage.runner.run(converse(frames, mode, stage))
-    finally:
-        for each, (level, propagate) in zip(loggers, before, strict=True):
-            each.removeHandler(log)
-            each.setLevel(level)
-            each.propagate = propagate
     assert stage.faults == []
-    check_log(log.lines, frames)
+    check_log(lines, frames)
 
 
 def check_log(lines: list[str], frames: list[Frame]) -> None:
