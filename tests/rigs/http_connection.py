@@ -7,6 +7,7 @@ import json
 from typing import Any
 
 from tests.rigs.conditions import WAIT_S
+from tests.rigs.http_requests import request_head
 from tests.rigs.http_responses import Malformed, Response, read_responses
 from tests.rigs.messages import HANDSHAKE, META, PER_REQUEST, frame, initialize_params
 
@@ -38,11 +39,11 @@ class HttpConnection:
         **headers: str,
     ) -> None:
         self._methods.append(method)
-        lines = [f"{method} {path} HTTP/1.1", f"Host: {host}"]
+        given = [("Host", host)]
         if body is not None:
-            lines += ["Content-Type: application/json", f"Content-Length: {len(body)}"]
-        lines += [f"{name.replace('_', '-')}: {value}" for name, value in headers.items()]
-        self._writer.write("\r\n".join([*lines, "", ""]).encode() + (body or b""))
+            given += [("Content-Type", "application/json"), ("Content-Length", str(len(body)))]
+        given += [(name.replace("_", "-"), value) for name, value in headers.items()]
+        self._writer.write(request_head(method, path, given) + (body or b""))
 
     async def answers(self, count: int) -> list[Response]:
         """Return the responses so far, once so many are whole."""

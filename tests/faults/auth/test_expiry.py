@@ -10,7 +10,6 @@ import pytest
 
 from tests.faults.auth.issuing import ANN, auth
 from tests.faults.http.serving import (
-    META,
     Closed,
     Served,
     Session,
@@ -21,6 +20,7 @@ from tests.faults.http.serving import (
     text_of,
 )
 from tests.faults.http.test_websocket import CLOSE, got, opened, text, tool
+from tests.rigs.messages import META
 from trunkline import HttpSettings
 from trunkline.transports.http.endpoint import exchange
 from trunkline.transports.websocket import server as websocket

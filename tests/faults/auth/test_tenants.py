@@ -9,7 +9,6 @@ from typing import Any
 import pytest
 
 from tests.faults.http.serving import (
-    META,
     Response,
     Served,
     Session,
@@ -19,6 +18,7 @@ from tests.faults.http.serving import (
     single,
     single_headers,
 )
+from tests.rigs.messages import META
 from trunkline import Context, HttpSettings, Server
 from trunkline.auth import AuthSettings, JsonLinesAudit, Principal, TenantLimits, Tenants
 

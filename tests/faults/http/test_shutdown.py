@@ -9,7 +9,6 @@ import pytest
 
 import trunkline.server.runtime.http_listener as http_listener
 from tests.faults.http.serving import (
-    META,
     WAIT,
     Closed,
     Served,
@@ -22,6 +21,7 @@ from tests.faults.http.serving import (
     text_of,
 )
 from tests.rigs import leaks
+from tests.rigs.messages import META
 from trunkline import ServerLimits
 
 
