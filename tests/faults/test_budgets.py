@@ -18,7 +18,7 @@ import pytest
 from tests.certificates import Authority
 from tests.faults.piped_server import MIB, Piped, piped
 from tests.rigs.conditions import WAIT_S, until
-from tests.rigs.messages import META
+from tests.rigs.messages import META, initialize_params
 from trunkline import Tcp, Unix
 from trunkline.transports.addresses import parse_address
 
@@ -219,11 +219,7 @@ def test_the_answers_of_a_batch_count_until_its_last_one_is_known(tmp_path: Path
 
 
 def open_batches(server: Piped) -> None:
-    params = {
-        "protocolVersion": "2025-03-26",
-        "capabilities": {},
-        "clientInfo": {"name": "tests", "version": "1"},
-    }
+    params = initialize_params("2025-03-26")
     server.send({"jsonrpc": "2.0", "id": "hello", "method": "initialize", "params": params})
     assert server.answer("hello")["result"]["protocolVersion"] == "2025-03-26"
     server.send({"jsonrpc": "2.0", "method": "notifications/initialized"})

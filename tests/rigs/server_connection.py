@@ -38,6 +38,14 @@ class ServerConnection:
     def call(self, id: Any, tool: str, **arguments: Any) -> None:
         self.ask(id, "tools/call", {"name": tool, "arguments": arguments})
 
+    async def open(self, revision: str, capabilities: dict[str, Any] | None = None) -> None:
+        """Make a handshake, unless the revision has none."""
+        if revision != PER_REQUEST:
+            self.ask("open", "initialize", initialize_params(revision, capabilities))
+            await self.answer("open")
+            self.tell("notifications/initialized")
+            self.got.clear()
+
     async def until(self, count: int) -> list[Any]:
         """Return what was received, once there is so much of it."""
         await until_async(lambda: len(self.got) >= count)
@@ -70,11 +78,7 @@ async def connected(
     while not (wire.far.is_connected or serving.done()):
         await asyncio.sleep(0)
     try:
-        if revision != PER_REQUEST:
-            wire.ask("open", "initialize", initialize_params(revision, capabilities))
-            await wire.answer("open")
-            wire.tell("notifications/initialized")
-            wire.got.clear()
+        await wire.open(revision, capabilities)
         yield wire
     finally:
         await wire.near.close()

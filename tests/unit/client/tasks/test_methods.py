@@ -18,6 +18,7 @@ from tests.unit.client.scripted import (
     initialized,
     run,
     text,
+    use,
 )
 from tests.unit.client.subscriptions.test_stream import ID
 from trunkline.client import Client
@@ -53,14 +54,6 @@ def task(status: str, **members: Any) -> dict[str, Any]:
     when = "2026-01-01T00:00:00Z"
     common = {"taskId": "t1", "status": status, "createdAt": when, "lastUpdatedAt": when}
     return common | {"ttlMs": None, "pollIntervalMs": 1} | members
-
-
-def use(place: Place, work: Callable[[Client], Coroutine[Any, Any, Any]], **options: Any) -> Any:
-    async def main() -> Any:
-        async with Client(place, **options) as client:
-            return await work(client)
-
-    return run(main())
 
 
 class Shop(Place):

@@ -9,8 +9,8 @@ from typing import Any
 import pytest
 
 from tests.rigs.conditions import until_async
-from tests.rigs.messages import META, PER_REQUEST
-from tests.unit.server.access.callers import BOTH, HANDSHAKE, caller, connected_as
+from tests.rigs.messages import HANDSHAKE, META, PER_REQUEST
+from tests.unit.server.access.callers import BOTH, caller, connected_as
 from trunkline import Context, Server
 from trunkline.errors import RequestError
 

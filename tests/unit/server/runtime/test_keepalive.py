@@ -14,7 +14,7 @@ import pytest
 
 from tests.rigs.conditions import WAIT_S, until_async
 from tests.rigs.leaks import run
-from tests.rigs.messages import HANDSHAKE, META
+from tests.rigs.messages import HANDSHAKE, META, initialize_params
 from trunkline import Server, SocketLimits
 from trunkline.server.runtime import keepalive
 from trunkline.server.runtime.keepalive import KeepAlive
@@ -41,11 +41,7 @@ class LineClient:
 
     async def open_session(self) -> None:
         """Shake hands."""
-        params = {
-            "protocolVersion": HANDSHAKE,
-            "capabilities": {},
-            "clientInfo": {"name": "tests", "version": "1"},
-        }
+        params = initialize_params()
         self.send(id="hello", method="initialize", params=params)
         assert (await self.read())["id"] == "hello"
         self.send(method="notifications/initialized")

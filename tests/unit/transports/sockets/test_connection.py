@@ -7,7 +7,7 @@ import contextlib
 import socket
 import struct
 import threading
-from collections.abc import AsyncIterator, Awaitable, Callable
+from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import Any
@@ -16,13 +16,13 @@ import pytest
 
 from tests.rigs.conditions import until_async
 from tests.rigs.leaks import run
+from tests.rigs.socket_listener import accepting
 from trunkline import TransportError
 from trunkline.jsonrpc import Limits, Policy
 from trunkline.transports.addresses import Tcp, Unix
 from trunkline.transports.base import HIGH_WATER
 from trunkline.transports.sockets import connection
-from trunkline.transports.sockets.connection import AcceptedSocket, DialledSocket, resolve
-from trunkline.transports.sockets.listener import Listener
+from trunkline.transports.sockets.connection import DialledSocket, resolve
 
 POLICY = Policy()
 ANY_PORT = Tcp("127.0.0.1", 0)
@@ -89,28 +89,6 @@ class PlainSocket:
 
     def close(self) -> None:
         self.socket.close()
-
-
-@asynccontextmanager
-async def accepting(
-    address: Given = ANY_PORT, policy: Policy = POLICY
-) -> AsyncIterator[tuple[Given, Callable[[], Awaitable[AcceptedSocket]]]]:
-    """Listen; yield where, and what returns the next connection."""
-    arrived: asyncio.Queue[AcceptedSocket] = asyncio.Queue()
-    every: list[AcceptedSocket] = []
-
-    def take(transport: AcceptedSocket) -> None:
-        every.append(transport)
-        arrived.put_nowait(transport)
-
-    listener = Listener(address, policy, take)
-    await listener.open()
-    try:
-        yield listener.address, arrived.get
-    finally:
-        listener.close()
-        for each in every:
-            await each.close()
 
 
 @asynccontextmanager

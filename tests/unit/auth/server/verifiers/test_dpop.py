@@ -10,17 +10,8 @@ import pytest
 
 from tests.cases import for_each
 from tests.rigs.clock import Clock
-from tests.unit.auth.tokens import (
-    AUDIENCE,
-    ISSUER,
-    NOW,
-    bearer,
-    jwks,
-    key,
-    on_a_loop,
-    raw_token,
-    token,
-)
+from tests.rigs.event_loop import on_a_loop
+from tests.unit.auth.tokens import AUDIENCE, ISSUER, NOW, bearer, jwks, key, raw_token, token
 from trunkline.auth import (
     ApiKeys,
     Chain,

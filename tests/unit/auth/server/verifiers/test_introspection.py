@@ -14,7 +14,8 @@ import pytest
 
 from tests.cases import for_each
 from tests.rigs.clock import Clock
-from tests.unit.auth.tokens import AUDIENCE, NOW, JsonServer, bearer, issuer, on_a_loop
+from tests.rigs.event_loop import on_a_loop
+from tests.unit.auth.tokens import AUDIENCE, NOW, JsonServer, bearer, issuer
 from trunkline.auth import (
     Credential,
     Introspection,

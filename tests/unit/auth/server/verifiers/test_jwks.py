@@ -11,6 +11,7 @@ import pytest
 
 from tests.cases import for_each
 from tests.rigs.clock import Clock
+from tests.rigs.event_loop import on_a_loop
 from tests.unit.auth.tokens import (
     AUDIENCE,
     NOW,
@@ -20,7 +21,6 @@ from tests.unit.auth.tokens import (
     json_server,
     jwks,
     key,
-    on_a_loop,
     token,
 )
 from trunkline.auth import InvalidCredential, JwtBearer, Principal, VerifierUnavailable

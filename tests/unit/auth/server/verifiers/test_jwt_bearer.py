@@ -12,6 +12,7 @@ import pytest
 
 from tests.cases import for_each
 from tests.rigs.clock import Clock
+from tests.rigs.event_loop import on_a_loop
 from tests.unit.auth.tokens import (
     AUDIENCE,
     ISSUER,
@@ -20,7 +21,6 @@ from tests.unit.auth.tokens import (
     claims,
     jwks,
     key,
-    on_a_loop,
     raw_token,
     segment,
     token,

@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from tests.rigs.messages import HANDSHAKE, INFO, META, PER_REQUEST, frame
+from tests.rigs.messages import HANDSHAKE, META, PER_REQUEST, frame, initialize_params
 from tests.unit.transports.http.plain import Plain, PlainResponder, request, serving
 from trunkline import Context, HttpLimits, HttpSettings, Server
 from trunkline.auth import AuthSettings
@@ -190,7 +190,7 @@ def test_get_and_delete_are_405_where_no_revision_has_sessions() -> None:
         for method in ("GET", "DELETE"):
             refused = plain.send(request(method, session_id="x"))
             assert (refused.status, refused.headers["allow"]) == (405, "POST")
-        params = {"protocolVersion": HANDSHAKE, "capabilities": {}, "clientInfo": INFO}
+        params = initialize_params()
         opened = plain.send(request(), frame("initialize", params))
         assert opened.status == 400
         assert opened.json["error"]["data"]["supported"] == [PER_REQUEST]
@@ -321,7 +321,7 @@ def by(function: Any) -> AuthSettings:
 @pytest.mark.parametrize("hook", [user_of, slow_user_of])
 def test_a_session_and_its_streams_do_not_exist_for_another_principal(hook: Any) -> None:
     async def work(stage: Stage, plain: Plain) -> None:
-        params = {"protocolVersion": HANDSHAKE, "capabilities": {}, "clientInfo": INFO}
+        params = initialize_params()
         ada, bob = {"x-user": "ada"}, {"x-user": "bob"}
         opened = await plain.send(request(extra=ada), frame("initialize", params)).over()
         id = opened.headers["mcp-session-id"]
@@ -355,7 +355,7 @@ def test_a_caller_that_is_refused_is_401_and_a_hook_that_fails_is_500(
 
 def test_a_client_that_goes_away_while_it_is_identified_is_not_served() -> None:
     async def work(stage: Stage, plain: Plain) -> None:
-        params = {"protocolVersion": HANDSHAKE, "capabilities": {}, "clientInfo": INFO}
+        params = initialize_params()
         gone = plain.send(request(), frame("initialize", params))
         gone.hang_up()
         while plain.endpoint._tasks:
@@ -661,7 +661,7 @@ def test_when_all_sessions_are_in_use_a_new_one_is_503() -> None:
     async def work(stage: Stage, plain: Plain) -> None:
         session = plain.open()
         listening = session.get()
-        params = {"protocolVersion": HANDSHAKE, "capabilities": {}, "clientInfo": INFO}
+        params = initialize_params()
         refused = plain.send(request(), frame("initialize", params))
         assert (refused.status, refused.headers["retry-after"]) == (503, "10")
         listening.hang_up()
