@@ -16,8 +16,8 @@ import pytest
 
 from tests.certificates import Authority
 from tests.rigs.http_connection import HttpConnection, call, fetch, initialize, text_of
+from tests.rigs.http_endpoint import WAIT
 from tests.rigs.messages import META, frame
-from tests.unit.transports.http.plain import WAIT
 from trunkline import HttpLimits, HttpSettings, Server, ServerLimits, TransportError, TrunklineError
 from trunkline.auth import AuthSettings
 from trunkline.server.runtime import http_listener as module

@@ -9,8 +9,8 @@ from typing import Any
 
 import pytest
 
+from tests.rigs.http_endpoint import PlainResponder, request, serving
 from tests.rigs.messages import META, PER_REQUEST, frame
-from tests.unit.transports.http.plain import PlainResponder, request, serving
 from trunkline import Context, Server, ServerLimits
 from trunkline.auth import AuthSettings, Principal
 from trunkline.server.runtime import http_service as module

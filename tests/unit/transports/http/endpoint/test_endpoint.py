@@ -9,8 +9,8 @@ from typing import Any
 
 import pytest
 
+from tests.rigs.http_endpoint import Plain, PlainResponder, request, serving
 from tests.rigs.messages import HANDSHAKE, META, PER_REQUEST, frame, initialize_params
-from tests.unit.transports.http.plain import Plain, PlainResponder, request, serving
 from trunkline import Context, HttpLimits, HttpSettings, Server
 from trunkline.auth import AuthSettings
 from trunkline.jsonrpc.framing.framing import Oversize

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from tests.fuzz.fuzz_http import FuzzedConnection
-from tests.unit.transports.http.plain import request
+from tests.rigs.http_endpoint import request
 from trunkline import HttpLimits, HttpSettings
 from trunkline.jsonrpc.framing.framing import Oversize
 from trunkline.spec.http_conditions import HTTP
