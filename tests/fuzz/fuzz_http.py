@@ -28,6 +28,7 @@ from typing import Any, Final, NamedTuple
 
 from tests.fuzz.script import Choices, logged
 from tests.rigs.http_responses import Response, read_responses
+from tests.rigs.messages import META, initialize_params
 from trunkline import Context, HttpLimits, HttpSettings, Server, ServerLimits, ToolError
 from trunkline.jsonrpc import Limits, Policy
 from trunkline.server.dispatch.log_limit import LogLimit
@@ -52,12 +53,6 @@ SESSION: Final = b"@SESSION@"
 REVISION: Final = "2025-11-25"
 # In every text of a request; the letter is for body, header and query.
 CANARY: Final = re.compile(rb"([bhq])([0-9]+)-7f3a")
-INFO: Final = {"name": "fuzz", "version": "1"}
-META: Final = {
-    "io.modelcontextprotocol/protocolVersion": LATEST,
-    "io.modelcontextprotocol/clientInfo": INFO,
-    "io.modelcontextprotocol/clientCapabilities": {},
-}
 
 
 # -- the server ------------------------------------------------------------------------------
@@ -383,7 +378,7 @@ def posted(choices: Choices, number: int) -> tuple[dict[str, str], bytes, Sent]:
         method, sent = "no/such", Sent(b"", status=200 if is_session else 404)
     elif kind == 10 and is_session:
         method = "initialize"
-        params = {"protocolVersion": REVISION, "capabilities": {}, "clientInfo": INFO}
+        params = initialize_params(REVISION)
     elif kind == 11:
         params = {"cursor": "x" * MESSAGE_BYTES}
         sent = Sent(b"", status=413, closes=True)
@@ -544,7 +539,7 @@ async def converse(
 async def opened(stage: FuzzedHttpServer) -> bytes:
     """Open a session; return its id."""
     wire = FuzzedConnection(stage.http)
-    params = {"protocolVersion": REVISION, "capabilities": {"elicitation": {}}, "clientInfo": INFO}
+    params = initialize_params(REVISION, {"elicitation": {}})
     await wire.feed(plain(body_of("initialize", params, 0)))
     (response,) = await received(wire, 1)
     id = response.headers[b"mcp-session-id"]

@@ -21,7 +21,6 @@ from hypothesis import strategies as st
 from tests.effort import examples
 from tests.fuzz import fuzz_http
 from tests.fuzz.fuzz_http import (
-    META,
     SESSION,
     Choices,
     FuzzedConnection,
@@ -37,6 +36,7 @@ from tests.fuzz.fuzz_http import (
     scene,
 )
 from tests.rigs.http_responses import Malformed, Response, read_responses
+from tests.rigs.messages import META
 from trunkline.jsonrpc.framing.sse import Event, EventReader
 from trunkline.spec.revisions import LATEST
 from trunkline.transports.http.endpoint.exchange import event_of

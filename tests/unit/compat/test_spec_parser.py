@@ -17,6 +17,7 @@ import pytest
 
 from bench import spec as bench_spec
 from tests.rigs.clock import Clock
+from tests.rigs.messages import META
 from trunkline.compat import erlmcp
 from trunkline.compat.erlmcp import (
     NotSpecified,
@@ -42,13 +43,6 @@ from trunkline.spec.profiles import PROFILE_NAMES, UnknownProfile, UnknownRevisi
 from trunkline.spec.revisions import LATEST, REVISIONS, V2024_11_05, V2025_11_25, V2026_07_28
 
 HANDSHAKE = [revision for revision in REVISIONS if revision < V2026_07_28]
-
-# What a request of the newest revision has to carry.
-META = {
-    "io.modelcontextprotocol/protocolVersion": V2026_07_28,
-    "io.modelcontextprotocol/clientCapabilities": {},
-    "io.modelcontextprotocol/clientInfo": {"name": "test", "version": "1.0"},
-}
 
 # The sample of the guide's first example: it has no id.
 SAMPLE = {

@@ -8,7 +8,6 @@ from collections.abc import Awaitable, Callable
 import pytest
 
 from tests.fuzz.fuzz_http import (
-    INFO,
     LIMITS,
     REVISION,
     FuzzedConnection,
@@ -18,6 +17,7 @@ from tests.fuzz.fuzz_http import (
     plain,
     scene,
 )
+from tests.rigs.messages import INFO
 from trunkline import HttpLimits
 from trunkline.transports.http.endpoint.sessions import HttpSession, SessionTable
 

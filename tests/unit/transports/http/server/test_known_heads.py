@@ -12,7 +12,6 @@ from msgspec.structs import replace
 
 from tests.fuzz.fuzz_http import (
     LIMITS,
-    META,
     REVISION,
     FuzzedConnection,
     FuzzedHttpServer,
@@ -21,6 +20,7 @@ from tests.fuzz.fuzz_http import (
     plain,
     scene,
 )
+from tests.rigs.messages import META
 from trunkline import HttpSettings
 from trunkline.auth.server.resource_server import resource_server_of
 from trunkline.spec.revisions import LATEST
