@@ -9,6 +9,9 @@ import pytest
 
 from tests import effort
 
+# A failed assertion of a rig shows what it compared.
+pytest.register_assert_rewrite("tests.rigs")
+
 # Tests that pass, for each dot of `--terse`.
 _PER_DOT = 100
 

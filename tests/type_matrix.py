@@ -3,125 +3,47 @@
 from __future__ import annotations
 
 import collections
-import dataclasses
 import datetime as dt
 import decimal
-import enum
 import ipaddress
 import pathlib
 import re
 import typing
 import uuid
 from collections.abc import Iterable, Mapping, Sequence
-from typing import Annotated, Any, Generic, Literal, NamedTuple, NotRequired, TypedDict, TypeVar
+from typing import Annotated, Any, Literal, NamedTuple, TypeVar
 
 import annotated_types
-import attrs
 import pydantic
-from msgspec import Meta, Struct
+from msgspec import Meta
 from pydantic import Field
 
+from tests.rigs.types import (
+    Aliased,
+    Box,
+    Cat,
+    Circle,
+    Color,
+    Computed,
+    Dog,
+    Home,
+    Level,
+    Numbers,
+    Options,
+    Pair,
+    PCat,
+    PDog,
+    Point,
+    PTree,
+    Square,
+    Tree,
+    Wind,
+)
 from trunkline import ToolOutput
 
 __all__ = ["ARGUMENTS", "NOT_LISTED_HERE", "RESULTS", "Argument", "Result"]
 
 T = TypeVar("T")
-
-
-@dataclasses.dataclass
-class Cat:
-    name: str
-
-
-@dataclasses.dataclass
-class Dog:
-    name: str
-    age: int = 3
-
-
-@dataclasses.dataclass
-class Tree:
-    v: int
-    kids: list[Tree] = dataclasses.field(default_factory=list)
-
-
-@dataclasses.dataclass
-class Home:
-    path: pathlib.PurePosixPath
-
-
-class Point(Struct):
-    x: int
-    y: int = 0
-
-
-class Circle(Struct, tag="circle"):
-    radius: float
-
-
-class Square(Struct, tag="square"):
-    side: float
-
-
-@attrs.define
-class Wind:
-    speed: int
-
-
-class Options(TypedDict):
-    a: int
-    b: NotRequired[str]
-
-
-class Pair(NamedTuple):
-    left: int
-    right: str = "r"
-
-
-class Color(enum.Enum):
-    RED = "red"
-    BLUE = "blue"
-
-
-class Level(enum.IntEnum):
-    LOW = 1
-    HIGH = 2
-
-
-class PCat(pydantic.BaseModel):
-    kind: Literal["cat"] = "cat"
-    name: str
-
-
-class PDog(pydantic.BaseModel):
-    kind: Literal["dog"] = "dog"
-    name: str
-
-
-class Box(pydantic.BaseModel, Generic[T]):
-    v: T
-
-
-class PTree(pydantic.BaseModel):
-    v: int
-    kids: list[PTree] = []
-
-
-class Aliased(pydantic.BaseModel):
-    user_id: int = Field(alias="userId")
-
-
-class Computed(pydantic.BaseModel):
-    a: int = 1
-
-    @pydantic.computed_field
-    @property
-    def twice(self) -> int:
-        return 2 * self.a
-
-
-class Numbers(pydantic.RootModel[list[int]]):
-    pass
 
 
 class Argument(NamedTuple):

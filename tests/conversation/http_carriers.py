@@ -19,6 +19,7 @@ from tests.conversation.journal import HANGS
 from tests.conversation.server_log import ServerLog
 from tests.http_client.old_sse import OldSseTransport
 from tests.http_client.streamable import StreamableHttpTransport
+from tests.rigs.conditions import until_async
 from trunkline import HttpSettings, Server
 from trunkline.jsonrpc import Policy
 from trunkline.jsonrpc.framing.sse import Event
@@ -97,9 +98,7 @@ class Uvicorn:
             )
             self._server = uvicorn.Server(config)
             self._serving = asyncio.create_task(self._server.serve())
-        async with asyncio.timeout(HANGS):
-            while not self._server.started:
-                await asyncio.sleep(0.01)
+        await until_async(lambda: self._server.started)
         port = self._server.servers[0].sockets[0].getsockname()[1]
         return f"http://127.0.0.1:{port}{path}"
 

@@ -6,11 +6,11 @@ from collections.abc import Iterator
 
 import pytest
 
-from tests.faults import scene
+from tests.rigs import leaks
 
 
 @pytest.fixture
 def census() -> Iterator[None]:
     """Count only what a test makes itself."""
-    with scene.census():
+    with leaks.census():
         yield

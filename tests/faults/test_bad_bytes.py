@@ -12,8 +12,9 @@ from typing import Any
 
 import pytest
 
-from tests.faults.scene import MIB, Piped, address, piped, run
-from tests.faults.test_sockets import Raw, listening
+from tests.faults.piped_server import MIB, Piped, address, piped
+from tests.faults.test_sockets import SocketClient, listening
+from tests.rigs.leaks import run
 from trunkline import Client
 from trunkline.jsonrpc import InvalidMessage
 
@@ -183,7 +184,7 @@ def test_a_faulty_request_with_the_id_of_an_open_one_is_answered_without_it() ->
 
 
 def test_a_socket_is_answered_with_the_id_too(tmp_path: Path) -> None:
-    with listening(f"unix:{tmp_path / 's'}") as (_, place), Raw(place) as raw:
+    with listening(f"unix:{tmp_path / 's'}") as (_, place), SocketClient(place) as raw:
         raw.socket.sendall(b'{"jsonrpc":"2.0","id":7,"method":"ping","params":{"x":NaN}}\n')
         answer = raw.read()
         assert (answer["id"], answer["error"]["code"]) == (7, PARSE_ERROR)

@@ -16,7 +16,9 @@ from typing import Any
 import pytest
 
 from tests.certificates import Authority
-from tests.faults.scene import META, MIB, WAIT, Piped, piped, until
+from tests.faults.piped_server import MIB, Piped, piped
+from tests.rigs.conditions import WAIT_S, until
+from tests.rigs.messages import META, initialize_params
 from trunkline import Tcp, Unix
 from trunkline.transports.addresses import parse_address
 
@@ -217,11 +219,7 @@ def test_the_answers_of_a_batch_count_until_its_last_one_is_known(tmp_path: Path
 
 
 def open_batches(server: Piped) -> None:
-    params = {
-        "protocolVersion": "2025-03-26",
-        "capabilities": {},
-        "clientInfo": {"name": "tests", "version": "1"},
-    }
+    params = initialize_params("2025-03-26")
     server.send({"jsonrpc": "2.0", "id": "hello", "method": "initialize", "params": params})
     assert server.answer("hello")["result"]["protocolVersion"] == "2025-03-26"
     server.send({"jsonrpc": "2.0", "method": "notifications/initialized"})
@@ -540,12 +538,12 @@ class Place:
     def connect(self) -> Conversation:
         address = self._address
         if isinstance(address, Tcp):
-            sock = socket.create_connection((address.host, address.port), timeout=WAIT)
+            sock = socket.create_connection((address.host, address.port), timeout=WAIT_S)
             if self._context is not None:
                 sock = self._context.wrap_socket(sock, server_hostname="localhost")
         else:
             sock = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
-            sock.settimeout(WAIT)
+            sock.settimeout(WAIT_S)
             sock.connect(str(address.path))
         return Conversation(sock)
 

@@ -18,25 +18,13 @@ from typing import Any
 
 import pytest
 
-from tests.faults.scene import (
-    HANDSHAKE,
-    MIB,
-    PER_REQUEST,
-    Piped,
-    address,
-    alive,
-    children,
-    grown,
-    nothing_left,
-    piped,
-    run,
-    timers,
-    until,
-    until_async,
-)
+from tests.faults.piped_server import MIB, Piped, address, piped
+from tests.rigs.conditions import until, until_async
+from tests.rigs.leaks import alive, children, grown, nothing_left, run, timers
+from tests.rigs.messages import HANDSHAKE, PER_REQUEST
+from tests.rigs.server_connection import ServerConnection, connected
 from tests.unit.client.scripted import SILENT, Place, text
 from tests.unit.server.rounds_wire import EVERYTHING, accepted, attempt, meta
-from tests.unit.server.wire import Wire, connected
 from trunkline import (
     Client,
     ConnectionLost,
@@ -167,7 +155,7 @@ class ElicitingServer:
         async def echo(text: str) -> str:
             return text
 
-    async def question(self, wire: Wire, id: Any, tool: str) -> Any:
+    async def question(self, wire: ServerConnection, id: Any, tool: str) -> Any:
         """Call a tool in a session, and return what it asks."""
         wire.got.clear()
         wire.call(id, tool)
@@ -175,7 +163,7 @@ class ElicitingServer:
         assert asked["method"] == "elicitation/create"
         return asked
 
-    async def still_serves(self, wire: Wire) -> None:
+    async def still_serves(self, wire: ServerConnection) -> None:
         wire.got.clear()
         reply = await attempt(wire, "still", {"name": "echo", "arguments": {"text": "on"}})
         assert reply["result"]["content"][0]["text"] == "on"
@@ -185,7 +173,7 @@ def answer(id: Any, name: str = "Ada") -> dict[str, Any]:
     return {"jsonrpc": "2.0", "id": id, "result": accepted(value=name)}
 
 
-def cancel(wire: Wire, id: Any) -> None:
+def cancel(wire: ServerConnection, id: Any) -> None:
     wire.tell("notifications/cancelled", {"requestId": id})
 
 
@@ -201,7 +189,7 @@ async def soon(is_so: Callable[[], object]) -> None:
             await asyncio.sleep(0)
 
 
-def replies(wire: Wire) -> list[Any]:
+def replies(wire: ServerConnection) -> list[Any]:
     return [each["id"] for each in wire.got if "method" not in each]
 
 
@@ -502,7 +490,7 @@ def test_a_client_that_answers_nothing_takes_no_threads_from_others() -> None:
         assert found == ["mine"]
 
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr("tests.faults.scene.SETTLE", 1.0)
+        patch.setattr("tests.rigs.conditions.WAIT_S", 1.0)
         run(script, timers_too=True)
 
 
@@ -1031,7 +1019,7 @@ ANSWERS: dict[str, Any] = {
 class Erratic:
     """A client that calls, cancels, answers, answers wrongly or twice, or does not, by chance."""
 
-    def __init__(self, wire: Wire, chance: random.Random, revision: str) -> None:
+    def __init__(self, wire: ServerConnection, chance: random.Random, revision: str) -> None:
         self.wire = wire
         self._chance = chance
         self._is_new = revision == PER_REQUEST
@@ -1201,7 +1189,7 @@ def test_no_canary_of_questions_answers_and_keys_is_seen(
         assert CANARY not in str(each)
 
 
-async def _answered_with_a_canary(wire: Wire, revision: str) -> None:
+async def _answered_with_a_canary(wire: ServerConnection, revision: str) -> None:
     """Answer what asks for a number with something else, and with a state of one's own."""
     bad = accepted(value=f"{CANARY}-misfit")
     if revision == HANDSHAKE:

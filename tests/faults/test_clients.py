@@ -11,7 +11,10 @@ from typing import Any
 
 import pytest
 
-from tests.faults.scene import HANDSHAKE, MIB, WAIT, address, children, command, run, until_async
+from tests.faults.piped_server import MIB, address, command
+from tests.rigs.conditions import WAIT_S, until_async
+from tests.rigs.leaks import children, run
+from tests.rigs.messages import HANDSHAKE
 from trunkline import (
     Client,
     ConnectionLost,
@@ -473,7 +476,7 @@ def test_a_server_that_pings_and_does_not_read_does_not_grow_its_client() -> Non
 def test_slow_callbacks_hold_so_many_bytes_of_notifications_and_no_more(kind: str) -> None:
     # 256 MiB of log messages, to a callback that does not return.
     given = command("slow_client.py", kind, "64", "4")
-    done = subprocess.run(given, capture_output=True, text=True, timeout=WAIT, check=False)
+    done = subprocess.run(given, capture_output=True, text=True, timeout=WAIT_S, check=False)
     assert done.returncode == 0, done.stderr
     said, grown, dropped = done.stdout.split()
     assert said == "logged"

@@ -11,7 +11,10 @@ from typing import Any
 
 import pytest
 
-from tests.faults.scene import HANDSHAKE, MIB, WAIT, address, piped, run, until_async
+from tests.faults.piped_server import MIB, address, piped
+from tests.rigs.conditions import WAIT_S, until_async
+from tests.rigs.leaks import run
+from tests.rigs.messages import HANDSHAKE
 from trunkline import Client
 from trunkline.jsonrpc import Limits, Policy
 
@@ -74,7 +77,7 @@ def test_a_client_takes_100_000_notifications_in_bounded_memory() -> None:
             on_log=count("log"),
             on_notification=count("other"),
             on_list_changed=count("changed"),
-            timeout=WAIT,
+            timeout=WAIT_S,
         )
         tracemalloc.start()
         try:
@@ -103,7 +106,7 @@ def test_a_client_whose_callback_cannot_follow_a_flood_drops_what_is_too_much(
             await go_on.wait()
 
         flood = address("peer.py", "floods", str(MANY), "20")
-        client = Client(flood, revision=HANDSHAKE, on_log=on_log, timeout=WAIT)
+        client = Client(flood, revision=HANDSHAKE, on_log=on_log, timeout=WAIT_S)
         await client.connect()
         tracemalloc.start()
         try:
@@ -136,7 +139,7 @@ def test_a_server_that_writes_garbage_does_not_fill_the_log_of_its_client(
 ) -> None:
     async def script() -> None:
         target = address("peer.py", "strays", json.dumps(["garbage"] * 5000))
-        async with Client(target, revision=HANDSHAKE, timeout=WAIT) as client:
+        async with Client(target, revision=HANDSHAKE, timeout=WAIT_S) as client:
             assert (await client.call_tool("echo", {"text": "on"})).text == "on"
 
     run(script)

@@ -10,7 +10,8 @@ from typing import Any
 
 import pytest
 
-from tests.faults.scene import MIB, WAIT, Piped, piped, until
+from tests.faults.piped_server import MIB, Piped, piped
+from tests.rigs.conditions import until
 
 INTERNAL_ERROR = -32603
 
@@ -334,7 +335,7 @@ def test_a_flood_of_progress_to_a_client_that_does_not_read_stays_bounded(
         meta = {"progressToken": 1, "io.modelcontextprotocol/logLevel": "debug"}
         server.send(server.request("tools/call", id, name=tool, arguments=arguments, _meta=meta))
         if tool != "floods_and_awaits":
-            until(done.exists, wait=WAIT)
+            until(done.exists)
             assert server.resident("VmHWM") - before < 64 * MIB
         # Now it is read: whoever awaited goes on, and the result comes last.
         last, count = 0, 0
@@ -363,7 +364,7 @@ def test_many_small_reports_from_a_thread_stay_bounded(tmp_path: Path) -> None:
                 "tools/call", 1, name="floods_from_a_thread", arguments=arguments, _meta=meta
             )
         )
-        until(done.exists, wait=WAIT)
+        until(done.exists)
         assert server.answer(1)["result"]
         assert server.resident("VmHWM") - before < 64 * MIB
         assert server.serves()

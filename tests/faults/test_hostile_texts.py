@@ -17,7 +17,8 @@ import pytest
 
 from tests.cases import for_each
 from tests.cpu_time import cpu_s
-from tests.unit.server.wire import META, PER_REQUEST, connected
+from tests.rigs.messages import META, PER_REQUEST
+from tests.rigs.server_connection import connected
 from trunkline import Client, Context, Server
 from trunkline.jsonrpc import Policy
 

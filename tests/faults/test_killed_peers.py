@@ -10,7 +10,9 @@ from pathlib import Path
 
 import pytest
 
-from tests.faults.scene import address, children, piped, run, until, until_async
+from tests.faults.piped_server import address, piped
+from tests.rigs.conditions import until, until_async
+from tests.rigs.leaks import children, run
 from trunkline import Client, ConnectionLost, TransportError
 
 

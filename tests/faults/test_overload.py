@@ -8,7 +8,8 @@ from typing import Any
 
 import pytest
 
-from tests.faults.scene import MIB, Piped, piped, until
+from tests.faults.piped_server import MIB, Piped, piped
+from tests.rigs.conditions import until
 
 INTERNAL_ERROR = -32603
 

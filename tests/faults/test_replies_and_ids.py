@@ -9,7 +9,9 @@ from typing import Any
 
 import pytest
 
-from tests.faults.scene import Piped, address, piped, run, until
+from tests.faults.piped_server import Piped, address, piped
+from tests.rigs.conditions import until
+from tests.rigs.leaks import run
 from trunkline import Client, PeerError, RequestAborted, RequestTimeout
 from trunkline.errors import RemoteProtocolError
 

@@ -12,7 +12,9 @@ from typing import Any
 import pytest
 from msgspec import Struct
 
-from tests.faults.scene import HANDSHAKE, Piped, address, piped, run
+from tests.faults.piped_server import Piped, address, piped
+from tests.rigs.leaks import run
+from tests.rigs.messages import HANDSHAKE, initialize_params
 from trunkline import Client, Context, Server, Stdio, TrunklineError
 from trunkline.jsonrpc import Policy
 from trunkline.judge import TraceEntry
@@ -238,11 +240,7 @@ def test_no_canary_of_an_envelope_with_credentials_is_seen(seen: Any) -> None:
         near.on_message = lambda frame, _: answers.append(json.loads(frame))
         near.on_error = lambda _: None
         await near.connect()
-        params = {
-            "protocolVersion": HANDSHAKE,
-            "capabilities": {},
-            "clientInfo": {"name": "tests", "version": "1"},
-        }
+        params = initialize_params()
         extra = {
             "auth": f"Bearer {canary('auth')}",
             "headers": {"X-Api-Key": canary("header"), "Cookie": canary("cookie")},

@@ -12,7 +12,8 @@ from pathlib import Path
 
 import pytest
 
-from tests.faults.scene import piped, until
+from tests.faults.piped_server import piped
+from tests.rigs.conditions import until
 
 SIGNALS = [signal.SIGTERM, signal.SIGINT]
 INTERNAL_ERROR = -32603

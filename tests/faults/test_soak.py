@@ -8,7 +8,7 @@ import sys
 
 import pytest
 
-from tests.faults.scene import WAIT
+from tests.rigs.conditions import WAIT_S
 
 
 def soaked(kind: str, faults: str, seconds: str = "3") -> subprocess.CompletedProcess[str]:
@@ -19,7 +19,7 @@ def soaked(kind: str, faults: str, seconds: str = "3") -> subprocess.CompletedPr
         env={**os.environ, "SOAK_FAULT": faults},
         capture_output=True,
         text=True,
-        timeout=WAIT * 2,
+        timeout=WAIT_S * 2,
         check=False,
     )
 

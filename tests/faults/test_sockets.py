@@ -17,18 +17,10 @@ from typing import Any
 
 import pytest
 
-from tests.faults.scene import (
-    META,
-    MIB,
-    WAIT,
-    Piped,
-    alive,
-    grown,
-    piped,
-    run,
-    until,
-    until_async,
-)
+from tests.faults.piped_server import MIB, Piped, piped
+from tests.rigs.conditions import WAIT_S, until, until_async
+from tests.rigs.leaks import alive, grown, run
+from tests.rigs.messages import META
 from trunkline import Client, ConnectionLost, Server, SocketLimits, Tcp, TransportError, Unix
 from trunkline.client.session.session import Session
 from trunkline.server.dispatch.connection import Connection
@@ -50,15 +42,15 @@ def listening(
         yield server, parse_address(server.line().decode())
 
 
-class Raw:
+class SocketClient:
     """A client on a plain socket."""
 
     def __init__(self, address: Tcp | Unix) -> None:
         if isinstance(address, Tcp):
-            self.socket = socket.create_connection((address.host, address.port), timeout=WAIT)
+            self.socket = socket.create_connection((address.host, address.port), timeout=WAIT_S)
         else:
             self.socket = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
-            self.socket.settimeout(WAIT)
+            self.socket.settimeout(WAIT_S)
             try:
                 self.socket.connect(str(address.path))
             except OSError:
@@ -66,7 +58,7 @@ class Raw:
                 raise
         self._rest = b""
 
-    def __enter__(self) -> Raw:
+    def __enter__(self) -> SocketClient:
         return self
 
     def __exit__(self, *_: object) -> None:
@@ -100,7 +92,7 @@ class Raw:
 
 
 def serves(address: Tcp | Unix) -> bool:
-    with Raw(address) as raw:
+    with SocketClient(address) as raw:
         raw.call("still there?", "echo", text="yes")
         return bool(raw.read()["result"]["content"][0]["text"] == "yes")
 
@@ -119,7 +111,7 @@ def test_a_signal_ends_a_server_with_idle_connections(path: Path, number: int, k
     text = f"unix:{path}" if kind == "unix" else "tcp://127.0.0.1:0"
     with listening(text) as (server, address):
         assert serves(address)
-        with Raw(address) as one, Raw(address) as other:
+        with SocketClient(address) as one, SocketClient(address) as other:
             one.call(1, "echo", text="x")
             assert one.read()["id"] == 1
             os.kill(server.pid, number)
@@ -146,13 +138,13 @@ def test_signal_finishes_running_calls_and_stops_accepting(
     path: Path, tmp_path: Path, number: int
 ) -> None:
     gate = tmp_path / "gate"
-    with listening(f"unix:{path}") as (server, address), Raw(address) as raw:
+    with listening(f"unix:{path}") as (server, address), SocketClient(address) as raw:
         raw.call(1, "until_file", path=str(gate))
         until(Path(f"{gate}.begun").exists)
         os.kill(server.pid, number)
         until(lambda: not path.exists())
         with pytest.raises(FileNotFoundError):
-            Raw(address)
+            SocketClient(address)
         gate.touch()
         assert raw.read()["result"]["content"][0]["text"] == str(gate)
         assert raw.line() == b""
@@ -164,7 +156,7 @@ def test_signal_finishes_running_calls_and_stops_accepting(
 def test_a_second_signal_ends_work_at_once(path: Path, tmp_path: Path, second: int) -> None:
     gate = tmp_path / "never"
     # Nothing but the second signal can end this in time.
-    with listening(f"unix:{path}") as (server, address), Raw(address) as raw:
+    with listening(f"unix:{path}") as (server, address), SocketClient(address) as raw:
         raw.call(1, "until_file", path=str(gate))
         until(Path(f"{gate}.begun").exists)
         os.kill(server.pid, signal.SIGTERM)
@@ -178,7 +170,7 @@ def test_a_second_signal_ends_work_at_once(path: Path, tmp_path: Path, second: i
 
 def test_a_large_answer_is_not_cut_by_a_signal(path: Path) -> None:
     size = 10_000_000
-    with listening(f"unix:{path}") as (server, address), Raw(address) as raw:
+    with listening(f"unix:{path}") as (server, address), SocketClient(address) as raw:
         raw.call(1, "large", size=size)
         raw.socket.recv(1, socket.MSG_PEEK)
         os.kill(server.pid, signal.SIGTERM)
@@ -199,7 +191,7 @@ def test_an_address_that_cannot_be_listened_on_is_one_sentence(path: Path) -> No
 
 def test_a_port_can_be_listened_on_again_at_once() -> None:
     with listening("tcp://127.0.0.1:0") as (server, address):
-        with Raw(address) as raw:
+        with SocketClient(address) as raw:
             raw.call(1, "echo", text="x")
             assert raw.read()["id"] == 1
             os.kill(server.pid, signal.SIGTERM)
@@ -249,7 +241,7 @@ def test_clients_that_leave_in_the_middle_of_anything_leave_nothing(path: Path, 
         assert serves(address)
         before = len(os.listdir(f"/proc/{server.pid}/fd"))
         for n in range(60):
-            raw = Raw(address)
+            raw = SocketClient(address)
             if n % 3 == 0:
                 raw.call(n, "large", size=3_000_000)
             elif n % 3 == 1:
@@ -271,7 +263,7 @@ def test_clients_that_leave_in_the_middle_of_anything_leave_nothing(path: Path, 
 def test_a_client_that_has_ended_its_output_on_a_socket_still_gets_every_answer(
     path: Path, tmp_path: Path
 ) -> None:
-    with listening(f"unix:{path}") as (_, address), Raw(address) as raw:
+    with listening(f"unix:{path}") as (_, address), SocketClient(address) as raw:
         raw.call(1, "until_file", path=str(tmp_path / "never"))
         raw.call(2, "echo", text="done")
         raw.socket.shutdown(socket.SHUT_WR)
@@ -289,7 +281,7 @@ def test_one_that_sends_and_never_reads_is_cut_off_and_costs_little(path: Path) 
     limits = {"connection_bytes": 16 * MIB, "unread_timeout": 1}
     with listening(f"unix:{path}", limits) as (server, address):
         assert serves(address)
-        with Raw(address) as raw:
+        with SocketClient(address) as raw:
             # It begins as a client does: who does not is cut off at once.
             garbage = b"{}\n" + (b"x" * 60 + b"\n") * 10_000
             # Until the server closes: it stops to read, and then the answers to be taken.
@@ -302,7 +294,7 @@ def test_one_that_sends_and_never_reads_is_cut_off_and_costs_little(path: Path) 
 
 
 def test_bytes_one_by_one_do_not_hold_up_others(path: Path) -> None:
-    with listening(f"unix:{path}") as (_, address), Raw(address) as slow:
+    with listening(f"unix:{path}") as (_, address), SocketClient(address) as slow:
         params = {"name": "echo", "arguments": {"text": "slow"}, "_meta": META}
         message = {"jsonrpc": "2.0", "id": 1, "method": "tools/call", "params": params}
         for n, byte in enumerate(json.dumps(message).encode() + b"\n"):
@@ -320,7 +312,7 @@ def test_a_page_in_a_browser_runs_nothing(tmp_path: Path) -> None:
         body = json.dumps(message).encode() + b"\n"
         head = b"POST / HTTP/1.1\r\nHost: x\r\nContent-Length: %d\r\n\r\n" % len(body)
         for parts in ([head + body], [head, body], [b"\r\n", head, body], [b"P", head[1:], body]):
-            with Raw(address) as raw:
+            with SocketClient(address) as raw:
                 raw.socket.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
                 try:
                     for part in parts:
@@ -341,18 +333,18 @@ def test_a_page_in_a_browser_runs_nothing(tmp_path: Path) -> None:
 
 def test_connection_over_the_limit_gets_an_error_and_is_closed(path: Path) -> None:
     with listening(f"unix:{path}", connections=3) as (_, address):
-        crowd = [Raw(address) for _ in range(3)]
+        crowd = [SocketClient(address) for _ in range(3)]
         for n, each in enumerate(crowd):
             each.call(n, "echo", text="x")
             assert each.read()["id"] == n
         for _ in range(5):
-            with Raw(address) as raw:
+            with SocketClient(address) as raw:
                 assert "No more than 3 connections" in raw.read()["error"]["message"]
                 assert raw.line() == b""
         crowd.pop().socket.close()
 
         def is_served() -> bool:
-            with Raw(address) as raw:
+            with SocketClient(address) as raw:
                 raw.call(1, "echo", text="x")
                 return "result" in raw.read()
 
@@ -363,7 +355,7 @@ def test_connection_over_the_limit_gets_an_error_and_is_closed(path: Path) -> No
 
 def test_connections_that_send_nothing_keep_out_no_client(path: Path) -> None:
     with listening(f"unix:{path}", connections=20) as (server, address):
-        silent = [Raw(address) for _ in range(100)]
+        silent = [SocketClient(address) for _ in range(100)]
         for _ in range(30):
             assert serves(address)
         assert server.log().count("gave way to a new connection") == 10
@@ -377,7 +369,7 @@ def test_connections_that_send_nothing_do_not_use_up_the_descriptors(path: Path)
 
     with piped("socket_server.py", f"unix:{path}", preexec_fn=few) as server:
         address = parse_address(server.line().decode())
-        silent = [Raw(address) for _ in range(100)]
+        silent = [SocketClient(address) for _ in range(100)]
         for _ in range(10):
             assert serves(address)
         assert "accepting paused" not in server.log()
@@ -388,7 +380,7 @@ def test_connections_that_send_nothing_do_not_use_up_the_descriptors(path: Path)
 def test_clients_that_connect_again_and_again_do_not_fill_the_log(path: Path) -> None:
     with listening(f"unix:{path}") as (server, address):
         for n in range(300):
-            with Raw(address) as raw:
+            with SocketClient(address) as raw:
                 raw.socket.sendall(b'{"cut' if n % 2 else b"nonsense\n{}\n")
                 raw.socket.shutdown(socket.SHUT_WR)
                 while raw.line():

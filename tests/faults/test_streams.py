@@ -10,31 +10,19 @@ import signal
 import sys
 import threading
 import tracemalloc
-from collections.abc import AsyncIterator, Callable
-from contextlib import AsyncExitStack, asynccontextmanager
+from collections.abc import Callable
+from contextlib import AsyncExitStack
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from tests.faults.scene import (
-    HANDSHAKE,
-    META,
-    MIB,
-    PER_REQUEST,
-    Piped,
-    address,
-    alive,
-    children,
-    grown,
-    piped,
-    run,
-    until,
-    until_async,
-)
+from tests.faults.piped_server import MIB, Piped, address, piped
+from tests.rigs.conditions import until, until_async
+from tests.rigs.leaks import alive, children, grown, run
+from tests.rigs.messages import HANDSHAKE, META, PER_REQUEST
+from tests.rigs.server_connection import ServerConnection, connected
 from tests.unit.client.scripted import SILENT, Line, Place, discovery, text
-from tests.unit.server import wire as wires
-from tests.unit.server.wire import Wire
 from trunkline import (
     Cancelled,
     Client,
@@ -61,24 +49,18 @@ def make(**limits: Any) -> Server:
     return app
 
 
-@asynccontextmanager
-async def connected(app: Server, revision: str = PER_REQUEST) -> AsyncIterator[Wire]:
-    """A connection on which what is sent is served before `send` returns."""
-    async with wires.connected(app, revision) as wire:
-        await until_async(lambda: wire.far.is_connected)
-        yield wire
-
-
-def listen(wire: Wire, id: Any, meta: dict[str, Any] | None = None, **wanted: Any) -> None:
+def listen(
+    wire: ServerConnection, id: Any, meta: dict[str, Any] | None = None, **wanted: Any
+) -> None:
     params = {"notifications": wanted, "_meta": {**META, **(meta or {})}}
     wire.ask(id, "subscriptions/listen", params)
 
 
-def cancel(wire: Wire, id: Any) -> None:
+def cancel(wire: ServerConnection, id: Any) -> None:
     wire.tell("notifications/cancelled", {"requestId": id})
 
 
-def updates(wire: Wire) -> list[Any]:
+def updates(wire: ServerConnection) -> list[Any]:
     return [
         each["params"]["_meta"][ID] if "_meta" in each["params"] else None
         for each in wire.got
@@ -183,7 +165,7 @@ def test_session_that_reads_late_gets_each_changed_resource_once(
 def test_meta_of_an_open_listen_request_is_not_kept() -> None:
     async def script() -> None:
         app = make()
-        async with connected(app) as wire:
+        async with connected(app, PER_REQUEST) as wire:
             listen(wire, "warm", **NOTE)
             tracemalloc.start()
             try:
@@ -208,7 +190,9 @@ def test_a_thousand_streams_whose_connections_are_gone_at_once_leave_nothing() -
 
         async def crowd() -> None:
             async with AsyncExitStack() as stack:
-                crowd = [await stack.enter_async_context(connected(app)) for _ in range(20)]
+                crowd = [
+                    await stack.enter_async_context(connected(app, PER_REQUEST)) for _ in range(20)
+                ]
                 for wire in crowd:
                     for n in range(50):
                         listen(wire, n, **NOTE, **LISTS)
@@ -233,7 +217,7 @@ def test_a_thousand_streams_whose_connections_are_gone_at_once_leave_nothing() -
 def test_streams_beyond_the_limit_are_refused_and_take_nothing() -> None:
     async def script() -> None:
         app = make(streams=100, subscriptions=1000)
-        async with connected(app) as wire:
+        async with connected(app, PER_REQUEST) as wire:
             for n in range(100):
                 listen(wire, n, **NOTE)
             wire.got.clear()
@@ -285,7 +269,7 @@ def test_a_flood_of_streams_does_not_grow_a_process() -> None:
 def test_stream_cancelled_twice_or_with_another_id_type_ends_once() -> None:
     async def script() -> None:
         app = make()
-        async with connected(app) as wire:
+        async with connected(app, PER_REQUEST) as wire:
             listen(wire, 7, **NOTE)
             listen(wire, "7", **NOTE)
             for other in ("", "8", 8, 7.5, None, [7], {"id": 7}, True, "x" * 100_000):
@@ -313,7 +297,7 @@ def test_stream_cancelled_twice_or_with_another_id_type_ends_once() -> None:
 def test_an_id_that_is_open_already_opens_no_second_stream() -> None:
     async def script() -> None:
         app = make()
-        async with connected(app) as wire:
+        async with connected(app, PER_REQUEST) as wire:
             listen(wire, 1, **NOTE)
             listen(wire, 1, **NOTE)
             wire.got.clear()
@@ -415,7 +399,7 @@ def test_thread_can_notify_changes_after_the_loop_has_ended() -> None:
     app = make()
 
     async def script() -> None:
-        async with connected(app) as wire:
+        async with connected(app, PER_REQUEST) as wire:
             listen(wire, 1, **NOTE)
 
     for _ in range(2):
@@ -793,7 +777,7 @@ def test_stream_of_the_callbacks_is_reopened_a_bounded_number_of_times(
 ) -> None:
     monkeypatch.setattr("trunkline.client.subscriptions.callback_stream.FIRST_DELAY_S", 0.001)
     monkeypatch.setattr("trunkline.client.subscriptions.callback_stream.MAX_DELAY_S", 0.01)
-    monkeypatch.setattr("tests.faults.scene.SETTLE", 1.0)
+    monkeypatch.setattr("tests.rigs.conditions.WAIT_S", 1.0)
 
     async def script() -> None:
         hub = Hub()

@@ -15,7 +15,9 @@ from pathlib import Path
 
 import pytest
 
-from tests.faults.scene import WAIT, Piped, address, children, nothing_left, piped, until
+from tests.faults.piped_server import Piped, address, piped
+from tests.rigs.conditions import WAIT_S, until
+from tests.rigs.leaks import children, nothing_left
 from trunkline import ConnectionLost
 from trunkline.client.sync.client import SyncClient
 
@@ -52,7 +54,7 @@ def test_a_client_that_is_closed_leaves_no_thread_child_or_descriptor() -> None:
         for _ in range(3):
             with SyncClient(address("server.py")) as one, SyncClient(address("server.py")) as two:
                 assert one.call_tool("echo", {"text": "one"}).text == "one"
-                assert two.submit_tool("quick", {"number": 2}).result(WAIT).text == "2"
+                assert two.submit_tool("quick", {"number": 2}).result(WAIT_S).text == "2"
 
 
 def test_waiting_threads_get_connection_lost_when_the_server_is_killed() -> None:
@@ -63,7 +65,7 @@ def test_waiting_threads_get_connection_lost_when_the_server_is_killed() -> None
         client.call_tool("echo", {"text": "some of them have begun"})
         os.kill(server, signal.SIGKILL)
         for each in waiting:
-            error = each.exception(WAIT)
+            error = each.exception(WAIT_S)
             assert isinstance(error, ConnectionLost)
             assert error.exit_status == -signal.SIGKILL
         assert not client.is_connected

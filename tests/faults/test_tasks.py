@@ -14,20 +14,10 @@ from typing import Any
 
 import pytest
 
-from tests.faults.scene import (
-    HANDSHAKE,
-    PER_REQUEST,
-    SETTLE,
-    Piped,
-    address,
-    alive,
-    children,
-    grown,
-    piped,
-    run,
-    until,
-    until_async,
-)
+from tests.faults.piped_server import Piped, address, piped
+from tests.rigs.conditions import WAIT_S, until, until_async
+from tests.rigs.leaks import alive, children, grown, run
+from tests.rigs.messages import HANDSHAKE, PER_REQUEST
 from tests.unit.client.scripted import SILENT, Place, Refused, discovery, text
 from tests.unit.server.task_talk import CAPABILITIES, EXTENSION, OVER, Talk, accept, talking
 from trunkline import (
@@ -298,7 +288,7 @@ def test_a_store_that_fails_when_an_answer_is_brought_lets_it_be_brought_again(
 def test_a_store_that_fails_when_a_task_is_cancelled_lets_it_be_cancelled_again(
     revision: str, happens: bool, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("tests.faults.scene.SETTLE", 1.0)
+    monkeypatch.setattr("tests.rigs.conditions.WAIT_S", 1.0)
 
     async def script() -> None:
         shop = Workshop()
@@ -354,7 +344,7 @@ def test_a_store_that_hangs_when_a_task_ends_does_not_hold_up_the_end_of_the_ser
     revision: str, at_once: bool, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("trunkline.engine.tasks.lifecycle._CLEANUP_TIMEOUT_S", 0.05)
-    monkeypatch.setattr("tests.faults.scene.SETTLE", 1.0)
+    monkeypatch.setattr("tests.rigs.conditions.WAIT_S", 1.0)
 
     async def script() -> None:
         shop = Workshop()
@@ -466,7 +456,7 @@ def test_a_full_store_refuses_tasks_and_nothing_else_and_has_room_again_in_time(
             await shop.still_serves(talk)
             await until_async(shop.is_idle)
             # What has expired makes room.
-            deadline = asyncio.get_running_loop().time() + SETTLE
+            deadline = asyncio.get_running_loop().time() + WAIT_S
             while "error" in await talk.reply("tools/call", name="long_only", arguments={}):
                 assert asyncio.get_running_loop().time() < deadline
                 await asyncio.sleep(0.05)

@@ -20,14 +20,15 @@ from __future__ import annotations
 import asyncio
 import atexit
 import json
-import logging
 import re
 import sys
 from collections.abc import Callable, Iterator
 from functools import cache
 from typing import Any, Final, NamedTuple
 
-from tests.fuzz.strict_http import Response, read_responses
+from tests.fuzz.script import Choices, logged
+from tests.rigs.http_responses import Response, read_responses
+from tests.rigs.messages import META, initialize_params
 from trunkline import Context, HttpLimits, HttpSettings, Server, ServerLimits, ToolError
 from trunkline.engine.log_limit import LogLimit
 from trunkline.jsonrpc import Limits, Policy
@@ -52,18 +53,12 @@ SESSION: Final = b"@SESSION@"
 REVISION: Final = "2025-11-25"
 # In every text of a request; the letter is for body, header and query.
 CANARY: Final = re.compile(rb"([bhq])([0-9]+)-7f3a")
-INFO: Final = {"name": "fuzz", "version": "1"}
-META: Final = {
-    "io.modelcontextprotocol/protocolVersion": LATEST,
-    "io.modelcontextprotocol/clientInfo": INFO,
-    "io.modelcontextprotocol/clientCapabilities": {},
-}
 
 
 # -- the server ------------------------------------------------------------------------------
 
 
-class Scene:
+class FuzzedHttpServer:
     """A server and its event loop. All runs share one: it takes longer to make than a run."""
 
     def __init__(self) -> None:
@@ -131,20 +126,9 @@ class Scene:
 
 
 @cache
-def scene() -> Scene:
+def scene() -> FuzzedHttpServer:
     """The one that all runs share."""
-    return Scene()
-
-
-class Log(logging.Handler):
-    """Keeps what is logged."""
-
-    def __init__(self) -> None:
-        super().__init__(1)
-        self.lines: list[str] = []
-
-    def emit(self, record: logging.LogRecord) -> None:
-        self.lines.append(f"{record.name} {record.levelname} {record.getMessage()}")
+    return FuzzedHttpServer()
 
 
 class Reader(RequestReader):
@@ -242,7 +226,7 @@ class Transport:
     abort = close
 
 
-class Wire:
+class FuzzedConnection:
     """One connection."""
 
     def __init__(self, http: HttpServer) -> None:
@@ -305,33 +289,6 @@ class Sent(NamedTuple):
     closes: bool = False
     # It may be answered later, or not at all, and what follows it waits.
     is_stream: bool = False
-
-
-class Choices:
-    """The bytes of a script, taken one by one; zero when there are no more."""
-
-    def __init__(self, data: bytes) -> None:
-        self._data = data
-        self._at = 0
-
-    @property
-    def is_left(self) -> bool:
-        return self._at < len(self._data)
-
-    def number(self, below: int) -> int:
-        self._at += 1
-        value = self._data[self._at - 1] if self._at <= len(self._data) else 0
-        return value % below
-
-    def of(self, several: Any) -> Any:
-        return several[self.number(len(several))]
-
-    def take(self, count: int) -> bytes:
-        data, self._at = self._data[self._at : self._at + count], self._at + count
-        return data
-
-    def rest(self) -> bytes:
-        return self.take(len(self._data))
 
 
 TOOLS: Final = ("echo", "inline", "hold", "fails", "reports", "polls", "asks", "missing")
@@ -422,7 +379,7 @@ def posted(choices: Choices, number: int) -> tuple[dict[str, str], bytes, Sent]:
         method, sent = "no/such", Sent(b"", status=200 if is_session else 404)
     elif kind == 10 and is_session:
         method = "initialize"
-        params = {"protocolVersion": REVISION, "capabilities": {}, "clientInfo": INFO}
+        params = initialize_params(REVISION)
     elif kind == 11:
         params = {"cursor": "x" * MESSAGE_BYTES}
         sent = Sent(b"", status=413, closes=True)
@@ -558,26 +515,16 @@ def check(data: bytes) -> None:
     cut, turns, ending = choices.number(256), choices.number(4), choices.number(256)
     is_raw = bool(ending & 128)
     sent = [Sent(choices.rest(), False)] if is_raw else list(requests_of(choices))
-    log, stage = Log(), scene()
-    names = ("trunkline", "trunkline.http", "trunkline.server", "asyncio")
-    loggers = [logging.getLogger(name) for name in names]
-    before = [(each.level, each.propagate) for each in loggers]
-    for each in loggers:
-        each.addHandler(log)
-        each.setLevel(1)
-        each.propagate = False
-    try:
+    stage = scene()
+    with logged("trunkline", "trunkline.http", "trunkline.server", "asyncio") as lines:
         stage.runner.run(converse(stage, sent, cut, turns, ending))
-    finally:
-        for each, (level, propagate) in zip(loggers, before, strict=True):
-            each.removeHandler(log)
-            each.setLevel(level)
-            each.propagate = propagate
     assert stage.faults == [], stage.faults
-    assert [line for line in log.lines if " ERROR " in line or " CRITICAL " in line] == []
+    assert [line for line in lines if " ERROR " in line or " CRITICAL " in line] == []
 
 
-async def converse(stage: Scene, sent: list[Sent], cut: int, turns: int, ending: int) -> None:
+async def converse(
+    stage: FuzzedHttpServer, sent: list[Sent], cut: int, turns: int, ending: int
+) -> None:
     alone = asyncio.all_tasks()
     stage.released = asyncio.Event()
     try:
@@ -590,10 +537,10 @@ async def converse(stage: Scene, sent: list[Sent], cut: int, turns: int, ending:
         await ended(stage, alone)
 
 
-async def opened(stage: Scene) -> bytes:
+async def opened(stage: FuzzedHttpServer) -> bytes:
     """Open a session; return its id."""
-    wire = Wire(stage.http)
-    params = {"protocolVersion": REVISION, "capabilities": {"elicitation": {}}, "clientInfo": INFO}
+    wire = FuzzedConnection(stage.http)
+    params = initialize_params(REVISION, {"elicitation": {}})
     await wire.feed(plain(body_of("initialize", params, 0)))
     (response,) = await received(wire, 1)
     id = response.headers[b"mcp-session-id"]
@@ -608,16 +555,18 @@ def plain(body: bytes, headers: bytes = b"") -> bytes:
     return head + b"Content-Length: %d\r\n\r\n" % len(body) + body
 
 
-async def received(wire: Wire, count: int) -> list[Response]:
+async def received(wire: FuzzedConnection, count: int) -> list[Response]:
     async with asyncio.timeout(PATIENCE):
         while len(found := wire.responses()) < count:
             await asyncio.sleep(0)
     return found
 
 
-async def exchange(stage: Scene, sent: list[Sent], cut: int, turns: int, ending: int = 0) -> Wire:
+async def exchange(
+    stage: FuzzedHttpServer, sent: list[Sent], cut: int, turns: int, ending: int = 0
+) -> FuzzedConnection:
     """Send requests over one connection, and wait for the responses."""
-    wire = Wire(stage.http)
+    wire = FuzzedConnection(stage.http)
     wire.transport.is_reset = bool(cut & 128)
     for count, piece in enumerate(pieces_of(sent, cut)):
         if ending & 64 and count == ending % 64:
@@ -631,7 +580,7 @@ async def exchange(stage: Scene, sent: list[Sent], cut: int, turns: int, ending:
     return wire
 
 
-async def settled(stage: Scene, wire: Wire, sent: list[Sent]) -> None:
+async def settled(stage: FuzzedHttpServer, wire: FuzzedConnection, sent: list[Sent]) -> None:
     """Wait until what is owed was sent, and whatever else would be."""
     owed = len(owed_of(sent))
     async with asyncio.timeout(PATIENCE):
@@ -644,7 +593,7 @@ async def settled(stage: Scene, wire: Wire, sent: list[Sent]) -> None:
         await asyncio.sleep(0)
 
 
-def act_at_the_end(stage: Scene, wire: Wire, ending: int) -> None:
+def act_at_the_end(stage: FuzzedHttpServer, wire: FuzzedConnection, ending: int) -> None:
     """Let time pass, or end the input, as the script chooses."""
     seconds = (0, 1, 11, 16, 31, 61, 76, 0)[ending % 8]
     if not wire.transport.is_closed:
@@ -660,7 +609,7 @@ def act_at_the_end(stage: Scene, wire: Wire, ending: int) -> None:
             wire.transport.close()
 
 
-async def ended(stage: Scene, alone: set[asyncio.Task[Any]]) -> None:
+async def ended(stage: FuzzedHttpServer, alone: set[asyncio.Task[Any]]) -> None:
     """End all connections and sessions, and hold that nothing is left."""
     stage.released.set()
     for protocol in list(stage.http.connections):
@@ -693,7 +642,7 @@ def owed_of(sent: list[Sent]) -> list[Sent]:
     return owed
 
 
-def check_responses(wire: Wire, sent: list[Sent]) -> None:
+def check_responses(wire: FuzzedConnection, sent: list[Sent]) -> None:
     """Hold what is said of responses."""
     transport, protocol = wire.transport, wire.protocol
     responses = wire.responses()

@@ -14,13 +14,13 @@ from __future__ import annotations
 import asyncio
 import atexit
 import json
-import logging
 import sys
 from collections import Counter
 from collections.abc import Callable, Iterator
 from functools import cache
 from typing import Any, Final, Literal, NamedTuple, TypeAlias
 
+from tests.fuzz.script import Choices, logged
 from tests.fuzz.strict_json import UNFIT, NotJson, Undecided, parse
 from trunkline import Context, Server, ToolError, memory_pair
 from trunkline.jsonrpc import Policy
@@ -56,7 +56,7 @@ class Frame(NamedTuple):
 # -- the server ------------------------------------------------------------------------------
 
 
-class Scene:
+class FuzzedServer:
     """A server and its event loop, and what its handlers were called with.
 
     All runs share one: it takes longer to make than a run.
@@ -126,20 +126,9 @@ class Scene:
 
 
 @cache
-def scene() -> Scene:
+def scene() -> FuzzedServer:
     """The one that all runs share."""
-    return Scene()
-
-
-class Log(logging.Handler):
-    """Keeps what is logged."""
-
-    def __init__(self) -> None:
-        super().__init__(1)
-        self.lines: list[str] = []
-
-    def emit(self, record: logging.LogRecord) -> None:
-        self.lines.append(f"{record.name} {record.levelname} {record.getMessage()}")
+    return FuzzedServer()
 
 
 # -- the frames ------------------------------------------------------------------------------
@@ -216,32 +205,6 @@ FRAGMENTS: Final = (
     b"\0",
     b'"_meta":{},',
 )
-
-
-class Choices:
-    """The bytes of a script, taken one by one; zero when there are no more."""
-
-    def __init__(self, data: bytes) -> None:
-        self._data = data
-        self._at = 0
-
-    @property
-    def is_left(self) -> bool:
-        return self._at < len(self._data)
-
-    def number(self, below: int) -> int:
-        self._at += 1
-        value = self._data[self._at - 1] if self._at <= len(self._data) else 0
-        return value % below
-
-    def of(self, several: Any) -> Any:
-        return several[self.number(len(several))]
-
-    def line(self) -> bytes:
-        end = self._data.find(b"\n", self._at)
-        end = len(self._data) if end < 0 else end
-        line, self._at = self._data[self._at : end], end + 1
-        return line
 
 
 def frames_of(choices: Choices, mode: str | None) -> Iterator[Frame]:
@@ -329,7 +292,7 @@ def written(value: Any) -> bytes:
 # -- what each should come to ----------------------------------------------------------------
 
 
-class Expected:
+class ExpectedAnswers:
     """What an independent reading of the frames says of the answers."""
 
     def __init__(self, mode: str | None) -> None:
@@ -443,7 +406,7 @@ def replaced(text: str) -> str:
 # -- a run -----------------------------------------------------------------------------------
 
 
-class Wire:
+class ClientEnd:
     """The client's end: what it received, each a JSON value by the other parser."""
 
     def __init__(self, near: MemoryTransport) -> None:
@@ -471,25 +434,12 @@ def check(data: bytes) -> None:
     choices = Choices(data)
     mode = choices.of(MODES)
     frames = list(frames_of(choices, mode))
-    log, stage = Log(), scene()
+    stage = scene()
     stage.begin()
-    # Also that of the server by itself: other tests of a process may have set its level.
-    names = ("trunkline", "trunkline.server", "asyncio")
-    loggers = [logging.getLogger(name) for name in names]
-    before = [(each.level, each.propagate) for each in loggers]
-    for each in loggers:
-        each.addHandler(log)
-        each.setLevel(1)
-        each.propagate = False
-    try:
+    with logged("trunkline", "trunkline.server", "asyncio") as lines:
         stage.runner.run(converse(frames, mode, stage))
-    finally:
-        for each, (level, propagate) in zip(loggers, before, strict=True):
-            each.removeHandler(log)
-            each.setLevel(level)
-            each.propagate = propagate
     assert stage.faults == []
-    check_log(log.lines, frames)
+    check_log(lines, frames)
 
 
 def check_log(lines: list[str], frames: list[Frame]) -> None:
@@ -500,10 +450,10 @@ def check_log(lines: list[str], frames: list[Frame]) -> None:
         assert [line for line in lines if CANARY.decode() in line] == []
 
 
-async def converse(frames: list[Frame], mode: str | None, scene: Scene) -> None:
-    expected = Expected(mode)
+async def converse(frames: list[Frame], mode: str | None, scene: FuzzedServer) -> None:
+    expected = ExpectedAnswers(mode)
     near, far = memory_pair()
-    wire = Wire(near)
+    wire = ClientEnd(near)
     alone = asyncio.all_tasks()
     serving = asyncio.create_task(scene.app.serve(far))
     try:
@@ -524,7 +474,7 @@ async def converse(frames: list[Frame], mode: str | None, scene: Scene) -> None:
     assert scene.app._core.runtime.in_flight == 0
 
 
-async def begin(wire: Wire, mode: str | None) -> None:
+async def begin(wire: ClientEnd, mode: str | None) -> None:
     """Open a session, in a revision that has them."""
     if mode in (NEWEST, None):
         return
@@ -543,7 +493,7 @@ async def begin(wire: Wire, mode: str | None) -> None:
     wire.answers.clear()
 
 
-async def settle(wire: Wire, scene: Scene, expected: Expected) -> None:
+async def settle(wire: ClientEnd, scene: FuzzedServer, expected: ExpectedAnswers) -> None:
     """Let handlers end, and answer what they ask, until all answers that are owed are there."""
     scene.released.set()
     async with asyncio.timeout(PATIENCE):
@@ -559,7 +509,7 @@ async def settle(wire: Wire, scene: Scene, expected: Expected) -> None:
         await asyncio.sleep(0)
 
 
-def missing(wire: Wire, expected: Expected) -> list[Key]:
+def missing(wire: ClientEnd, expected: ExpectedAnswers) -> list[Key]:
     """Return the ids that have too few answers; of several requests with one id, one is owed."""
     counted = wire.counted()
     return [key for key in expected.owed if key not in expected.excused and counted[key] < 1] or [
@@ -567,12 +517,12 @@ def missing(wire: Wire, expected: Expected) -> list[Key]:
     ] * (len(wire.answers) < owed_overall(expected))
 
 
-def owed_overall(expected: Expected) -> int:
+def owed_overall(expected: ExpectedAnswers) -> int:
     # A request with the id of an open one is answered without it.
     return sum(count for key, count in expected.owed.items() if key not in expected.excused)
 
 
-def check_answers(wire: Wire, expected: Expected) -> None:
+def check_answers(wire: ClientEnd, expected: ExpectedAnswers) -> None:
     """Hold that there are enough answers, and none too many."""
     assert not missing(wire, expected), (missing(wire, expected), wire.answers)
     assert len(wire.answers) <= expected.requests + expected.faulty, wire.answers

@@ -11,6 +11,7 @@ from collections.abc import Callable, Coroutine
 from typing import Any, Final, NamedTuple
 from urllib.parse import urlsplit
 
+from tests.rigs.http_requests import request_head
 from trunkline.errors import TransportError
 from trunkline.transports.base import ignore
 
@@ -110,12 +111,11 @@ class HttpConnection(asyncio.Protocol):
         assert self._exchange is None
         exchange.connection = self
         self._exchange = exchange
-        lines = [f"{exchange.method} {exchange.target} HTTP/1.1", f"Host: {host}"]
-        lines += [f"{name}: {value}" for name, value in exchange.sent_headers.items()]
         body = exchange.sent_body
+        headers = {"Host": host, **exchange.sent_headers}
         if body is not None:
-            lines.append(f"Content-Length: {len(body)}")
-        head = "\r\n".join([*lines, "", ""]).encode("latin-1")
+            headers["Content-Length"] = str(len(body))
+        head = request_head(exchange.method, exchange.target, headers)
         self._transport.write(head + (body or b""))
 
     def abort(self) -> None:

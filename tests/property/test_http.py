@@ -21,12 +21,11 @@ from hypothesis import strategies as st
 from tests.effort import examples
 from tests.fuzz import fuzz_http
 from tests.fuzz.fuzz_http import (
-    META,
     SESSION,
     Choices,
+    FuzzedConnection,
     Protocol,
     Sent,
-    Wire,
     body_of,
     check,
     ended,
@@ -36,7 +35,8 @@ from tests.fuzz.fuzz_http import (
     request,
     scene,
 )
-from tests.fuzz.strict_http import Malformed, Response, read_responses
+from tests.rigs.http_responses import Malformed, Response, read_responses
+from tests.rigs.messages import META
 from trunkline.jsonrpc.framing.sse import Event, EventReader
 from trunkline.spec.revisions import LATEST
 from trunkline.transports.http.endpoint.exchange import event_of
@@ -111,7 +111,7 @@ def answered(sent: list[Sent], cuts: list[int], turns: int) -> tuple[list[Respon
         try:
             session = await opened(stage)
             stream = b"".join(each.data for each in sent).replace(SESSION, session)
-            wire = Wire(stage.http)
+            wire = FuzzedConnection(stage.http)
             for start, end in zip([0, *cuts], [*cuts, len(stream)], strict=True):
                 if stream[start:end]:
                     await wire.feed(stream[start:end], turns)

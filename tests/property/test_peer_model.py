@@ -52,7 +52,7 @@ TOO_LATE = ErrorObject(-32000, "too late", {"n": -1})
 chances = st.integers(0, 2**32).map(Random)
 
 
-class Side:
+class ModelledPeer:
     """One peer, and a record of all that happened to it."""
 
     def __init__(self, policy: Policy, numbers: count[int]) -> None:
@@ -222,9 +222,9 @@ class PeersMachine(RuleBasedStateMachine):
         super().__init__()
         numbers = count()
         self.now = 0.0
-        self.sides = (Side(self.policy, numbers), Side(self.policy, numbers))
+        self.sides = (ModelledPeer(self.policy, numbers), ModelledPeer(self.policy, numbers))
 
-    def chosen(self, side: Side, id: RequestId | None) -> RequestId | None:
+    def chosen(self, side: ModelledPeer, id: RequestId | None) -> RequestId | None:
         """An id that the policy lets a caller use without risk, or none."""
         return id
 
@@ -369,7 +369,7 @@ class OpenIdsMachine(PeersMachine):
 
     policy = Policy.mcp("2026-07-28").replace(batch="accept")
 
-    def chosen(self, side: Side, id: RequestId | None) -> RequestId | None:
+    def chosen(self, side: ModelledPeer, id: RequestId | None) -> RequestId | None:
         if id in side.used:
             return None
         if id is not None:

@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 import re
-from importlib import import_module
-from typing import Any, ClassVar
+from typing import Any
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from trunkline.jsonrpc.framing.framing import Oversize, Pieces
+from tests.rigs.byte_streams import chunks, cost, meter_bytes
+from trunkline.jsonrpc.framing.framing import Oversize
 from trunkline.jsonrpc.framing.sse import Event, EventReader, encode_comment, encode_event
 
 pieces = st.sampled_from(
@@ -48,18 +48,6 @@ streams = st.lists(pieces | st.binary(max_size=3), max_size=16).map(b"".join)
 limits = st.none() | st.sampled_from([0, 1, 2, 5, 30, 1024, 2000, 2001, 5000])
 texts = st.text(st.characters(codec="utf-8"), max_size=30)
 names = texts.map(lambda text: re.sub("[\r\n\0]", "", text))
-
-
-@st.composite
-def chunks(draw: st.DrawFn, stream: bytes) -> list[bytes | bytearray | memoryview]:
-    """Cut `stream` anywhere, into any kind of buffer."""
-    if draw(st.booleans()):
-        cuts = list(range(len(stream)))
-    else:
-        cuts = sorted(draw(st.lists(st.integers(0, len(stream)), max_size=8)))
-    parts = [stream[a:b] for a, b in zip([0, *cuts], [*cuts, len(stream)], strict=True)]
-    kind = draw(st.sampled_from([bytes, bytearray, memoryview]))
-    return [kind(part) for part in parts]
 
 
 def read(reader: EventReader, parts: list[Any]) -> list[Event | Oversize]:
@@ -166,80 +154,9 @@ def test_after_an_oversize_event_the_next_is_read(oversize: int, data: st.DataOb
     assert read(EventReader(20), parts) == [Oversize(b"x" * 20, None, 20), Event("next")]
 
 
-class Meter:
-    """Counts the bytes that the reader looks at or copies, instead of the time it takes.
-
-    Mixed into the `bytes` and `bytearray` that the module sees. A method it does
-    not know is charged for all the bytes of its object.
-    """
-
-    spent: ClassVar[int] = 0
-
-    def __getitem__(self: Any, key: Any) -> Any:
-        part = super().__getitem__(key)  # type: ignore[misc]
-        if not isinstance(key, slice):
-            return part
-        Meter.spent += len(part)
-        return type(self)(part)
-
-    def __contains__(self: Any, part: Any) -> bool:
-        Meter.spent += len(self)
-        return bool(super().__contains__(part))  # type: ignore[misc]
-
-    def __getattribute__(self: Any, name: str) -> Any:
-        method = super().__getattribute__(name)
-        if name.startswith("_") or name == "clear":
-            return method
-
-        def metered(*args: Any) -> Any:
-            result = method(*args)
-            if name == "find":
-                start, stop = args[1:] or (0, len(self))
-                Meter.spent += (min(stop, len(self)) if result < 0 else result) - start
-            elif name in ("startswith", "endswith"):
-                Meter.spent += len(args[0])
-            else:
-                Meter.spent += len(self)
-            if isinstance(result, list | tuple):
-                return type(result)(type(self)(part) for part in result)
-            return type(self)(result) if isinstance(result, bytes) else result
-
-        return metered
-
-
-class MeteredBytes(Meter, bytes):
-    def __new__(cls, source: Any = b"") -> MeteredBytes:
-        Meter.spent += len(source)
-        return super().__new__(cls, source)
-
-
-class MeteredArray(Meter, bytearray):
-    def __iadd__(self, more: Any) -> Any:  # type: ignore[misc]
-        Meter.spent += len(more)
-        return super().__iadd__(more)
-
-
-class MeteredPieces(Pieces):
-    def take(self) -> bytes:
-        return MeteredBytes(super().take())
-
-
 @pytest.fixture
 def metered(monkeypatch: pytest.MonkeyPatch) -> None:
-    for name in ("framing", "sse"):
-        module = import_module(f"trunkline.jsonrpc.framing.{name}")
-        monkeypatch.setattr(module, "bytes", MeteredBytes, raising=False)
-        monkeypatch.setattr(module, "bytearray", MeteredArray, raising=False)
-        monkeypatch.setattr(module, "Pieces", MeteredPieces)
-
-
-def cost(stream: bytes, step: int, limit: int | None) -> float:
-    """Return how often, on average, a byte of `stream` is looked at or copied."""
-    reader = EventReader(limit)
-    Meter.spent = 0
-    for at in range(0, len(stream), step):
-        reader.feed(stream[at : at + step])
-    return Meter.spent / len(stream)
+    meter_bytes(monkeypatch)
 
 
 @pytest.mark.usefixtures("metered")
@@ -267,4 +184,4 @@ def test_time_is_linear_in_the_bytes_however_they_come(
     stream = block * max(1, 10_000 // len(block))
     # A byte goes from chunk to line to value to data and each copy is looked at.
     # Going over the kept part again for each of 10 000 single bytes would cost 5000.
-    assert cost(stream, step, limit) < 16
+    assert cost(EventReader(limit), stream, step) < 16

@@ -9,12 +9,13 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from tests.effort import examples
-from tests.unit.auth.tokens import AUDIENCE, ISSUER, Clock, bearer, claims, jwks, raw_token
+from tests.rigs.clock import Clock
+from tests.unit.auth.tokens import AUDIENCE, ISSUER, NOW, bearer, claims, jwks, raw_token
 from trunkline.auth import InvalidCredential, JwtBearer, Principal
 from trunkline.auth.dpop import InvalidProof, parse_proof
 from trunkline.auth.jose import parse_object
 
-VERIFIER = JwtBearer(issuer=ISSUER, audience=AUDIENCE, keys=jwks(), clock=Clock())
+VERIFIER = JwtBearer(issuer=ISSUER, audience=AUDIENCE, keys=jwks(), clock=Clock(NOW))
 
 # Few characters, so that names are equal often; the quote and the backslash are written escaped.
 TEXTS = st.text(st.sampled_from('ab":\\,{}é\n'), max_size=3)

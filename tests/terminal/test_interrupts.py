@@ -13,6 +13,9 @@ from typing import Any
 
 import pytest
 
+from tests.rigs.conditions import until
+from tests.rigs.processes import is_there
+
 Start = Callable[..., Any]
 WAIT = 30
 # By which signal, and what a shell calls it.
@@ -22,14 +25,6 @@ SIGNALS = [(signal.SIGTERM, 143), (signal.SIGHUP, 129)]
 @pytest.fixture
 def pid_file(tmp_path: Path) -> Path:
     return tmp_path / "pid"
-
-
-def is_there(pid: int) -> bool:
-    try:
-        os.kill(pid, 0)
-    except ProcessLookupError:
-        return False
-    return True
 
 
 def assert_ended(run: Any, pid_file: Path, status: int = 130) -> None:
@@ -163,13 +158,6 @@ def in_the_background(
     )
 
 
-def until_there(path: Path) -> None:
-    deadline = time.monotonic() + WAIT
-    while not path.exists():
-        assert time.monotonic() < deadline
-        time.sleep(0.01)
-
-
 @pytest.mark.parametrize(("number", "status"), SIGNALS)
 def test_a_signal_ends_what_a_script_runs_in_the_background(
     silent: Any, pid_file: Path, number: int, status: int
@@ -177,7 +165,7 @@ def test_a_signal_ends_what_a_script_runs_in_the_background(
     # Where Ctrl-C is ignored, others are not.
     words = ["call", "wait", *silent("tools/call")]
     with in_the_background(words, pid_file, signal.SIGINT) as run:
-        until_there(pid_file.with_name("pid.silent"))
+        until(pid_file.with_name("pid.silent").exists)
         run.send_signal(number)
         said = run.communicate(timeout=WAIT)
     assert (run.returncode, said) == (status, (b"", b""))
@@ -187,7 +175,7 @@ def test_a_signal_ends_what_a_script_runs_in_the_background(
 def test_ignored_sighup_does_not_end_a_call(silent: Any, pid_file: Path) -> None:
     words = ["call", "wait", "--timeout", "1", *silent("tools/call")]
     with in_the_background(words, pid_file, signal.SIGHUP) as run:
-        until_there(pid_file.with_name("pid.silent"))
+        until(pid_file.with_name("pid.silent").exists)
         run.send_signal(signal.SIGHUP)
         run.communicate(timeout=WAIT)
     assert run.returncode == 3  # by its own time
@@ -212,7 +200,8 @@ def test_a_signal_at_any_moment_of_the_beginning_leaves_no_child(
     while delay < 150 or (not endings and delay < 1000 * WAIT):
         mark = tmp_path / f"run-{delay}"
         with in_the_background(words, mark, None) as run:
-            _until_command(run.pid)
+            # It has become the command.
+            until(lambda: b"-m\0trunkline\0" in Path(f"/proc/{run.pid}/cmdline").read_bytes())
             time.sleep(delay / 1000)
             run.send_signal(number)
             _, said = run.communicate(timeout=WAIT)
@@ -222,14 +211,6 @@ def test_a_signal_at_any_moment_of_the_beginning_leaves_no_child(
             endings.append(delay)
         delay += 10
     assert endings  # some of them came when our code ran
-
-
-def _until_command(pid: int) -> None:
-    """Wait until a process has become the command."""
-    deadline = time.monotonic() + WAIT
-    while b"-m\0trunkline\0" not in Path(f"/proc/{pid}/cmdline").read_bytes():
-        assert time.monotonic() < deadline
-        time.sleep(0.001)
 
 
 def _is_of_python(status: int, said: bytes, number: int) -> bool:

@@ -11,7 +11,7 @@ from urllib.request import HTTPRedirectHandler, build_opener
 
 import pytest
 
-from tests.auth_scene import Scene, hosted
+from tests.rigs.protected_server import ProtectedServer, hosted
 from trunkline.auth import FileTokens
 from trunkline.auth.client.storage.token_store import StoredLogin
 
@@ -24,7 +24,7 @@ WIDE = 1500
 
 
 @pytest.fixture(scope="module")
-def where() -> Iterator[Scene]:
+def where() -> Iterator[ProtectedServer]:
     with hosted() as found:
         found.login.client("cli", client_secret=CANARY, redirect_uris=["http://127.0.0.1/callback"])
         yield found
@@ -56,7 +56,7 @@ def consent(terminal: Terminal, issuer: str) -> str:
 
 
 def test_the_address_is_pasted(
-    terminal: Callable[..., Terminal], where: Scene, home: dict[str, str]
+    terminal: Callable[..., Terminal], where: ProtectedServer, home: dict[str, str]
 ) -> None:
     shown = terminal("login", where.url, "--no-browser", columns=WIDE, **home)
     shown.until("\n>")
@@ -73,7 +73,7 @@ def test_the_address_is_pasted(
 
 
 def test_a_secret_that_is_typed_is_not_shown(
-    terminal: Callable[..., Terminal], where: Scene, home: dict[str, str]
+    terminal: Callable[..., Terminal], where: ProtectedServer, home: dict[str, str]
 ) -> None:
     shown = terminal(
         *("login", where.url, "--client-id", "cli", "--client-secret-prompt", "--no-browser"),
@@ -94,7 +94,10 @@ def test_a_secret_that_is_typed_is_not_shown(
 
 @pytest.mark.parametrize("way", [(), ("--no-browser",)])
 def test_an_interrupted_login_leaves_nothing(
-    terminal: Callable[..., Terminal], where: Scene, home: dict[str, str], way: tuple[str, ...]
+    terminal: Callable[..., Terminal],
+    where: ProtectedServer,
+    home: dict[str, str],
+    way: tuple[str, ...],
 ) -> None:
     shown = terminal("login", where.url, *way, columns=WIDE, **home)
     shown.until(f"{where.login.issuer}/authorize")
@@ -106,7 +109,7 @@ def test_an_interrupted_login_leaves_nothing(
 
 
 def test_a_terminated_login_leaves_nothing(
-    terminal: Callable[..., Terminal], where: Scene, home: dict[str, str]
+    terminal: Callable[..., Terminal], where: ProtectedServer, home: dict[str, str]
 ) -> None:
     shown = terminal("login", where.url, columns=WIDE, **home)
     shown.until(f"{where.login.issuer}/authorize")
@@ -117,7 +120,7 @@ def test_a_terminated_login_leaves_nothing(
 
 
 def test_status_and_logout_at_a_terminal(
-    terminal: Callable[..., Terminal], where: Scene, home: dict[str, str]
+    terminal: Callable[..., Terminal], where: ProtectedServer, home: dict[str, str]
 ) -> None:
     made = terminal("login", where.url, "--no-browser", columns=WIDE, **home)
     made.until("\n>")

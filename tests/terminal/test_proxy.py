@@ -19,6 +19,8 @@ from typing import Any
 import pytest
 
 from tests.certificates import Authority
+from tests.rigs.conditions import until
+from tests.rigs.processes import assert_gone
 from trunkline import Client, Stdio
 
 WAIT = 30
@@ -95,26 +97,6 @@ def proxy() -> Iterator[Callable[..., Proxy]]:
     yield start
     for each in opened:
         each.close()
-
-
-def assert_gone(pid: int) -> None:
-    """Wait until there is no such process, or only its zombie, which is somebody else's."""
-    deadline = time.monotonic() + WAIT
-    while time.monotonic() < deadline:
-        try:
-            if Path(f"/proc/{pid}/stat").read_text().rsplit(")")[-1].split()[0] == "Z":
-                return
-        except OSError:
-            return
-        time.sleep(0.02)
-    raise AssertionError(f"process {pid} is still there")
-
-
-def until(is_so: Callable[[], Any]) -> None:
-    deadline = time.monotonic() + WAIT
-    while not is_so():
-        assert time.monotonic() < deadline
-        time.sleep(0.02)
 
 
 # In the place of a server

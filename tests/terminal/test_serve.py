@@ -21,7 +21,11 @@ from typing import Any
 import pytest
 
 from tests.certificates import Authority
-from tests.faults.scene import HANDSHAKE, MIB, PER_REQUEST, Piped, children, nothing_left, until
+from tests.faults.piped_server import MIB, Piped
+from tests.rigs.conditions import until
+from tests.rigs.leaks import children, nothing_left
+from tests.rigs.messages import HANDSHAKE, PER_REQUEST
+from tests.rigs.processes import is_there
 from trunkline import Client, Stdio, Tcp, Tls, TrunklineError
 from trunkline.jsonrpc.policy import Policy
 from trunkline.transports.addresses import parse_address
@@ -110,14 +114,6 @@ def serving(*words: object, **options: Any) -> Iterator[Piped]:
         gone(started)
 
 
-def is_there(pid: int) -> bool:
-    try:
-        os.kill(pid, 0)
-    except ProcessLookupError:
-        return False
-    return True
-
-
 def gone(pids: set[int]) -> None:
     until(lambda: not any(map(is_there, pids)), f"processes are left: {pids}")
 
@@ -127,7 +123,6 @@ def wait_for_log(server: Piped, what: str, times: int = 1) -> None:
     until(
         lambda: server.log().count(what) >= times,
         lambda: f"not {times} times {what!r}: {server.log()}",
-        wait=WAIT,
     )
 
 

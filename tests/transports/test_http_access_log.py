@@ -11,7 +11,10 @@ from typing import Any
 
 import pytest
 
-from tests.faults.http.serving import META, call, single_headers
+from tests.faults.http.serving import call, single_headers
+from tests.rigs.conditions import until_async
+from tests.rigs.http_requests import request_head
+from tests.rigs.messages import META
 from trunkline import Context, HttpSettings, Server
 
 BEHIND_A_PROXY = HttpSettings(access_log=True, trusted_proxies=["127.0.0.1", "unix"])
@@ -89,15 +92,12 @@ def test_a_client_that_leaves_is_logged_with_the_status_it_was_sent(
                 ("Content-Length", str(len(body))),
                 *single_headers("tools/call", "wait"),
             ]
-            head = "".join(f"{name}: {value}\r\n" for name, value in headers)
-            writer.write(f"POST /mcp HTTP/1.1\r\n{head}\r\n".encode() + body)
+            writer.write(request_head("POST", "/mcp", headers) + body)
             await asyncio.wait_for(begun.wait(), 10)
             if has_progress:
                 await asyncio.wait_for(reader.readuntil(b"data: "), 10)
             writer.close()
-            async with asyncio.timeout(10):
-                while not lines(caplog):
-                    await asyncio.sleep(0.01)
+            await until_async(lambda: lines(caplog))
 
     caplog.set_level(logging.INFO, "trunkline.access")
     asyncio.run(main())

@@ -10,6 +10,7 @@ from typing import Any
 
 import pytest
 
+from tests.rigs.conditions import until_async
 from trunkline import AuthorizationFailed, Client, TrunklineError
 from trunkline.transports.addresses import Http
 from trunkline.transports.http.client.pool import IDLE_TIMEOUT_S, ConnectionPool
@@ -110,9 +111,7 @@ def test_a_body_in_answer_to_a_notification_is_ignored(caplog: pytest.LogCapture
         ):
             assert await client.list_tools() == []
             # The stream of the session is asked for once the notification was accepted.
-            async with asyncio.timeout(10):
-                while "GET" not in server.requests:
-                    await asyncio.sleep(0.01)
+            await until_async(lambda: "GET" in server.requests)
 
     asyncio.run(main())
     assert "invalid message" not in caplog.text

@@ -12,9 +12,9 @@ from typing import Any, Final, TypeAlias
 
 import pytest
 
-from tests.unit.server.runtime.http_wire import META, HttpWire, call, initialize
+from tests.rigs.http_connection import HttpConnection, call, initialize
+from tests.rigs.messages import META, PER_REQUEST, frame
 from tests.unit.transports.http.asgi_call import AsgiCall
-from tests.unit.transports.http.plain import PER_REQUEST, message
 from trunkline import Context, HttpLimits, HttpSettings, Server
 from trunkline.auth.principal import Principal
 from trunkline.auth.server.settings import AuthSettings
@@ -94,7 +94,7 @@ def one_request(
 
     async def provoke() -> int:
         async with make_app().listen("http://127.0.0.1:0/mcp", **options) as listening:
-            wire = await HttpWire.open(listening.address.port)
+            wire = await HttpConnection.open(listening.address.port)
             try:
                 return (await wire.ask(method, path, body, **given)).status
             finally:
@@ -108,7 +108,7 @@ def in_session(method: str, body: bytes | None = None, **given: str) -> Provoke:
 
     async def provoke() -> int:
         async with make_app().listen("http://127.0.0.1:0/mcp") as listening:
-            wire = await HttpWire.open(listening.address.port)
+            wire = await HttpConnection.open(listening.address.port)
             try:
                 opened = await wire.ask("POST", "/mcp", initialize())
                 session = {"mcp_session_id": opened.headers[b"mcp-session-id"].decode(), **given}
@@ -129,7 +129,7 @@ def with_token(token: str | None, **given: Any) -> Provoke:
 def single(method: str, params: dict[str, Any] | None = None, **headers: str) -> Provoke:
     """Return what sends a single request of 2026-07-28."""
     given = {**SINGLE, "mcp_method": method, **headers}
-    body = message(method, {"_meta": META} if params is None else params)
+    body = frame(method, {"_meta": META} if params is None else params)
     return one_request("POST", body, **given)
 
 
@@ -138,7 +138,7 @@ async def overload() -> int:
     await app.start()
     app.stop()
     await asyncio.sleep(0)
-    return (await AsgiCall(message("ping")).run(app)).status
+    return (await AsgiCall(frame("ping")).run(app)).status
 
 
 async def end_behind_proxy() -> int:
@@ -154,7 +154,7 @@ async def end_behind_proxy() -> int:
     address = Http("127.0.0.1", 0, "/mcp")
     listener = HttpSourceListener(address, Policy(), HttpSettings(), limits, source)
     async with listener:
-        wire = await HttpWire.open(listener.address.port)
+        wire = await HttpConnection.open(listener.address.port)
         try:
             return (await wire.ask("POST", "/mcp", **call("ask"))).status
         finally:
@@ -196,7 +196,7 @@ PROVOKED: Final[dict[str, Provoke]] = {
         b"Content-Length: 2\r\n\r\n{}"
     ),
     "wrong-accept": one_request("POST", b"{}", accept="text/html"),
-    "body-too-large": one_request("POST", message("ping", {"x": "x" * MAX_BYTES}), **SINGLE),
+    "body-too-large": one_request("POST", frame("ping", {"x": "x" * MAX_BYTES}), **SINGLE),
     "internal-error": with_token("broken"),
     "server-behind-unavailable": end_behind_proxy,
     # MCP
@@ -204,9 +204,9 @@ PROVOKED: Final[dict[str, Provoke]] = {
     "delete-not-offered": one_request("DELETE", **SINGLE),
     "event-id-unknown": in_session("GET", accept="text/event-stream", last_event_id="9-9"),
     "parse-error": one_request("POST", b"{", **SINGLE),
-    "invalid-message": one_request("POST", b'{"jsonrpc":"2.0","id":1}', **SINGLE),
-    "session-required": one_request("POST", message("tools/list")),
-    "session-unknown": one_request("POST", message("ping"), mcp_session_id="none"),
+    "invalid-frame": one_request("POST", b'{"jsonrpc":"2.0","id":1}', **SINGLE),
+    "session-required": one_request("POST", frame("tools/list")),
+    "session-unknown": one_request("POST", frame("ping"), mcp_session_id="none"),
     "version-header-unsupported": one_request("GET", mcp_protocol_version="1999-01-01"),
     "wrong-lifecycle-phase": in_session("POST", initialize()),
     "header-mismatch": single("tools/list", mcp_method="tools/call"),
@@ -218,7 +218,7 @@ PROVOKED: Final[dict[str, Provoke]] = {
     "incomplete-meta": single("tools/list", {}),
     "method-unknown": single("no/such"),
     "capability-missing": one_request("POST", **call("ask")),
-    "accepted": in_session("POST", message("notifications/initialized", id=None)),
+    "accepted": in_session("POST", frame("notifications/initialized", id=None)),
     "not-accepted": in_session("POST", REPLY),
     "answered": single("tools/list"),
 }

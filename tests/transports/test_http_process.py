@@ -19,7 +19,8 @@ from typing import Any
 
 import pytest
 
-from tests.faults.scene import META, until
+from tests.rigs.conditions import until
+from tests.rigs.messages import META
 
 WAIT = 60.0
 SERVER = """

@@ -7,8 +7,6 @@ from collections.abc import Iterator
 import pytest
 
 from tests.faults.http.serving import (
-    META,
-    PER_REQUEST,
     Response,
     Served,
     Session,
@@ -18,6 +16,7 @@ from tests.faults.http.serving import (
     single_headers,
     text_of,
 )
+from tests.rigs.messages import META, PER_REQUEST
 from trunkline import Context, Server
 from trunkline.spec.revisions import REVISIONS
 

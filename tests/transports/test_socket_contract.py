@@ -22,7 +22,7 @@ def limited(limit: int) -> Policy:
     return POLICY.replace(limits=Limits(tcp=limit, unix=limit))
 
 
-class Expected(SocketTransport):
+class AwaitedSocket(SocketTransport):
     """The server's end, which is there before anybody has dialled."""
 
     def __init__(self, policy: Policy, listener: Listener) -> None:
@@ -59,10 +59,10 @@ class Expected(SocketTransport):
 async def joined(
     dialled: Tcp | Unix, policy: Policy, listened: Tcp | Unix | None = None
 ) -> tuple[Transport, Transport]:
-    ends: list[Expected] = []
+    ends: list[AwaitedSocket] = []
     listener = Listener(listened or dialled, policy, lambda each: ends[0].arrived(each))
     await listener.open()
-    ends.append(Expected(policy, listener))
+    ends.append(AwaitedSocket(policy, listener))
     where: Tcp | Unix = listener.address
     if isinstance(where, Tcp) and isinstance(dialled, Tcp):
         where = Tcp(where.host, where.port, tls=dialled.tls)

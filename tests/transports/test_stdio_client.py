@@ -8,13 +8,13 @@ import os
 import signal
 import subprocess
 import sys
-import time
 from collections.abc import Awaitable, Callable, Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+from tests.rigs.processes import assert_gone
 from tests.without_posix import children_without_threads
 from trunkline.errors import TransportError
 from trunkline.jsonrpc import Policy
@@ -53,19 +53,6 @@ def failure(end: Observed) -> TransportError:
     (error,) = end.ends
     assert isinstance(error, TransportError)
     return error
-
-
-def assert_gone(pid: int) -> None:
-    """Wait until there is no such process, or only its zombie, which is somebody else's."""
-    deadline = time.monotonic() + WAIT
-    while time.monotonic() < deadline:
-        try:
-            if Path(f"/proc/{pid}/stat").read_text().rsplit(")")[-1].split()[0] == "Z":
-                return
-        except OSError:
-            return
-        time.sleep(0.01)
-    raise AssertionError(f"process {pid} is still there")
 
 
 @pytest.fixture(params=["watched", "unwatched"], autouse=True)

@@ -36,7 +36,7 @@ class Ready:
         raise NotImplementedError
 
 
-class Expected:
+class AwaitedWebSocket:
     """The server's end, which exists before a client has dialled."""
 
     name = "websocket"
@@ -119,7 +119,7 @@ class Expected:
 async def joined(
     policy: Policy, server: bool | Tls = False, client: bool | Tls = False
 ) -> tuple[Transport, Transport]:
-    far = Expected(server, policy)
+    far = AwaitedWebSocket(server, policy)
     port = await far.open()
     return Ws("127.0.0.1", port, tls=client).transport(policy), far
 

@@ -9,7 +9,8 @@ from pathlib import Path
 import pytest
 
 from tests.faults.auth.issuing import ANN, FIRST, auth
-from tests.faults.http.serving import META, call, make_app, serving, single_headers
+from tests.faults.http.serving import call, make_app, serving, single_headers
+from tests.rigs.messages import META
 from trunkline.auth import AuditEvent, JsonLinesAudit
 from trunkline.auth.server.audit import RefusalAudit
 

@@ -8,7 +8,6 @@ import pytest
 
 from tests.faults.auth.issuing import ANN, Who, auth
 from tests.faults.http.serving import (
-    META,
     Response,
     Served,
     Session,
@@ -17,6 +16,7 @@ from tests.faults.http.serving import (
     serving,
     single_headers,
 )
+from tests.rigs.messages import META
 from trunkline import Server
 from trunkline.server.api.middleware import ResultCache
 

@@ -22,9 +22,10 @@ from opentelemetry.sdk.trace.export import SimpleSpanProcessor
 from opentelemetry.sdk.trace.export.in_memory_span_exporter import InMemorySpanExporter
 
 from tests.faults.auth.issuing import AUDIENCE, FIRST
-from tests.faults.http.serving import META, Response, Served, Session, call, make_app, serving
+from tests.faults.http.serving import Response, Served, Session, call, make_app, serving
 from tests.faults.http.serving import single_headers as head_of
 from tests.faults.http.test_websocket import got, knock, opened, text
+from tests.rigs.messages import META
 from trunkline import Context, HttpSettings, Server
 from trunkline.auth import ApiKeys, AuthSettings, Dpop, Introspection, JsonLinesAudit, SigningKey
 from trunkline.auth.dpop import make_proof

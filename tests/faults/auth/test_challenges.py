@@ -7,7 +7,8 @@ from typing import Any
 import pytest
 
 from tests.faults.auth.issuing import ANN, AUDIENCE, auth
-from tests.faults.http.serving import META, Served, call, make_app, serving, single_headers
+from tests.faults.http.serving import Served, call, make_app, serving, single_headers
+from tests.rigs.messages import META
 from trunkline import RequestError
 from trunkline.auth import AuthSettings, Credential, InvalidCredential
 from trunkline.auth.challenge import parse_challenges

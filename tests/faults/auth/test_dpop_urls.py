@@ -7,8 +7,9 @@ from typing import Any
 import pytest
 
 from tests.faults.auth.issuing import AUDIENCE, FIRST
-from tests.faults.http.serving import META, Response, Served, call, make_app, serving
+from tests.faults.http.serving import Response, Served, call, make_app, serving
 from tests.faults.http.serving import single_headers as head_of
+from tests.rigs.messages import META
 from trunkline import HttpSettings
 from trunkline.auth import AuthSettings, Dpop, SigningKey, Tenants
 from trunkline.auth.challenge import parse_challenges

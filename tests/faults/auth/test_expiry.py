@@ -10,7 +10,6 @@ import pytest
 
 from tests.faults.auth.issuing import ANN, auth
 from tests.faults.http.serving import (
-    META,
     Closed,
     Served,
     Session,
@@ -21,6 +20,7 @@ from tests.faults.http.serving import (
     text_of,
 )
 from tests.faults.http.test_websocket import CLOSE, got, opened, text, tool
+from tests.rigs.messages import META
 from trunkline import HttpSettings
 from trunkline.transports.http.endpoint import exchange
 from trunkline.transports.websocket import server as websocket
@@ -28,7 +28,7 @@ from trunkline.transports.websocket import server as websocket
 TICK = 0.05
 
 
-class Clock:
+class ServerClock:
     """The time of the server, which a test sets forward."""
 
     def __init__(self) -> None:
@@ -47,12 +47,12 @@ class Clock:
 
 
 @pytest.fixture(scope="module")
-def clock() -> Clock:
-    return Clock()
+def clock() -> ServerClock:
+    return ServerClock()
 
 
 @pytest.fixture(scope="module")
-def served(clock: Clock) -> Iterator[Served]:
+def served(clock: ServerClock) -> Iterator[Served]:
     app, journal = make_app()
     settings = HttpSettings(old_sse=True, websocket=True)
     with pytest.MonkeyPatch.context() as patch:
@@ -63,7 +63,7 @@ def served(clock: Clock) -> Iterator[Served]:
 
 
 def test_the_stream_of_a_single_request_ends_and_its_handler_is_cancelled(
-    served: Served, clock: Clock
+    served: Served, clock: ServerClock
 ) -> None:
     key = "expires alone"
     with served.connect() as wire:
@@ -80,7 +80,7 @@ def test_the_stream_of_a_single_request_ends_and_its_handler_is_cancelled(
         assert wire.ask(wire.head("GET", "/mcp", clock.token())).status == 400
 
 
-def test_subscriptions_end(served: Served, clock: Clock) -> None:
+def test_subscriptions_end(served: Served, clock: ServerClock) -> None:
     with served.connect() as wire:
         wanted = {"toolsListChanged": True}
         message = call("subscriptions/listen", notifications=wanted, _meta=META)
@@ -94,7 +94,7 @@ def test_subscriptions_end(served: Served, clock: Clock) -> None:
 
 
 def test_a_stream_of_a_session_ends_and_is_resumed_with_another_token(
-    served: Served, clock: Clock
+    served: Served, clock: ServerClock
 ) -> None:
     key = "goes on"
     ann = Session(served, clock.token())
@@ -118,7 +118,7 @@ def test_a_stream_of_a_session_ends_and_is_resumed_with_another_token(
         assert text_of(resumed.message()) == f"held {key}"
 
 
-def test_a_stream_opened_by_get_ends(served: Served, clock: Clock) -> None:
+def test_a_stream_opened_by_get_ends(served: Served, clock: ServerClock) -> None:
     ann = Session(served, clock.token())
     with served.connect() as wire:
         wire.send(ann.get(wire))
@@ -130,7 +130,7 @@ def test_a_stream_opened_by_get_ends(served: Served, clock: Clock) -> None:
     assert ann.call("echo", text="x").status == 200
 
 
-def test_an_old_stream_ends_and_its_address_with_it(served: Served, clock: Clock) -> None:
+def test_an_old_stream_ends_and_its_address_with_it(served: Served, clock: ServerClock) -> None:
     with served.connect() as wire:
         headers = [("Accept", "text/event-stream"), *clock.token()]
         wire.send(wire.head("GET", "/sse", headers))
@@ -144,7 +144,7 @@ def test_an_old_stream_ends_and_its_address_with_it(served: Served, clock: Clock
         assert wire.ask(again).status == 404
 
 
-def test_a_websocket_ends_with_its_own_status(served: Served, clock: Clock) -> None:
+def test_a_websocket_ends_with_its_own_status(served: Served, clock: ServerClock) -> None:
     with opened(served, clock.token()) as wire:
         key = "on a websocket"
         wire.send(text(tool("held", 1, key=key)))
@@ -160,7 +160,7 @@ def test_a_websocket_ends_with_its_own_status(served: Served, clock: Clock) -> N
 
 
 def test_a_request_that_is_served_when_its_token_ends_is_answered(
-    served: Served, clock: Clock
+    served: Served, clock: ServerClock
 ) -> None:
     """It was admitted, and its response is not an open stream."""
     key = "answered late"

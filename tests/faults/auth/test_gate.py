@@ -9,7 +9,6 @@ import pytest
 
 from tests.faults.auth.issuing import ANN, AUDIENCE, FIRST, auth
 from tests.faults.http.serving import (
-    META,
     Response,
     Served,
     Session,
@@ -21,6 +20,7 @@ from tests.faults.http.serving import (
     text_of,
 )
 from tests.faults.http.test_websocket import got, knock, opened, text, tool
+from tests.rigs.messages import META
 from trunkline import HttpSettings
 from trunkline.auth.challenge import parse_challenges
 

@@ -9,7 +9,6 @@ from typing import Annotated, Any
 import pytest
 
 from tests.faults.http.serving import (
-    META,
     Response,
     Served,
     Session,
@@ -18,6 +17,7 @@ from tests.faults.http.serving import (
     single,
     single_headers,
 )
+from tests.rigs.messages import META
 from trunkline import Context, ParamHeader, Server
 from trunkline.auth import AuthSettings, Principal
 from trunkline.auth.challenge import Challenge, parse_challenges

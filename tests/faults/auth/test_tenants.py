@@ -9,7 +9,6 @@ from typing import Any
 import pytest
 
 from tests.faults.http.serving import (
-    META,
     Response,
     Served,
     Session,
@@ -19,6 +18,7 @@ from tests.faults.http.serving import (
     single,
     single_headers,
 )
+from tests.rigs.messages import META, initialize_params
 from trunkline import Context, HttpSettings, Server
 from trunkline.auth import AuthSettings, JsonLinesAudit, Principal, TenantLimits, Tenants
 
@@ -112,11 +112,7 @@ def test_a_tenant_has_its_sessions_and_others_open_theirs() -> None:
         first = Session(served, claims(org="acme"))
         Session(served, claims(org="acme", sub="bob"))
         with served.connect() as wire:
-            params = {
-                "protocolVersion": "2025-11-25",
-                "capabilities": {},
-                "clientInfo": {"name": "tests", "version": "1"},
-            }
+            params = initialize_params()
             refused = wire.ask(wire.post(call("initialize", 0, **params), claims(org="acme")))
             assert (refused.status, refused.header("retry-after")) == (503, "10")
         Session(served, claims(org="bell"))

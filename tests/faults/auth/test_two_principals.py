@@ -16,7 +16,6 @@ import pytest
 
 from tests.faults.auth.issuing import ANN, OTHERS, Who, auth
 from tests.faults.http.serving import (
-    META,
     SESSION,
     WAIT,
     Journal,
@@ -32,6 +31,7 @@ from tests.faults.http.serving import (
     text_of,
 )
 from tests.faults.http.test_websocket import got, opened, text
+from tests.rigs.messages import META
 from trunkline import Context, HttpSettings, Server, TaskSettings
 from trunkline.server.api.middleware import ResultCache
 from trunkline.spec.lookup import methods

@@ -10,13 +10,15 @@ import asyncio
 import json
 import socket
 import threading
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import Any, Final, NamedTuple, TypeVar
 
 import pytest
 
 import trunkline.transports.http.server.http_server as http_server
+from tests.rigs.http_requests import Headers, request_head
+from tests.rigs.messages import META, PER_REQUEST, initialize_params
 from trunkline import Context, HttpLimits, HttpSettings, Server
 from trunkline.auth import AuthSettings
 from trunkline.server.runtime.http_listener import HttpListener
@@ -31,14 +33,6 @@ WAIT: Final = 30.0
 TICK: Final = 0.02
 
 SESSION: Final = "2025-11-25"
-PER_REQUEST: Final = "2026-07-28"
-META: Final = {
-    "io.modelcontextprotocol/protocolVersion": PER_REQUEST,
-    "io.modelcontextprotocol/clientCapabilities": {},
-    "io.modelcontextprotocol/clientInfo": {"name": "tests", "version": "1"},
-}
-
-Headers = Iterable[tuple[str, str]]
 
 
 class Journal:
@@ -186,8 +180,7 @@ class Wire:
         given = list(headers)
         if not any(name.lower() == "host" for name, _ in given):
             given.insert(0, ("Host", f"127.0.0.1:{self.port}"))
-        lines = "".join(f"{name}: {value}\r\n" for name, value in given)
-        return f"{method} {target} HTTP/{version}\r\n{lines}\r\n".encode("latin-1")
+        return request_head(method, target, given, version)
 
     def post(self, message: Any, headers: Headers = (), target: str = "/mcp") -> bytes:
         body = message if isinstance(message, bytes) else json.dumps(message).encode()
@@ -329,11 +322,7 @@ class Session:
         self.served = served
         self.extra = list(headers)
         self.revision = revision
-        params = {
-            "protocolVersion": revision,
-            "capabilities": {},
-            "clientInfo": {"name": "tests", "version": "1"},
-        } | params
+        params = initialize_params(revision) | params
         with served.connect() as wire:
             answer = wire.ask(wire.post(call("initialize", 0, **params), self.extra))
             assert answer.status == 200, answer

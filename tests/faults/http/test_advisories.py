@@ -9,7 +9,6 @@ import pytest
 
 from tests.faults.http.serving import (
     BY_HEADER,
-    META,
     Served,
     Session,
     call,
@@ -22,6 +21,7 @@ from tests.faults.http.serving import (
     user,
 )
 from tests.faults.test_hostile_texts import assert_linear
+from tests.rigs.messages import META
 from trunkline import HttpSettings, Server, TaskSettings
 
 ROUTES = ("/mcp", "/sse", "/messages")

@@ -12,7 +12,6 @@ import pytest
 
 from tests.faults.http.serving import (
     BY_HEADER,
-    META,
     Served,
     Session,
     Wire,
@@ -23,6 +22,7 @@ from tests.faults.http.serving import (
     text_of,
     user,
 )
+from tests.rigs.messages import META
 
 HOST = "Host: 127.0.0.1\r\n"
 JSON = "Content-Type: application/json\r\nAccept: */*\r\n"

@@ -7,9 +7,6 @@ import json
 import pytest
 
 from tests.faults.http.serving import (
-    META,
-    PER_REQUEST,
-    Headers,
     Response,
     Served,
     Session,
@@ -22,6 +19,8 @@ from tests.faults.http.serving import (
     text_of,
 )
 from tests.faults.http.statements import bad, good
+from tests.rigs.http_requests import Headers
+from tests.rigs.messages import META, PER_REQUEST
 from trunkline import HttpSettings, Server
 from trunkline.transports.http.gate.admission import Admission
 

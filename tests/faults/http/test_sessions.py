@@ -28,6 +28,7 @@ from tests.faults.http.serving import (
     user,
 )
 from tests.faults.http.statements import bad, good
+from tests.rigs.messages import initialize_params
 from trunkline import HttpLimits, HttpSettings, TaskSettings
 
 MISSING = call("tools/call", name="echo", arguments={"text": "not to be served"})
@@ -376,11 +377,7 @@ def test_session_ids_are_long_random_and_visible(served: Served) -> None:
 @bad("SEC-05", "SEC-06")
 @pytest.mark.parametrize("id", ["chosen-by-the-client", "", "x" * 43, "../x", "a b", "\xe9", "0"])
 def test_an_id_that_a_client_chooses_is_never_adopted(served: Served, id: str) -> None:
-    params = {
-        "protocolVersion": SESSION,
-        "capabilities": {},
-        "clientInfo": {"name": "tests", "version": "1"},
-    }
+    params = initialize_params(SESSION)
     before = served.on_loop(lambda: len(served.endpoint.sessions))
     with served.connect() as wire:
         headers = [("Mcp-Session-Id", id)]

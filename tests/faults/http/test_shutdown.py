@@ -8,9 +8,7 @@ import time
 import pytest
 
 import trunkline.server.runtime.http_listener as http_listener
-from tests.faults import scene
 from tests.faults.http.serving import (
-    META,
     WAIT,
     Closed,
     Served,
@@ -22,6 +20,8 @@ from tests.faults.http.serving import (
     single_headers,
     text_of,
 )
+from tests.rigs import leaks
+from tests.rigs.messages import META
 from trunkline import ServerLimits
 
 
@@ -157,7 +157,7 @@ def test_a_client_that_does_not_read_does_not_hold_up_the_end() -> None:
 
 
 def test_nothing_is_left_after_everything_at_once() -> None:
-    with scene.nothing_left(), serving() as served:
+    with leaks.nothing_left(), serving() as served:
         session = Session(served)
         wires = [served.connect() for _ in range(5)]
         wires[0].send(single(wires[0], "held", key="never"))

@@ -10,10 +10,7 @@ from typing import Annotated, Any
 import pytest
 
 from tests.faults.http.serving import (
-    META,
-    PER_REQUEST,
     SESSION,
-    Headers,
     Response,
     Served,
     call,
@@ -25,6 +22,8 @@ from tests.faults.http.serving import (
     text_of,
 )
 from tests.faults.http.statements import bad, good
+from tests.rigs.http_requests import Headers
+from tests.rigs.messages import META, PER_REQUEST
 from trunkline import ParamHeader, Server
 
 HEADER_MISMATCH = -32020

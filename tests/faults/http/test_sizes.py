@@ -8,7 +8,6 @@ import logging
 import pytest
 
 from tests.faults.http.serving import (
-    META,
     Closed,
     Served,
     Session,
@@ -20,6 +19,7 @@ from tests.faults.http.serving import (
     single_headers,
     text_of,
 )
+from tests.rigs.messages import META
 from trunkline import HttpLimits
 from trunkline.jsonrpc import Limits, Policy
 

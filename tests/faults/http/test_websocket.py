@@ -15,9 +15,7 @@ import pytest
 import trunkline.transports.websocket.connection as connection
 from tests.faults.http.serving import (
     BY_HEADER,
-    META,
     Closed,
-    Headers,
     Response,
     Served,
     Wire,
@@ -28,6 +26,8 @@ from tests.faults.http.serving import (
     text_of,
     user,
 )
+from tests.rigs.http_requests import Headers
+from tests.rigs.messages import META
 from trunkline import HttpLimits, HttpSettings
 from trunkline.jsonrpc import Limits, Policy
 

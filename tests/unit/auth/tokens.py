@@ -5,10 +5,10 @@ from __future__ import annotations
 import asyncio
 import json
 from base64 import urlsafe_b64encode
-from collections.abc import AsyncIterator, Callable, Coroutine
+from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
-from functools import cache, wraps
-from typing import Any, ParamSpec
+from functools import cache
+from typing import Any
 
 from trunkline.auth.jose import SigningKey
 from trunkline.auth.server.verifiers.credential import Credential
@@ -16,34 +16,6 @@ from trunkline.auth.server.verifiers.credential import Credential
 ISSUER = "https://login.example.org"
 AUDIENCE = "https://mcp.example.org/mcp"
 NOW = 1_800_000_000.0
-
-_P = ParamSpec("_P")
-
-
-class Clock:
-    """A clock that a test sets."""
-
-    def __init__(self, now: float = NOW) -> None:
-        self.now = now
-
-    def __call__(self) -> float:
-        return self.now
-
-
-def on_a_loop(
-    test: Callable[_P, Coroutine[Any, Any, None]],
-) -> Callable[_P, None]:
-    """Run a test on an event loop of its own, for 20 s at most."""
-
-    @wraps(test)
-    def run(*args: _P.args, **kwargs: _P.kwargs) -> None:
-        async def bounded() -> None:
-            async with asyncio.timeout(20):
-                await test(*args, **kwargs)
-
-        asyncio.run(bounded())
-
-    return run
 
 
 @cache

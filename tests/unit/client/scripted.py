@@ -7,6 +7,7 @@ import json
 from collections.abc import Callable, Coroutine
 from typing import Any, TypeVar
 
+from trunkline.client import Client
 from trunkline.errors import TransportError
 from trunkline.jsonrpc import Policy
 from trunkline.jsonrpc.limits import TransportName
@@ -191,3 +192,13 @@ def initialized(revision: str, **members: Any) -> dict[str, Any]:
 def text(*texts: str, **members: Any) -> dict[str, Any]:
     """A result of a tool."""
     return {"content": [{"type": "text", "text": each} for each in texts], **members}
+
+
+def use(place: Place, work: Callable[[Client], Coroutine[Any, Any, Any]], **options: Any) -> Any:
+    """Run `work` with a client of a scripted server."""
+
+    async def main() -> Any:
+        async with Client(place, **options) as client:
+            return await work(client)
+
+    return run(main())

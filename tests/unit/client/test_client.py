@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Coroutine
 from typing import Any
 
 import pytest
@@ -18,6 +17,7 @@ from tests.unit.client.scripted import (
     initialized,
     run,
     text,
+    use,
 )
 from trunkline.client import Client
 from trunkline.errors import (
@@ -39,14 +39,6 @@ LEVEL = "io.modelcontextprotocol/logLevel"
 
 def tool(name: str) -> dict[str, Any]:
     return {"name": name, "inputSchema": {"type": "object"}}
-
-
-def use(place: Place, work: Callable[[Client], Coroutine[Any, Any, Any]], **options: Any) -> Any:
-    async def main() -> Any:
-        async with Client(place, **options) as client:
-            return await work(client)
-
-    return run(main())
 
 
 def pages(message: dict[str, Any]) -> Any:

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+from tests.rigs.conditions import until_async
 from trunkline import (
     Client,
     ConnectionLost,
@@ -49,13 +49,7 @@ async def end_idle(listening: ServerListener, client: Client) -> None:
     """Have the server end a connection on which nothing is awaited."""
     for connection in list(listening._connections):
         connection.end()
-    await until(lambda: not client.is_connected)
-
-
-async def until(is_so: Callable[[], object]) -> None:
-    async with asyncio.timeout(WAIT):
-        while not is_so():
-            await asyncio.sleep(0.005)
+    await until_async(lambda: not client.is_connected)
 
 
 @pytest.mark.parametrize("revision", REVISIONS)
@@ -102,7 +96,7 @@ def test_subscriptions_are_renewed_on_the_new_connection(tmp_path: Path) -> None
             await end_idle(listening, client)
             await client.call_tool("add", {"a": 1, "b": 2})
             app.notify_resource_updated("data://one")
-            await until(lambda: told)
+            await until_async(lambda: told)
 
     asyncio.run(script())
 
@@ -115,7 +109,7 @@ def test_a_call_that_was_under_way_is_lost_and_not_repeated(tmp_path: Path) -> N
             Client(listening.address) as client,
         ):
             call = asyncio.create_task(client.call_tool("hang"))
-            await until(lambda: app._core.runtime.in_flight)
+            await until_async(lambda: app._core.runtime.in_flight)
             for connection in list(listening._connections):
                 connection.runner.cancel_all()
                 connection.peer.close()
@@ -154,7 +148,7 @@ def test_next_call_after_a_connection_reset_reconnects(tmp_path: Path) -> None:
         ):
             transport: Any = client._connection.current().transport
             transport._input_ended(OSError(104, "Connection reset by peer"))
-            await until(lambda: not client.is_connected)
+            await until_async(lambda: not client.is_connected)
             assert (await client.call_tool("add", {"a": 1, "b": 3})).text == "4"
 
     asyncio.run(script())
@@ -243,7 +237,7 @@ def test_a_change_of_connections_that_is_cancelled_leaves_none_behind(
                     await asyncio.wait_for(client.call_tool("add", {"a": 1, "b": 2}), 0.3)
             monkeypatch.undo()
             await client.close()
-            await until(lambda: listening.connections == 0)
+            await until_async(lambda: listening.connections == 0)
 
     asyncio.run(script())
 
@@ -253,7 +247,7 @@ def test_call_to_a_stopped_server_raises_a_transport_error(tmp_path: Path) -> No
         async with server().listen(Unix(tmp_path / "s")) as listening:
             client = Client(listening.address)
             await client.connect()
-        await until(lambda: not client.is_connected)
+        await until_async(lambda: not client.is_connected)
         with pytest.raises(TransportError, match="No such file"):
             await client.call_tool("add", {"a": 1, "b": 2})
         await client.close()
@@ -266,7 +260,7 @@ def test_a_server_in_this_process_is_not_connected_to_again() -> None:
         app = server()
         async with Client(app) as client:
             app.stop()
-            await until(lambda: not client.is_connected)
+            await until_async(lambda: not client.is_connected)
             with pytest.raises(ConnectionLost):
                 await client.call_tool("add", {"a": 1, "b": 2})
 
@@ -280,7 +274,7 @@ def test_call_after_an_idle_timeout_of_the_server_reconnects(tmp_path: Path) -> 
             server().listen(Unix(tmp_path / "s"), limits=limits) as listening,
             Client(listening.address, revision="2026-07-28") as client,
         ):
-            await until(lambda: not client.is_connected)
+            await until_async(lambda: not client.is_connected)
             assert (await client.call_tool("add", {"a": 1, "b": 2})).text == "3"
 
     asyncio.run(script())

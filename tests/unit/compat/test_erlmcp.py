@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 import json
 from collections.abc import Callable
 from types import SimpleNamespace
@@ -10,6 +9,7 @@ from typing import Any
 
 import pytest
 
+from tests.rigs.conditions import until_async
 from trunkline import Client, PeerError, Server
 from trunkline.compat import erlmcp
 from trunkline.errors import (
@@ -925,9 +925,7 @@ async def test_a_client_calls_notifies_and_sends_batches_by_the_names_of_the_ori
                 Request("tools/call", {"name": "gone"}, id=None),
             ],
         )
-        async with asyncio.timeout(30):
-            while len(heard) < 2:  # the handler runs on a thread
-                await asyncio.sleep(0.005)
+        await until_async(lambda: len(heard) >= 2)
     assert isinstance(good, dict)
     assert good["content"][0]["text"] == "Rain in Bern"
     assert isinstance(bad, PeerError)

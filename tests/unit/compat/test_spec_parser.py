@@ -16,6 +16,8 @@ from typing import Any, get_args
 import pytest
 
 from bench import spec as bench_spec
+from tests.rigs.clock import Clock
+from tests.rigs.messages import META
 from trunkline.compat import erlmcp
 from trunkline.compat.erlmcp import (
     NotSpecified,
@@ -42,29 +44,12 @@ from trunkline.spec.revisions import LATEST, REVISIONS, V2024_11_05, V2025_11_25
 
 HANDSHAKE = [revision for revision in REVISIONS if revision < V2026_07_28]
 
-# What a request of the newest revision has to carry.
-META = {
-    "io.modelcontextprotocol/protocolVersion": V2026_07_28,
-    "io.modelcontextprotocol/clientCapabilities": {},
-    "io.modelcontextprotocol/clientInfo": {"name": "test", "version": "1.0"},
-}
-
 # The sample of the guide's first example: it has no id.
 SAMPLE = {
     "jsonrpc": "2.0",
     "method": "tools/call",
     "params": {"name": "my_tool", "arguments": {}},
 }
-
-
-class Clock:
-    """A clock that stands still until it is moved."""
-
-    def __init__(self) -> None:
-        self.now = 1000.0
-
-    def __call__(self) -> float:
-        return self.now
 
 
 @pytest.fixture

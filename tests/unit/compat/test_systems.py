@@ -10,7 +10,8 @@ from uuid import UUID
 
 import pytest
 
-from tests.unit.server.wire import PER_REQUEST, connected
+from tests.rigs.messages import PER_REQUEST
+from tests.rigs.server_connection import connected
 from trunkline import Client, Context, PeerError, RequestError, Server
 from trunkline.client.client import Client as AsyncClient
 from trunkline.compat import pierre

@@ -10,6 +10,7 @@ from typing import Any
 
 import pytest
 
+from tests.rigs.conditions import until_async
 from trunkline.concurrency import thread_pool
 from trunkline.concurrency.thread_pool import NoThreadFree, ThreadGroup, ThreadPool, ThreadShare
 
@@ -343,9 +344,7 @@ def test_calls_that_wait_for_long_are_reported_once_each(monkeypatch: pytest.Mon
         scene = Shared(on_late=lambda more, waiting, _: told.append((more, waiting)))
         share = ThreadShare()
         calls = [scene.hold(share) for _ in range(7)]
-        async with asyncio.timeout(10):
-            while len(told) < 3:
-                await asyncio.sleep(0.01)
+        await until_async(lambda: len(told) >= 3)
         assert sum(more for more, _ in told) == 3
         assert all(waiting == 3 for _, waiting in told)
         await scene.end(*calls)
@@ -434,9 +433,7 @@ def test_a_tenant_takes_no_more_than_half_of_the_threads_and_places_while_there_
             with pytest.raises(NoThreadFree):
                 workers.run(partial(hold, "n"), ThreadShare(noisy))
             held += [workers.run(partial(hold, "q"), ThreadShare(quiet)) for _ in range(2)]
-            async with asyncio.timeout(10):
-                while began.count("q") < 2:
-                    await asyncio.sleep(0.005)
+            await until_async(lambda: began.count("q") >= 2)
             assert (noisy.busy, quiet.busy, began.count("n")) == (4, 2, 4)
             go.set()
             await asyncio.wait_for(asyncio.gather(*held), 10)

@@ -7,6 +7,7 @@ from contextlib import AsyncExitStack
 
 import pytest
 
+from tests.rigs.conditions import until_async
 from trunkline.engine.runtime import SharedLifespan
 
 
@@ -57,9 +58,7 @@ def test_holder_cancelled_during_release_has_released_the_lifespan() -> None:
             for task in tasks[:3]:
                 task.cancel()
         await asyncio.gather(*tasks, return_exceptions=True)
-        async with asyncio.timeout(10):
-            while life.said.count("in") != life.said.count("out"):
-                await asyncio.sleep(0.005)
+        await until_async(lambda: life.said.count("in") == life.said.count("out"))
         assert life.said
         assert not life.shared.is_held
 

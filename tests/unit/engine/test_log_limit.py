@@ -4,44 +4,16 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Callable
 from typing import Any, cast
 
 import pytest
 
+from tests.rigs.clock import TimerLoop
 from trunkline.engine.log_limit import INTERVAL_S, MAX_LOGGED, LogLimit
 
 
-class Loop:
-    """A clock that is moved by hand, and the timers that are set on it."""
-
-    def __init__(self) -> None:
-        self.now = 100.0
-        self.timers: list[tuple[float, Callable[[], object]]] = []
-
-    def time(self) -> float:
-        return self.now
-
-    def call_at(self, when: float, then: Callable[[], object]) -> Any:
-        timer = (when, then)
-        self.timers.append(timer)
-
-        class Handle:
-            def cancel(_) -> None:
-                if timer in self.timers:
-                    self.timers.remove(timer)
-
-        return Handle()
-
-    def move(self, seconds: float) -> None:
-        self.now += seconds
-        for when, then in list(self.timers):
-            if when <= self.now:
-                then()
-
-
-def made(**options: Any) -> tuple[Loop, LogLimit]:
-    loop = Loop()
+def made(**options: Any) -> tuple[TimerLoop, LogLimit]:
+    loop = TimerLoop()
     return loop, LogLimit(cast(asyncio.AbstractEventLoop, loop), **options)
 
 

@@ -8,7 +8,8 @@ from typing import Any
 import pytest
 from msgspec import UNSET
 
-from tests.unit.server.wire import META, PER_REQUEST, WAIT, connected
+from tests.rigs.messages import META, PER_REQUEST
+from tests.rigs.server_connection import WAIT, connected
 from trunkline import Context, RequestAborted, Server, ServerLimits
 from trunkline.jsonrpc import Policy
 

@@ -74,7 +74,7 @@ STANDARD = {
 }
 
 
-class Wire:
+class WritingPeer:
     """A peer with nobody behind it: it keeps what it wrote, read back as JSON."""
 
     def __init__(self, policy: Policy, **callbacks: Any) -> None:
@@ -209,7 +209,7 @@ def test_bytes_spoilt_at_random_raise_nothing_but_invalid_messages() -> None:
 
 def test_a_request_may_go_by_a_random_uuid_and_its_reply_comes_back_by_it() -> None:
     replies: list[Any] = []
-    wire = Wire(Policy.mcp(), on_reply=lambda pending, _reply: replies.append(pending))
+    wire = WritingPeer(Policy.mcp(), on_reply=lambda pending, _reply: replies.append(pending))
     first = wire.peer.send_request("a", id=IdSource.uuid())
     second = wire.peer.send_request("b", id=IdSource.uuid())
     assert re.fullmatch(r"[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}", str(first.id))
@@ -222,7 +222,7 @@ def test_a_notification_whose_handler_fails_is_not_answered() -> None:
     def fail(*_: object) -> None:
         raise RuntimeError("a bug above")
 
-    wire = Wire(Policy.mcp("2025-03-26"), on_notification=fail)
+    wire = WritingPeer(Policy.mcp("2025-03-26"), on_notification=fail)
     for message in ({"jsonrpc": "2.0", "method": "a"}, [{"jsonrpc": "2.0", "method": "a"}]):
         with pytest.raises(RuntimeError):
             wire.feed(message)
@@ -236,7 +236,7 @@ def test_in_a_batch_an_unknown_method_fails_in_its_own_place() -> None:
         else:
             wire.peer.fail(asked, named_error("METHOD_NOT_FOUND"))
 
-    wire = Wire(Policy.mcp("2025-03-26"), on_request=serve)
+    wire = WritingPeer(Policy.mcp("2025-03-26"), on_request=serve)
     wire.feed(
         [call(1, "known"), {"jsonrpc": "2.0", "method": "n"}, call(2, "what"), call(3, "known")]
     )
@@ -246,7 +246,7 @@ def test_in_a_batch_an_unknown_method_fails_in_its_own_place() -> None:
 
 
 def test_an_error_reply_is_the_id_a_symbol_a_text_and_the_facts_by_name() -> None:
-    wire = Wire(
+    wire = WritingPeer(
         Policy.mcp(),
         on_request=lambda asked: wire.peer.fail(
             asked,
@@ -275,7 +275,9 @@ def test_headers_of_a_request_reach_its_handler_with_their_types() -> None:
         "x-enable-experimental": True,
     }
     found: list[Any] = []
-    wire = Wire(Policy.pierre(), on_request=lambda asked: found.append(asked.envelope.headers))
+    wire = WritingPeer(
+        Policy.pierre(), on_request=lambda asked: found.append(asked.envelope.headers)
+    )
     wire.feed(call(1, headers=headers))
     assert found == [headers]
     assert found[0]["x-enable-experimental"] is True
@@ -289,7 +291,7 @@ def test_the_same_peer_speaks_mcp_agent_to_agent_and_plain_json_rpc() -> None:
         (Policy.jsonrpc(), "subtract", [42, 23], Replies.ONE),
     ):
         got: list[Any] = []
-        wire = Wire(policy, on_reply=lambda _pending, reply, got=got: got.append(reply.id))
+        wire = WritingPeer(policy, on_reply=lambda _pending, reply, got=got: got.append(reply.id))
         pending = wire.peer.send_request(method, params, replies=replies)
         assert wire.sent == [call(1, method, params=params)]
         for _ in range(2):
@@ -299,7 +301,7 @@ def test_the_same_peer_speaks_mcp_agent_to_agent_and_plain_json_rpc() -> None:
 
 def test_callbacks_run_in_the_thread_that_feeds_and_no_other_is_started() -> None:
     ran: list[int] = []
-    wire = Wire(Policy.mcp(), on_request=lambda _asked: ran.append(threading.get_ident()))
+    wire = WritingPeer(Policy.mcp(), on_request=lambda _asked: ran.append(threading.get_ident()))
     before = threading.active_count()
     feeder = threading.Thread(target=wire.feed, args=(call(1),))
     feeder.start()
@@ -322,12 +324,12 @@ def test_functions_lambdas_and_methods_serve_as_callbacks_and_stay_alive() -> No
     def function(*_: object) -> None:
         noted.append("function")
 
-    def feed_all(wire: Wire) -> None:
+    def feed_all(wire: WritingPeer) -> None:
         wire.feed(call(1))
         wire.feed({"jsonrpc": "2.0", "method": "n"})
         wire.feed(7)
 
-    wire = Wire(
+    wire = WritingPeer(
         Policy.mcp(),
         on_request=Handler("method").handle,
         on_notification=function,
@@ -344,7 +346,7 @@ class Waiter:
 
 @pytest.mark.parametrize("end", ["reply", "cancel", "expire", "close"])
 def test_waiter_of_a_closed_request_is_released(end: str) -> None:
-    wire, waiter = Wire(Policy.mcp()), Waiter()
+    wire, waiter = WritingPeer(Policy.mcp()), Waiter()
     gone = weakref.ref(waiter)
     pending = wire.peer.send_request("work", waiter=waiter, deadline=5.0)
     del waiter
@@ -365,7 +367,9 @@ def test_waiter_of_a_closed_request_is_released(end: str) -> None:
 
 def test_dropping_every_reference_to_an_open_request_leaves_it_open() -> None:
     replies: list[str] = []
-    wire = Wire(Policy.mcp(), on_reply=lambda pending, _reply: replies.append(pending.method))
+    wire = WritingPeer(
+        Policy.mcp(), on_reply=lambda pending, _reply: replies.append(pending.method)
+    )
     wire.peer.send_request("work")
     wire.feed(call(1, "theirs"))
     gc.collect()

@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from tests.unit.server.wire import META, Wire
+from tests.rigs.messages import META
+from tests.rigs.server_connection import ServerConnection
 
 CAPABILITIES = "io.modelcontextprotocol/clientCapabilities"
 EVERYTHING = {
@@ -20,7 +21,7 @@ def meta(capabilities: Mapping[str, Any] = EVERYTHING, **more: Any) -> dict[str,
 
 
 async def attempt(
-    wire: Wire,
+    wire: ServerConnection,
     id: Any,
     params: dict[str, Any],
     *,

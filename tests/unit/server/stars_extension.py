@@ -7,7 +7,8 @@ from typing import Any
 
 from msgspec import Struct
 
-from tests.unit.server.wire import META, PER_REQUEST, connected
+from tests.rigs.messages import META, PER_REQUEST
+from tests.rigs.server_connection import connected
 from trunkline import Context, Extension, Server
 
 STARS = "com.example/stars"

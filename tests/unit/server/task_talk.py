@@ -8,7 +8,8 @@ from contextlib import asynccontextmanager
 from itertools import count
 from typing import Any
 
-from tests.unit.server.wire import META, PER_REQUEST, WAIT, Wire, connected
+from tests.rigs.messages import META, PER_REQUEST
+from tests.rigs.server_connection import WAIT, ServerConnection, connected
 from trunkline import Server
 
 CORE = "2025-11-25"
@@ -21,7 +22,7 @@ OVER = ("completed", "failed", "cancelled")
 class Talk:
     """One client: its requests are numbered, and what it declares is said with each."""
 
-    def __init__(self, wire: Wire, revision: str, *, declares: bool = True) -> None:
+    def __init__(self, wire: ServerConnection, revision: str, *, declares: bool = True) -> None:
         self.wire = wire
         self.revision = revision
         self._ids = count(100)
@@ -88,13 +89,6 @@ async def talking(
     """A client of a server; with `auth` it has a principal."""
     async with connected(app, revision, CAPABILITIES, auth) as wire:
         yield Talk(wire, revision, declares=declares)
-
-
-async def until(condition: Any) -> None:
-    """Wait for something that becomes true."""
-    async with asyncio.timeout(WAIT):
-        while not condition():
-            await asyncio.sleep(0.005)
 
 
 def accept(value: Any) -> dict[str, Any]:

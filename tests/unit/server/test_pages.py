@@ -6,7 +6,8 @@ import asyncio
 
 import pytest
 
-from tests.unit.server.wire import META, PER_REQUEST, connected
+from tests.rigs.messages import META, PER_REQUEST
+from tests.rigs.server_connection import connected
 from trunkline import Server
 from trunkline.spec.revisions import REVISIONS
 

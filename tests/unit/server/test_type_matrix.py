@@ -13,23 +13,8 @@ from typing import Any
 
 import pytest
 
-from tests.type_matrix import (
-    ARGUMENTS,
-    NOT_LISTED_HERE,
-    RESULTS,
-    Aliased,
-    Argument,
-    Box,
-    Dog,
-    Level,
-    Numbers,
-    Pair,
-    Point,
-    PTree,
-    Result,
-    Tree,
-    Wind,
-)
+from tests.rigs.types import Aliased, Box, Dog, Level, Numbers, Pair, Point, PTree, Tree, Wind
+from tests.type_matrix import ARGUMENTS, NOT_LISTED_HERE, RESULTS, Argument, Result
 from trunkline import Client, PeerError, Server
 from trunkline.server.handlers.schema_validator import SchemaCheck
 from trunkline.spec.mcp.behaviour import BAD_ARGUMENTS_ARE_RESULTS

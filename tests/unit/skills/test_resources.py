@@ -11,7 +11,8 @@ from typing import Any
 import pytest
 
 import trunkline.skills
-from tests.unit.server.wire import META, PER_REQUEST, connected
+from tests.rigs.messages import META, PER_REQUEST
+from tests.rigs.server_connection import connected
 from tests.unit.skills.shelves import skill, write
 from trunkline import CacheHint, Client, Server
 from trunkline.skills import Skills, verify

@@ -9,6 +9,7 @@ from typing import Any
 
 import pytest
 
+from tests.rigs.clock import Clock
 from trunkline.store import (
     EndReason,
     Key,
@@ -22,14 +23,6 @@ from trunkline.store import (
 from trunkline.testing.store_contract import StoreContract
 
 KEY = Key("acme", "thing", "one")
-
-
-class Clock:
-    def __init__(self) -> None:
-        self.now = 1000.0
-
-    def __call__(self) -> float:
-        return self.now
 
 
 class TestMemoryStore(StoreContract):

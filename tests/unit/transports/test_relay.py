@@ -62,7 +62,7 @@ async def joint(policy: Policy) -> tuple[AcceptedSocket, Far]:
     return transport, Far(*await asyncio.open_connection(sock=theirs))
 
 
-class Scene:
+class RelayedEnds:
     """A client, a server, and what joins them."""
 
     def __init__(self, client: Far, server: Far, running: asyncio.Task[RelayEnd]) -> None:
@@ -72,14 +72,14 @@ class Scene:
 @asynccontextmanager
 async def joined(
     *, source: Policy | None = None, target: Policy | None = None, **options: Any
-) -> AsyncIterator[Scene]:
+) -> AsyncIterator[RelayedEnds]:
     before = leftovers()
     near, client = await joint(source or Policy())
     far, server = await joint(target or Policy())
     running = asyncio.create_task(Relay(near, far, **options).run())
     async with asyncio.timeout(WAIT):
         try:
-            yield Scene(client, server, running)
+            yield RelayedEnds(client, server, running)
             await running
         finally:
             running.cancel()

@@ -12,8 +12,8 @@ from typing import Any
 import pytest
 from msgspec.structs import replace
 
-from tests.auth_scene import Scene, scene
 from tests.cases import for_each
+from tests.rigs.protected_server import ProtectedServer, protected_server
 from trunkline.auth import (
     Bearer,
     ClientCredentials,
@@ -31,15 +31,15 @@ PLATFORM = "https://platform.example.org"
 JWT_BEARER = "urn:ietf:params:oauth:grant-type:jwt-bearer"
 
 
-def run(work: Callable[[Scene], Awaitable[None]], **options: Any) -> None:
+def run(work: Callable[[ProtectedServer], Awaitable[None]], **options: Any) -> None:
     async def main() -> None:
-        async with scene(**options) as where:
+        async with protected_server(**options) as where:
             await work(where)
 
     asyncio.run(asyncio.wait_for(main(), 60))
 
 
-async def subject(where: Scene, auth: Any) -> str:
+async def subject(where: ProtectedServer, auth: Any) -> str:
     async with where.client(auth) as client:
         return (await client.call_tool("subject")).text
 
@@ -49,7 +49,7 @@ async def subject(where: Scene, auth: Any) -> str:
 
 @for_each("method", ["client_secret_basic", "client_secret_post"])
 def test_a_secret_is_sent_as_the_server_asks(method: str) -> None:
-    async def work(where: Scene) -> None:
+    async def work(where: ProtectedServer) -> None:
         where.login.client("reports", client_secret=CANARY, auth_method=method)
         where.login.metadata_changes["token_endpoint_auth_methods_supported"] = [method]
         auth = ClientCredentials("reports", client_secret=CANARY, scopes=["files:read"])
@@ -63,7 +63,7 @@ def test_a_secret_is_sent_as_the_server_asks(method: str) -> None:
 
 
 def test_special_characters_of_basic_are_encoded() -> None:
-    async def work(where: Scene) -> None:
+    async def work(where: ProtectedServer) -> None:
         name, secret = "a:b c", "p%40:s +/=&"
         where.login.client(name, client_secret=secret)
         assert await subject(where, ClientCredentials(name, client_secret=secret)) == name + " "
@@ -72,7 +72,7 @@ def test_special_characters_of_basic_are_encoded() -> None:
 
 
 def test_a_key_signs_a_short_assertion_for_the_issuer() -> None:
-    async def work(where: Scene) -> None:
+    async def work(where: ProtectedServer) -> None:
         key = SigningKey.generate("ES256")
         where.login.client("reports", key=key)
         auth = ClientCredentials("reports", private_key=key.pem, algorithm="ES256")
@@ -88,7 +88,7 @@ def test_a_key_signs_a_short_assertion_for_the_issuer() -> None:
 
 
 def test_each_request_has_an_assertion_of_its_own() -> None:
-    async def work(where: Scene) -> None:
+    async def work(where: ProtectedServer) -> None:
         key = SigningKey.generate("EdDSA")
         where.login.client("reports", key=key)
         auth = ClientCredentials("reports", private_key=key)
@@ -101,7 +101,7 @@ def test_each_request_has_an_assertion_of_its_own() -> None:
 
 
 def test_a_server_that_names_another_authorization_server_gets_nothing() -> None:
-    async def work(where: Scene) -> None:
+    async def work(where: ProtectedServer) -> None:
         where.login.client("reports", client_secret=CANARY)
         auth = ClientCredentials(
             "reports", client_secret=CANARY, issuer="https://login.example.org"
@@ -115,7 +115,7 @@ def test_a_server_that_names_another_authorization_server_gets_nothing() -> None
 
 
 def test_the_first_authorization_server_is_kept_without_an_issuer() -> None:
-    async def work(where: Scene) -> None:
+    async def work(where: ProtectedServer) -> None:
         where.login.client("reports", client_secret=CANARY)
         auth = ClientCredentials("reports", client_secret=CANARY)
         await subject(where, auth)
@@ -129,7 +129,7 @@ def test_the_first_authorization_server_is_kept_without_an_issuer() -> None:
 
 
 def test_metadata_that_names_another_issuer_is_void() -> None:
-    async def work(where: Scene) -> None:
+    async def work(where: ProtectedServer) -> None:
         where.login.client("reports", client_secret=CANARY)
         where.login.fail("metadata", issuer="https://login.example.org", times=None)
         with pytest.raises(AuthorizationFailed, match="is that of another"):
@@ -140,7 +140,7 @@ def test_metadata_that_names_another_issuer_is_void() -> None:
 
 
 def test_a_refusal_names_the_error_and_repeats_no_secret() -> None:
-    async def work(where: Scene) -> None:
+    async def work(where: ProtectedServer) -> None:
         where.login.client("reports", client_secret="other")
         with pytest.raises(AuthorizationFailed, match="status 401") as caught:
             await subject(where, ClientCredentials("reports", client_secret=CANARY))
@@ -177,7 +177,7 @@ def test_a_refusal_names_the_error_and_repeats_no_secret() -> None:
     ids=str,
 )
 def test_an_answer_that_is_not_a_token_is_an_error(failure: dict[str, Any]) -> None:
-    async def work(where: Scene) -> None:
+    async def work(where: ProtectedServer) -> None:
         where.login.client("reports", client_secret=CANARY)
         where.login.fail("token", **failure)
         with pytest.raises(AuthorizationFailed) as caught:
@@ -199,7 +199,7 @@ class Watched(ClientCredentials):
 
 
 def test_a_token_is_replaced_when_it_ends() -> None:
-    async def work(where: Scene) -> None:
+    async def work(where: ProtectedServer) -> None:
         where.login.client("reports", client_secret=CANARY)
         auth = Watched("reports", client_secret=CANARY)
         async with where.client(auth) as client:
@@ -215,7 +215,7 @@ def test_a_token_is_replaced_when_it_ends() -> None:
 
 
 def test_a_refused_token_is_replaced_once_for_all_requests() -> None:
-    async def work(where: Scene) -> None:
+    async def work(where: ProtectedServer) -> None:
         where.login.client("reports", client_secret=CANARY)
         auth = Watched("reports", client_secret=CANARY)
         async with where.client(auth) as client:
@@ -230,7 +230,7 @@ def test_a_refused_token_is_replaced_once_for_all_requests() -> None:
 
 
 def test_a_token_that_is_refused_at_once_is_not_replaced_for_ever() -> None:
-    async def work(where: Scene) -> None:
+    async def work(where: ProtectedServer) -> None:
         where.login.client("reports", client_secret=CANARY)
         token = where.login.issue(audience="https://elsewhere.example.org")
         body = b'{"access_token":"%b","token_type":"Bearer"}' % token.encode()
@@ -265,7 +265,7 @@ def assertion(key: SigningKey, issuer: str, **claims: Any) -> str:
 
 
 def test_a_workload_presents_its_assertion_and_nothing_else(tmp_path: Path) -> None:
-    async def work(where: Scene) -> None:
+    async def work(where: ProtectedServer) -> None:
         key = SigningKey.generate()
         where.login.trust(PLATFORM, key)
         path = tmp_path / "assertion"
@@ -283,7 +283,7 @@ def test_a_workload_presents_its_assertion_and_nothing_else(tmp_path: Path) -> N
 def test_a_refused_assertion_is_not_sent_again_and_no_other_grant_is_tried(
     tmp_path: Path,
 ) -> None:
-    async def work(where: Scene) -> None:
+    async def work(where: ProtectedServer) -> None:
         key = SigningKey.generate()
         where.login.trust(PLATFORM, key)
         path = tmp_path / "assertion"
@@ -301,7 +301,7 @@ def test_a_refused_assertion_is_not_sent_again_and_no_other_grant_is_tried(
 
 
 def test_unreachable_token_endpoint_does_not_count_as_refused_assertion() -> None:
-    async def work(where: Scene) -> None:
+    async def work(where: ProtectedServer) -> None:
         key = SigningKey.generate()
         where.login.trust(PLATFORM, key)
         auth = WorkloadIdentity(lambda: assertion(key, where.login.issuer))
@@ -317,8 +317,8 @@ def test_unreachable_token_endpoint_does_not_count_as_refused_assertion() -> Non
 
 
 def test_an_id_token_is_exchanged_for_an_assertion_and_then_for_a_token() -> None:
-    async def work(where: Scene) -> None:
-        async with scene(scopes=()) as enterprise:
+    async def work(where: ProtectedServer) -> None:
+        async with protected_server(scopes=()) as enterprise:
             idp = enterprise.login
             idp.client("reports", client_secret="at-the-idp")
             where.login.client("reports", client_secret=CANARY)
@@ -348,8 +348,8 @@ def test_an_id_token_is_exchanged_for_an_assertion_and_then_for_a_token() -> Non
 
 
 def test_an_identity_provider_that_issues_something_else_ends_it() -> None:
-    async def work(where: Scene) -> None:
-        async with scene(scopes=()) as enterprise:
+    async def work(where: ProtectedServer) -> None:
+        async with protected_server(scopes=()) as enterprise:
             idp = enterprise.login
             idp.client("reports")
             body = b'{"access_token":"ab","token_type":"Bearer"}'
@@ -373,7 +373,7 @@ def test_an_identity_provider_that_issues_something_else_ends_it() -> None:
 
 @pytest.mark.parametrize("nonces", [False, True])
 def test_tokens_are_bound_to_a_key_and_nonces_are_followed(nonces: bool) -> None:
-    async def work(where: Scene) -> None:
+    async def work(where: ProtectedServer) -> None:
         where.login.client("reports", client_secret=CANARY)
         auth = ClientCredentials("reports", client_secret=CANARY, dpop=True)
         async with where.client(auth) as client:
@@ -388,7 +388,7 @@ def test_tokens_are_bound_to_a_key_and_nonces_are_followed(nonces: bool) -> None
 
 
 def test_dpop_challenge_without_dpop_raises_and_sends_no_token_request() -> None:
-    async def work(where: Scene) -> None:
+    async def work(where: ProtectedServer) -> None:
         where.login.client("reports", client_secret=CANARY)
         with pytest.raises(AuthorizationFailed, match="dpop=True"):
             await subject(where, ClientCredentials("reports", client_secret=CANARY))
@@ -398,7 +398,7 @@ def test_dpop_challenge_without_dpop_raises_and_sends_no_token_request() -> None
 
 
 def test_a_token_that_was_not_bound_is_not_used() -> None:
-    async def work(where: Scene) -> None:
+    async def work(where: ProtectedServer) -> None:
         where.login.client("reports", client_secret=CANARY)
         where.login.fail("token", body=b'{"access_token":"ab","token_type":"Bearer"}')
         with pytest.raises(AuthorizationFailed, match="'Bearer', not DPoP"):
@@ -408,7 +408,7 @@ def test_a_token_that_was_not_bound_is_not_used() -> None:
 
 
 def test_repeated_nonce_challenges_end_after_a_bounded_number_of_requests() -> None:
-    async def work(where: Scene) -> None:
+    async def work(where: ProtectedServer) -> None:
         where.login.client("reports", client_secret=CANARY)
         where.login.fail("token", error="use_dpop_nonce", times=None)
         with pytest.raises(AuthorizationFailed) as caught:
@@ -441,7 +441,7 @@ asyncio.run(main())
 
 @pytest.mark.parametrize("dpop", [False, True])
 def test_processes_that_share_a_folder_ask_for_one_token(tmp_path: Path, dpop: bool) -> None:
-    async def child(where: Scene) -> str:
+    async def child(where: ProtectedServer) -> str:
         process = await asyncio.create_subprocess_exec(
             *(sys.executable, "-c", CHILD, str(tmp_path / "tokens"), where.url, str(dpop)),
             stdin=asyncio.subprocess.PIPE,
@@ -451,7 +451,7 @@ def test_processes_that_share_a_folder_ask_for_one_token(tmp_path: Path, dpop: b
         assert process.returncode == 0
         return found.decode().strip()
 
-    async def work(where: Scene) -> None:
+    async def work(where: ProtectedServer) -> None:
         where.login.client("reports", client_secret=CANARY)
         found = await asyncio.gather(*(child(where) for _ in range(3)))
         assert set(found) == {"reports files:read files:write"}
@@ -474,7 +474,7 @@ def only_record(tokens: FileTokens) -> StoredLogin:
 
 
 def test_a_stored_token_that_is_refused_is_replaced(tmp_path: Path) -> None:
-    async def work(where: Scene) -> None:
+    async def work(where: ProtectedServer) -> None:
         where.login.client("reports", client_secret=CANARY)
         tokens = FileTokens(tmp_path / "tokens")
         auth = ClientCredentials("reports", client_secret=CANARY, storage=tokens)
@@ -490,7 +490,7 @@ def test_a_stored_token_that_is_refused_is_replaced(tmp_path: Path) -> None:
 
 
 def test_stored_token_that_has_ended_is_renewed_without_a_challenge(tmp_path: Path) -> None:
-    async def work(where: Scene) -> None:
+    async def work(where: ProtectedServer) -> None:
         where.login.client("reports", client_secret=CANARY)
         tokens = FileTokens(tmp_path / "tokens")
         auth = Watched("reports", client_secret=CANARY, storage=tokens)
@@ -507,7 +507,7 @@ def test_stored_token_that_has_ended_is_renewed_without_a_challenge(tmp_path: Pa
 
 
 def test_waiting_requests_share_the_failure_of_a_token_request() -> None:
-    async def work(where: Scene) -> None:
+    async def work(where: ProtectedServer) -> None:
         where.login.client("reports", client_secret=CANARY)
         auth = Watched("reports", client_secret=CANARY)
         async with where.client(auth) as client:
@@ -524,7 +524,7 @@ def test_waiting_requests_share_the_failure_of_a_token_request() -> None:
 
 
 def test_a_stored_token_of_another_issuer_is_not_sent(tmp_path: Path) -> None:
-    async def work(where: Scene) -> None:
+    async def work(where: ProtectedServer) -> None:
         where.login.client("reports", client_secret=CANARY)
         tokens = FileTokens(tmp_path / "tokens")
         other = StoredLogin(
@@ -543,7 +543,7 @@ def test_a_stored_token_of_another_issuer_is_not_sent(tmp_path: Path) -> None:
 
 
 def test_a_stored_token_does_not_replace_a_key_that_was_given(tmp_path: Path) -> None:
-    async def work(where: Scene) -> None:
+    async def work(where: ProtectedServer) -> None:
         where.login.client("reports", client_secret=CANARY)
         tokens = FileTokens(tmp_path / "tokens")
         key = SigningKey.generate()
@@ -564,7 +564,7 @@ def challenge(scope: str) -> list[tuple[bytes, bytes]]:
 
 
 def test_missing_scopes_are_asked_for_beside_the_others_and_not_twice() -> None:
-    async def work(where: Scene) -> None:
+    async def work(where: ProtectedServer) -> None:
         where.login.client("reports", client_secret=CANARY)
         auth = Watched("reports", client_secret=CANARY, scopes=["files:read"])
         async with where.client(auth) as client:
@@ -588,7 +588,7 @@ def test_missing_scopes_are_asked_for_beside_the_others_and_not_twice() -> None:
 
 
 def test_scope_challenges_are_followed_at_most_three_times() -> None:
-    async def work(where: Scene) -> None:
+    async def work(where: ProtectedServer) -> None:
         where.login.client("reports", client_secret=CANARY)
         auth = Watched("reports", client_secret=CANARY)
         async with where.client(auth) as client:
@@ -609,7 +609,7 @@ def test_scope_challenges_are_followed_at_most_three_times() -> None:
 def test_no_secret_is_logged(caplog: pytest.LogCaptureFixture) -> None:
     caplog.set_level("DEBUG")
 
-    async def work(where: Scene) -> None:
+    async def work(where: ProtectedServer) -> None:
         key = SigningKey.generate()
         where.login.client("reports", client_secret=CANARY)
         where.login.trust(PLATFORM, key)
@@ -627,7 +627,7 @@ def test_no_secret_is_logged(caplog: pytest.LogCaptureFixture) -> None:
 
 
 def test_a_rotated_token_file_is_used_after_a_refusal(tmp_path: Path) -> None:
-    async def work(where: Scene) -> None:
+    async def work(where: ProtectedServer) -> None:
         path = tmp_path / "token"
         path.write_text("not.a.token")
         auth = Bearer(file=path)

@@ -18,8 +18,8 @@ from typing import Any
 import pytest
 
 from tests.certificates import Authority
-from tests.faults.scene import run
-from tests.unit.server.wire import connected
+from tests.rigs.leaks import run
+from tests.rigs.server_connection import connected
 from trunkline import Client, Context, Server, TrunklineError
 from trunkline.auth import AuthSettings, Fixed, PeerCertificate, PeerUid, Principal
 from trunkline.auth.server.peers import peer_rules_of

@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from tests.canaries import CANARY
-from tests.unit.transports.http.plain import request
+from tests.rigs.http_endpoint import request
 from trunkline.auth import (
     AuthSettings,
     Credential,

@@ -15,7 +15,7 @@ from urllib.request import HTTPRedirectHandler, build_opener
 
 import pytest
 
-from tests.auth_scene import Scene, hosted
+from tests.rigs.protected_server import ProtectedServer, hosted
 from trunkline.auth import FileTokens
 from trunkline.auth.client.storage.token_store import StoredLogin
 from trunkline.cli.connect import target
@@ -88,7 +88,7 @@ def desk(tmp_path: Path) -> Desk:
 
 
 @pytest.fixture(scope="module")
-def where() -> Iterator[Scene]:
+def where() -> Iterator[ProtectedServer]:
     with hosted(default_scopes=["files:read"]) as found:
         yield found
 
@@ -98,7 +98,9 @@ def secrets_of(login: StoredLogin) -> list[str]:
     return [each for each in given if each]
 
 
-def test_a_login_is_used_by_every_verb_and_ends_with_logout(desk: Desk, where: Scene) -> None:
+def test_a_login_is_used_by_every_verb_and_ends_with_logout(
+    desk: Desk, where: ProtectedServer
+) -> None:
     refused = desk.run("call", where.url, "subject")
     assert refused.status == 1
     assert refused.err == (
@@ -234,7 +236,7 @@ def test_the_status_is_shown_without_posix(desk: Desk) -> None:
     assert (shown.returncode, shown.stdout) == (1, "no logins are kept\n"), shown.stderr
 
 
-def test_a_login_that_others_can_read_is_not_used(desk: Desk, where: Scene) -> None:
+def test_a_login_that_others_can_read_is_not_used(desk: Desk, where: ProtectedServer) -> None:
     assert desk.run("login", where.url).status == 0
     next(Path(desk.tokens.path).glob("*.json")).chmod(0o644)
     used = desk.run("ping", where.url)
@@ -257,7 +259,7 @@ def visited(url: str) -> str:
     raise AssertionError("no redirect")
 
 
-def test_without_a_browser_the_address_is_pasted(desk: Desk, where: Scene) -> None:
+def test_without_a_browser_the_address_is_pasted(desk: Desk, where: ProtectedServer) -> None:
     process = desk.start("login", where.url, "--no-browser")
     assert process.stderr is not None
     assert process.stdin is not None
@@ -273,7 +275,9 @@ def test_without_a_browser_the_address_is_pasted(desk: Desk, where: Scene) -> No
 @pytest.mark.parametrize(
     "pasted", ["\n", "http://127.0.0.1/callback?code=abc&state=wrong\n", "x\n"]
 )
-def test_a_login_that_fails_leaves_the_old_one(desk: Desk, where: Scene, pasted: str) -> None:
+def test_a_login_that_fails_leaves_the_old_one(
+    desk: Desk, where: ProtectedServer, pasted: str
+) -> None:
     assert desk.run("login", where.url).status == 0
     before = desk.login
     shown = desk.run("login", where.url, "--no-browser", given=pasted)
@@ -291,7 +295,7 @@ def test_a_user_that_declines_is_reported(desk: Desk) -> None:
         assert list(desk.tokens.records()) == []
 
 
-def test_a_second_login_uses_the_same_client(desk: Desk, where: Scene) -> None:
+def test_a_second_login_uses_the_same_client(desk: Desk, where: ProtectedServer) -> None:
     assert desk.run("login", where.url).status == 0
     client_id = desk.login.client_id
     assert desk.run("login", where.url).status == 0
@@ -347,7 +351,7 @@ def test_wrong_usage_of_login(desk: Desk, words: list[str], text: str) -> None:
 
 
 def test_a_server_that_asks_for_nothing_has_no_login(desk: Desk, tmp_path: Path) -> None:
-    from tests.auth_scene import hosted_openly
+    from tests.rigs.protected_server import hosted_openly
 
     with hosted_openly() as url:
         shown = desk.run("login", url)
@@ -393,7 +397,7 @@ def test_a_login_that_cannot_be_refreshed_names_the_verb(desk: Desk) -> None:
         assert sum(each.endpoint == "register" for each in where.login.requests) == registered
 
 
-def test_a_header_of_the_caller_goes_before_the_login(desk: Desk, where: Scene) -> None:
+def test_a_header_of_the_caller_goes_before_the_login(desk: Desk, where: ProtectedServer) -> None:
     assert desk.run("login", where.url).status == 0
     shown = desk.run("ping", where.url, "--header-env", "Authorization=TOKEN", TOKEN="Bearer abc")
     assert shown.status == 1
@@ -425,7 +429,9 @@ def test_a_login_can_be_bound_to_a_key(desk: Desk) -> None:
         assert desk.run("call", where.url, "subject").status == 0
 
 
-def test_a_call_that_needs_more_scopes_says_how_to_log_in(desk: Desk, where: Scene) -> None:
+def test_a_call_that_needs_more_scopes_says_how_to_log_in(
+    desk: Desk, where: ProtectedServer
+) -> None:
     assert desk.run("login", where.url, "--scope", "files:read").status == 0
     shown = desk.run("call", where.url, "save")
     assert shown.status == 1
@@ -482,7 +488,9 @@ def test_a_verb_trusts_its_authorities_at_the_authorization_server_too(
     assert kept_login(address)._tls == Tls(ca="ca.pem")
 
 
-def test_a_login_that_cannot_be_read_is_deleted_by_logout(desk: Desk, where: Scene) -> None:
+def test_a_login_that_cannot_be_read_is_deleted_by_logout(
+    desk: Desk, where: ProtectedServer
+) -> None:
     assert desk.run("login", where.url).status == 0
     (path,) = Path(desk.tokens.path).glob("*.json")
     path.write_bytes(path.read_bytes()[:-20])
@@ -493,7 +501,7 @@ def test_a_login_that_cannot_be_read_is_deleted_by_logout(desk: Desk, where: Sce
     assert not path.exists()
 
 
-def test_the_proxy_says_how_to_log_in(desk: Desk, where: Scene) -> None:
+def test_the_proxy_says_how_to_log_in(desk: Desk, where: ProtectedServer) -> None:
     request = {"jsonrpc": "2.0", "id": 1, "method": "ping"}
     shown = desk.run("proxy", where.url, given=f"{json.dumps(request)}\n")
     assert f"trunkline login {where.url}" in json.loads(shown.out)["error"]["message"]

@@ -8,6 +8,7 @@ from typing import Any
 
 import pytest
 
+from tests.rigs.http_endpoint import PlainResponder
 from trunkline.cli.proxy.http_source import HttpSource, SessionSource, SharedSource
 from trunkline.transports.http.endpoint.exchange import Exchange
 from trunkline.transports.http.endpoint.sessions import HttpSession
@@ -18,39 +19,6 @@ VERSION = "io.modelcontextprotocol/protocolVersion"
 SUBSCRIPTION = "io.modelcontextprotocol/subscriptionId"
 LATEST = "2026-07-28"
 SERVICE = HttpSource(HttpLimits(), print)
-
-
-class Response:
-    """A response as a client gets it."""
-
-    def __init__(self) -> None:
-        self.exchange: Any = None
-        self.is_gone = False
-        self.unread = 0
-        self.status = 0
-        self.body = b""
-        self.is_over = False
-
-    def respond(self, status: int, body: bytes, headers: Any = ()) -> None:
-        self.status, self.body, self.is_over = status, body, True
-
-    def start(self, headers: Any) -> None:
-        self.status = 200
-
-    def write(self, data: bytes) -> None:
-        self.body += data
-
-    def end(self) -> None:
-        self.is_over = True
-
-    @property
-    def json(self) -> Any:
-        return json.loads(self.body)
-
-    @property
-    def events(self) -> list[Any]:
-        lines = self.body.decode().split("\n")
-        return [json.loads(line[6:]) for line in lines if line.startswith("data: {")]
 
 
 def message(**members: Any) -> bytes:
@@ -66,7 +34,7 @@ def http_request(method: str = "POST", **headers: str) -> HttpRequest:
     )
 
 
-class Session:
+class SourceSession:
     """A session, the source behind it, and what the server got."""
 
     def __init__(self) -> None:
@@ -78,8 +46,8 @@ class Session:
         self.source.on_error = self.ends.append
         asyncio.run(self.source.connect())
 
-    def post(self, body: bytes, *, opens: bool = False) -> Response:
-        response = Response()
+    def post(self, body: bytes, *, opens: bool = False) -> PlainResponder:
+        response = PlainResponder()
         exchange = Exchange(http_request(), response, self.session, SERVICE.handshake_status, 0.0)
         if opens:
             exchange.opening_headers = ((b"mcp-session-id", b"id"),)
@@ -89,8 +57,8 @@ class Session:
         exchange.is_receiving = False
         return response
 
-    def listen(self) -> Response:
-        response = Response()
+    def listen(self) -> PlainResponder:
+        response = PlainResponder()
         exchange = Exchange(
             http_request("GET"), response, self.session, SERVICE.handshake_status, 0.0
         )
@@ -103,7 +71,7 @@ class Session:
 
 
 def test_an_answer_goes_to_the_post_that_asked() -> None:
-    made = Session()
+    made = SourceSession()
     one, other = made.post(message(id=1, method="ping")), made.post(message(id="1", method="ping"))
     assert [each["id"] for each in made.got] == [1, "1"]
     made.send(id="1", result={"n": 2})
@@ -115,7 +83,7 @@ def test_an_answer_goes_to_the_post_that_asked() -> None:
 
 
 def test_message_without_a_request_is_answered_with_202() -> None:
-    made = Session()
+    made = SourceSession()
     assert made.post(message(method="notifications/initialized")).status == 202
     assert made.post(message(id=5, result={})).status == 202
     assert len(made.got) == 2
@@ -123,7 +91,7 @@ def test_message_without_a_request_is_answered_with_202() -> None:
 
 @pytest.mark.parametrize("body", [b"", b"{", b"7", b"[]", b'"x"', b"\xff"])
 def test_invalid_message_is_refused_and_not_forwarded(body: bytes) -> None:
-    made = Session()
+    made = SourceSession()
     response = made.post(body)
     assert response.status == 400
     assert response.json["error"]["code"] == -32700
@@ -131,7 +99,7 @@ def test_invalid_message_is_refused_and_not_forwarded(body: bytes) -> None:
 
 
 def test_an_id_that_is_in_use_is_refused() -> None:
-    made = Session()
+    made = SourceSession()
     first = made.post(message(id=1, method="ping"))
     second = made.post(message(id=1, method="ping"))
     assert (second.status, second.json["error"]["code"]) == (400, -32600)
@@ -141,7 +109,7 @@ def test_an_id_that_is_in_use_is_refused() -> None:
 
 
 def test_a_request_that_is_cancelled_is_not_open_any_more() -> None:
-    made = Session()
+    made = SourceSession()
     meta = {"_meta": {"progressToken": "t"}}
     response = made.post(message(id=1, method="tools/call", params=meta))
     other = made.post(message(id=2, method="ping"))
@@ -157,21 +125,21 @@ def test_a_request_that_is_cancelled_is_not_open_any_more() -> None:
 
 
 def test_a_batch_is_answered_when_all_its_requests_are() -> None:
-    made = Session()
+    made = SourceSession()
     both = b"[%b,%b]" % (message(id=1, method="ping"), message(id=2, method="ping"))
     response = made.post(both)
     made.send(id=2, result={})
     assert not response.is_over
     made.send(id=1, result={})
     assert response.is_over
-    assert [each["id"] for each in response.events] == [2, 1]
+    assert [each["id"] for each in response.messages] == [2, 1]
     response = made.post(both)
     made.source.send(b"[%b,%b]" % (message(id=1, result={}), message(id=2, result={})))
     assert [each["id"] for each in response.json] == [1, 2]
 
 
 def test_progress_goes_by_its_token_and_news_to_the_stream() -> None:
-    made = Session()
+    made = SourceSession()
     ask = {"name": "x", "_meta": {"progressToken": "t"}}
     one = made.post(message(id=1, method="tools/call", params=ask))
     other = made.post(message(id=2, method="ping"))
@@ -179,35 +147,35 @@ def test_progress_goes_by_its_token_and_news_to_the_stream() -> None:
     made.send(method="notifications/progress", params={"progressToken": "t", "progress": 1})
     made.send(method="notifications/tools/list_changed")
     made.send(id="s", method="sampling/createMessage")
-    assert [each["method"] for each in one.events] == ["notifications/progress"]
+    assert [each["method"] for each in one.messages] == ["notifications/progress"]
     assert other.body == b""
-    assert [each["method"] for each in stream.events] == [
+    assert [each["method"] for each in stream.messages] == [
         "notifications/tools/list_changed",
         "sampling/createMessage",
     ]
     made.send(id=2, result={})
     # With one open request there is no doubt.
     made.send(id="q", method="elicitation/create")
-    assert [each["method"] for each in one.events][1:] == ["elicitation/create"]
+    assert [each["method"] for each in one.messages][1:] == ["elicitation/create"]
 
 
 def test_without_a_stream_the_latest_request_gets_what_is_asked() -> None:
-    made = Session()
+    made = SourceSession()
     one, other = made.post(message(id=1, method="ping")), made.post(message(id=2, method="ping"))
     made.send(id="q", method="roots/list")
     assert one.body == b""
-    assert [each["id"] for each in other.events] == ["q"]
+    assert [each["id"] for each in other.messages] == ["q"]
 
 
 def test_the_revision_decides_about_streams() -> None:
-    made = Session()
+    made = SourceSession()
     made.post(message(id=1, method="initialize"), opens=True)
     made.send(id=1, result={"protocolVersion": "2025-11-25"})
     assert (made.session.is_resumable, made.session.primes) == (True, True)
 
 
 def test_open_request_is_answered_with_502_when_the_server_ends() -> None:
-    made = Session()
+    made = SourceSession()
     ended: list[bool] = []
     made.source.on_closed = lambda: ended.append(True)
     response = made.post(message(id=1, method="ping"))
@@ -223,7 +191,7 @@ def test_open_request_is_answered_with_502_when_the_server_ends() -> None:
 def test_messages_before_the_relay_are_kept() -> None:
     session = HttpSession("id", None, 0.0, 1000)
     source = SessionSource(session)
-    exchange = Exchange(http_request(), Response(), session, SERVICE.handshake_status, 0.0)
+    exchange = Exchange(http_request(), PlainResponder(), session, SERVICE.handshake_status, 0.0)
     session.on_message(b'{"method":\n"x"}', exchange)
     session.on_end()
     got: list[Any] = []
@@ -245,14 +213,14 @@ class Shared:
         self.source.on_message = lambda frame, _: self.got.append(json.loads(frame))
         asyncio.run(self.source.connect())
 
-    def post(self, method: str, id: Any = None, **more: Any) -> Response:
+    def post(self, method: str, id: Any = None, **more: Any) -> PlainResponder:
         params = {**more.pop("params", {}), "_meta": {VERSION: LATEST, **more.pop("meta", {})}}
         named = {"id": id} if id is not None else {}
         headers = {"mcp_protocol_version": LATEST, "mcp_method": method, **more}
         return self.raw(message(**named, method=method, params=params), **headers)
 
-    def raw(self, body: bytes, **headers: str) -> Response:
-        response, carrier = Response(), self.source.carrier()
+    def raw(self, body: bytes, **headers: str) -> PlainResponder:
+        response, carrier = PlainResponder(), self.source.carrier()
         exchange = Exchange(
             http_request(**headers), response, carrier, SERVICE.per_request_status, 0.0
         )
@@ -287,13 +255,13 @@ def test_tokens_and_subscriptions_are_those_of_the_client() -> None:
     note = {"_meta": {SUBSCRIPTION: listen}}
     made.send(method="notifications/tools/list_changed", params=note)
     made.send(method="notifications/message", params={})  # of which request is not known
-    assert [each["params"] for each in one.events] == [{"progressToken": "t", "progress": 1}]
-    assert [each["params"]["_meta"][SUBSCRIPTION] for each in other.events] == ["seven"]
+    assert [each["params"] for each in one.messages] == [{"progressToken": "t", "progress": 1}]
+    assert [each["params"]["_meta"][SUBSCRIPTION] for each in other.messages] == ["seven"]
     made.send(id=listen, result=note)
-    assert other.events[-1]["result"]["_meta"][SUBSCRIPTION] == "seven"
+    assert other.messages[-1]["result"]["_meta"][SUBSCRIPTION] == "seven"
     # With one open request there is no doubt.
     made.send(method="notifications/message", params={"data": "x"})
-    assert one.events[-1]["method"] == "notifications/message"
+    assert one.messages[-1]["method"] == "notifications/message"
 
 
 def test_a_client_that_hangs_up_cancels_its_request() -> None:

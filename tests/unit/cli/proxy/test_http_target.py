@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import asyncio
 import json
-from functools import wraps
 from typing import Any
 
 import pytest
 
 from tests.canaries import CANARY, SECRETS
+from tests.rigs.event_loop import on_a_loop
 from trunkline.cli.proxy.http_record import HttpRecorder
 from trunkline.cli.proxy.http_target import HttpTarget, one_line
 from trunkline.cli.proxy.observer import ProxyObserver
@@ -27,16 +27,6 @@ TOOL = {
     },
     "annotations": {"readOnlyHint": True},
 }
-
-
-def on_a_loop(test: Any) -> Any:
-    """Run a test on an event loop."""
-
-    @wraps(test)
-    def run(**given: Any) -> None:
-        asyncio.run(asyncio.wait_for(test(**given), WAIT))
-
-    return run
 
 
 class Post:

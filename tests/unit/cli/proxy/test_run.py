@@ -9,7 +9,8 @@ from pathlib import Path
 
 import pytest
 
-from tests.faults.scene import nothing_left, until_async
+from tests.rigs.conditions import until_async
+from tests.rigs.leaks import nothing_left
 from trunkline.cli.command import parser_of
 from trunkline.cli.proxy.run import _ProxyRun
 from trunkline.transports.addresses import Unix

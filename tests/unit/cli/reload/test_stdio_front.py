@@ -14,7 +14,8 @@ from typing import Any
 import pytest
 from msgspec.json import decode, encode
 
-from tests.faults.scene import nothing_left, until_async
+from tests.rigs.conditions import until_async
+from tests.rigs.leaks import nothing_left
 from trunkline.cli.exit_codes import USAGE_ERROR
 from trunkline.cli.reload import stdio_front
 from trunkline.cli.reload.stdio_front import StdioFront, _WorkerPipes
@@ -29,7 +30,7 @@ MUCH = HIGH_WATER + 1
 REPORT = WorkerReport(True, [])
 
 
-class Side:
+class FakePipes:
     """One side of what is joined: takes what it is sent, and says what it is told to say."""
 
     def __init__(self, *_: object) -> None:
@@ -103,29 +104,29 @@ class Hand:
         return await self.ended
 
 
-class Scene:
+class FrontWithWorkers:
     """A client, whoever stands in, and workers that are adopted one after the other."""
 
     def __init__(self, monkeypatch: pytest.MonkeyPatch) -> None:
         monkeypatch.setattr(stdio_front, "_DRAIN_TIMEOUT_S", 0.01)
         monkeypatch.setattr(stdio_front, "_PING_TIMEOUT_S", 0.01)
-        self.host = Side()
-        self.pipes: list[Side] = []
+        self.host = FakePipes()
+        self.pipes: list[FakePipes] = []
         monkeypatch.setattr(stdio_front, "StdioServer", lambda _: self.host)
         monkeypatch.setattr(stdio_front, "_WorkerPipes", self._made)
         self.front: Any = StdioFront(None)
 
-    def _made(self, *_: object) -> Side:
-        self.pipes.append(Side())
+    def _made(self, *_: object) -> FakePipes:
+        self.pipes.append(FakePipes())
         return self.pipes[-1]
 
-    async def begin(self) -> tuple[Hand, Side]:
+    async def begin(self) -> tuple[Hand, FakePipes]:
         """Let a first worker serve."""
         worker: Any = Hand()
         await self.front.adopt(worker, REPORT)
         return worker, self.pipes[-1]
 
-    async def replace(self) -> tuple[Hand, Side, asyncio.Task[None]]:
+    async def replace(self) -> tuple[Hand, FakePipes, asyncio.Task[None]]:
         """Begin to put another in its place: it is asked for a sign that it serves."""
         worker: Any = Hand()
         adopting = asyncio.create_task(self.front.adopt(worker, REPORT))
@@ -133,7 +134,7 @@ class Scene:
         await until_async(lambda: len(self.pipes) > count and self.pipes[-1].sent)
         return worker, self.pipes[-1], adopting
 
-    async def shake_hands(self, pipes: Side) -> None:
+    async def shake_hands(self, pipes: FakePipes) -> None:
         """Make a handshake, with one wish that later workers are told of."""
         self.host.say(id="hello", method="initialize", params={})
         pipes.say(id="hello", result={"protocolVersion": "r", "capabilities": {}})
@@ -145,10 +146,12 @@ class Scene:
         self.host.say(id=id, method="tools/call", params={"text": "x" * size})
 
 
-def run(monkeypatch: pytest.MonkeyPatch, script: Callable[[Scene], Awaitable[None]]) -> None:
+def run(
+    monkeypatch: pytest.MonkeyPatch, script: Callable[[FrontWithWorkers], Awaitable[None]]
+) -> None:
     async def bounded() -> None:
         async with asyncio.timeout(WAIT):
-            scene = Scene(monkeypatch)
+            scene = FrontWithWorkers(monkeypatch)
             await script(scene)
             for each in scene.pipes:
                 if not each.ended.done():
@@ -171,7 +174,7 @@ def test_standard_streams_that_cannot_be_used_end_it_with_a_sentence(
     async def refuse() -> None:
         raise TransportError("there is no standard input")
 
-    async def script(scene: Scene) -> None:
+    async def script(scene: FrontWithWorkers) -> None:
         ends: list[int] = []
         scene.front.on_end = ends.append
         monkeypatch.setattr(scene.host, "connect", refuse)
@@ -186,7 +189,7 @@ def test_standard_streams_that_cannot_be_used_end_it_with_a_sentence(
 
 
 def test_a_client_waits_while_its_worker_has_much_to_read(monkeypatch: pytest.MonkeyPatch) -> None:
-    async def script(scene: Scene) -> None:
+    async def script(scene: FrontWithWorkers) -> None:
         _, pipes = await scene.begin()
         scene.call(1, HIGH_WATER // 2)
         assert not scene.host.is_paused
@@ -199,7 +202,7 @@ def test_a_client_waits_while_its_worker_has_much_to_read(monkeypatch: pytest.Mo
 
 
 def test_a_client_does_not_wait_for_a_worker_that_is_gone(monkeypatch: pytest.MonkeyPatch) -> None:
-    async def script(scene: Scene) -> None:
+    async def script(scene: FrontWithWorkers) -> None:
         worker, pipes = await scene.begin()
         scene.call(1, MUCH)
         assert scene.host.is_paused
@@ -217,7 +220,7 @@ def test_a_client_does_not_wait_for_a_worker_that_is_gone(monkeypatch: pytest.Mo
 def test_a_client_does_not_wait_for_a_worker_that_was_replaced(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    async def script(scene: Scene) -> None:
+    async def script(scene: FrontWithWorkers) -> None:
         _, before = await scene.begin()
         scene.call(1, MUCH)
         _, after, adopting = await scene.replace()
@@ -238,7 +241,7 @@ def test_a_client_does_not_wait_for_a_worker_that_was_replaced(
 def test_a_client_waits_while_much_is_held_back_whatever_a_worker_takes(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    async def script(scene: Scene) -> None:
+    async def script(scene: FrontWithWorkers) -> None:
         _, before = await scene.begin()
         await scene.shake_hands(before)
         _, after, adopting = await scene.replace()
@@ -262,7 +265,7 @@ def test_a_client_waits_while_much_is_held_back_whatever_a_worker_takes(
 def test_held_messages_go_to_the_old_worker_if_the_new_one_fails(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    async def script(scene: Scene) -> None:
+    async def script(scene: FrontWithWorkers) -> None:
         _, before = await scene.begin()
         await scene.shake_hands(before)
         worker, after, adopting = await scene.replace()
@@ -283,7 +286,7 @@ def test_a_client_that_is_made_to_wait_for_little_is_read_again(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     # Nothing says that so small a backlog has become smaller.
-    async def script(scene: Scene) -> None:
+    async def script(scene: FrontWithWorkers) -> None:
         _, before = await scene.begin()
         await scene.shake_hands(before)
         _, after, adopting = await scene.replace()
@@ -301,7 +304,7 @@ def test_a_client_that_is_made_to_wait_for_little_is_read_again(
 def test_progress_is_not_kept_for_a_worker_that_does_not_read(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    async def script(scene: Scene) -> None:
+    async def script(scene: FrontWithWorkers) -> None:
         _, before = await scene.begin()
         scene.call(1, MUCH)
         _, after, adopting = await scene.replace()
@@ -320,7 +323,7 @@ def test_progress_is_not_kept_for_a_worker_that_does_not_read(
 def test_output_of_an_exited_worker_reaches_a_slow_client(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    async def script(scene: Scene) -> None:
+    async def script(scene: FrontWithWorkers) -> None:
         worker, pipes = await scene.begin()
         for id in (1, 2, 3):
             scene.call(id)
@@ -346,7 +349,7 @@ def test_output_of_an_exited_worker_reaches_a_slow_client(
 def test_pipe_kept_open_by_another_process_is_not_awaited(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    async def script(scene: Scene) -> None:
+    async def script(scene: FrontWithWorkers) -> None:
         worker, pipes = await scene.begin()
         scene.call(1)
         worker.finish(9)
@@ -360,7 +363,7 @@ def test_pipe_kept_open_by_another_process_is_not_awaited(
 def test_a_client_that_takes_nothing_does_not_hold_up_the_end(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    async def script(scene: Scene) -> None:
+    async def script(scene: FrontWithWorkers) -> None:
         _, pipes = await scene.begin()
         scene.call(1)
         scene.host.backlog = MUCH
@@ -375,7 +378,7 @@ def test_a_client_that_takes_nothing_does_not_hold_up_the_end(
 def test_a_client_that_has_ended_its_output_is_not_answered_for_a_worker(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    async def script(scene: Scene) -> None:
+    async def script(scene: FrontWithWorkers) -> None:
         worker, pipes = await scene.begin()
         scene.call(1)
         scene.call(2)
@@ -391,7 +394,7 @@ def test_a_client_that_has_ended_its_output_is_not_answered_for_a_worker(
 def test_a_client_that_takes_something_is_given_the_rest_at_the_end(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    async def script(scene: Scene) -> None:
+    async def script(scene: FrontWithWorkers) -> None:
         _, pipes = await scene.begin()
         scene.call(1)
         scene.host.backlog = MUCH
@@ -416,7 +419,7 @@ def test_a_client_that_takes_something_is_given_the_rest_at_the_end(
 def test_a_client_that_takes_something_for_ever_does_not_hold_up_the_end(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    async def script(scene: Scene) -> None:
+    async def script(scene: FrontWithWorkers) -> None:
         _, pipes = await scene.begin()
         scene.call(1)
         scene.host.backlog = 2 * MUCH
@@ -438,7 +441,7 @@ def test_a_client_that_takes_something_for_ever_does_not_hold_up_the_end(
 def test_a_worker_that_is_about_to_take_over_is_read_on_too(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    async def script(scene: Scene) -> None:
+    async def script(scene: FrontWithWorkers) -> None:
         await scene.begin()
         _, after, adopting = await scene.replace()
         scene.host.backlog = HIGH_WATER
@@ -453,7 +456,7 @@ def test_a_worker_that_is_about_to_take_over_is_read_on_too(
 
 
 def test_workers_are_read_on_when_the_client_is_gone(monkeypatch: pytest.MonkeyPatch) -> None:
-    async def script(scene: Scene) -> None:
+    async def script(scene: FrontWithWorkers) -> None:
         worker, pipes = await scene.begin()
         scene.host.backlog = HIGH_WATER
         pipes.say(method="notifications/message", params={})
@@ -471,7 +474,7 @@ def test_workers_are_read_on_when_the_client_is_gone(monkeypatch: pytest.MonkeyP
 def test_a_worker_that_ends_with_its_last_answer_does_not_take_over(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    async def script(scene: Scene) -> None:
+    async def script(scene: FrontWithWorkers) -> None:
         _, before = await scene.begin()
         worker, after, adopting = await scene.replace()
         after.answer()

@@ -14,7 +14,9 @@ from typing import Any
 import pytest
 from msgspec.json import decode, encode
 
-from tests.faults.scene import META, nothing_left, until_async
+from tests.rigs.conditions import until_async
+from tests.rigs.leaks import nothing_left
+from tests.rigs.messages import META
 from trunkline.cli.command import parser_of
 from trunkline.cli.reload import supervisor as reloading
 from trunkline.cli.reload.supervisor import SocketFront, Supervisor, Worker, close_pipes

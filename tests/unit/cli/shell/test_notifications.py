@@ -8,6 +8,7 @@ from typing import Any
 
 import pytest
 
+from tests.rigs.conditions import until_async
 from trunkline.cli.shell.notifications import MAX_LINES_AT_ONCE, MAX_WAITING, ShellConsole
 
 
@@ -21,9 +22,7 @@ class Above:
         self.texts.append(text)
 
     async def until(self, text: str) -> None:
-        async with asyncio.timeout(30):
-            while text not in "".join(self.texts):
-                await asyncio.sleep(0.01)
+        await until_async(lambda: text in "".join(self.texts))
 
 
 @pytest.fixture

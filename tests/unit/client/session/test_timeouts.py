@@ -8,6 +8,7 @@ from typing import Any
 
 import pytest
 
+from tests.rigs.clock import TimerLoop
 from tests.unit.client.scripted import NEWEST_HANDSHAKE, SILENT, Place, run, text
 from trunkline.client import Client
 from trunkline.client.session.timeouts import PausableClock, RequestTimeouts
@@ -17,48 +18,11 @@ from trunkline.jsonrpc import Codec, Peer, Pending
 ELICIT = {"message": "Who?", "requestedSchema": {"type": "object", "properties": {}}}
 
 
-class Timer:
-    def __init__(self, when: float, then: Callable[[], object]) -> None:
-        self.when = when
-        self.then = then
-
-    def cancel(self) -> None:
-        self.when = float("inf")
-
-
-class Clock:
-    """The part of an event loop that `RequestTimeouts` uses."""
-
-    def __init__(self) -> None:
-        self.now = 0.0
-        self.timers: list[Timer] = []
-
-    def time(self) -> float:
-        return self.now
-
-    def call_at(self, when: float, then: Callable[[], object]) -> Timer:
-        self.timers.append(Timer(when, then))
-        return self.timers[-1]
-
-    def call_later(self, seconds: float, then: Callable[[], object]) -> Timer:
-        return self.call_at(self.now + seconds, then)
-
-    def move(self, seconds: float) -> None:
-        until = self.now + seconds
-        while (due := min(self.timers, key=lambda each: each.when, default=None)) is not None:
-            if due.when > until:
-                break
-            self.timers.remove(due)
-            self.now = due.when
-            due.then()
-        self.now = until
-
-
 class Calls:
     """Calls of 10 s each, whose clock stands for 100 s at the most."""
 
     def __init__(self) -> None:
-        self.clock = Clock()
+        self.clock = TimerLoop()
         self.late: list[Any] = []
         self.peer = Peer(Codec(), write=lambda data, route: None, on_request=lambda asked: None)
         self.waiting = RequestTimeouts(

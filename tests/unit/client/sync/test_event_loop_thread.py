@@ -18,6 +18,7 @@ from typing import Any
 
 import pytest
 
+from tests.rigs.conditions import until
 from trunkline import Client, PendingCall, Server, TrunklineError
 from trunkline.client.sync import event_loop_thread
 from trunkline.client.sync.callbacks import Callbacks
@@ -57,13 +58,6 @@ def join_loops() -> None:
 def no_loop_is_left() -> Iterator[None]:
     yield
     assert loops() == []
-
-
-def until(found: Callable[[], bool]) -> None:
-    end = time.monotonic() + WAIT
-    while not found():
-        assert time.monotonic() < end
-        time.sleep(0.001)
 
 
 async def hang() -> None:

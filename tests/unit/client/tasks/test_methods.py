@@ -18,6 +18,7 @@ from tests.unit.client.scripted import (
     initialized,
     run,
     text,
+    use,
 )
 from tests.unit.client.subscriptions.test_stream import ID
 from trunkline.client import Client
@@ -53,14 +54,6 @@ def task(status: str, **members: Any) -> dict[str, Any]:
     when = "2026-01-01T00:00:00Z"
     common = {"taskId": "t1", "status": status, "createdAt": when, "lastUpdatedAt": when}
     return common | {"ttlMs": None, "pollIntervalMs": 1} | members
-
-
-def use(place: Place, work: Callable[[Client], Coroutine[Any, Any, Any]], **options: Any) -> Any:
-    async def main() -> Any:
-        async with Client(place, **options) as client:
-            return await work(client)
-
-    return run(main())
 
 
 class Shop(Place):
@@ -367,7 +360,7 @@ def test_each_change_of_a_task_gives_its_call_the_time_again() -> None:
     shop = Shop(task("working"))
 
     async def work(client: Client) -> None:
-        clock = Clock(client)
+        clock = SessionClock(client)
         waiting = asyncio.ensure_future(client.call_tool("x", timeout=10))
         for count in range(1, 6):
             await shop.line.until("tasks/get", shop.line.methods().count("tasks/get") + 2)
@@ -381,7 +374,7 @@ def test_each_change_of_a_task_gives_its_call_the_time_again() -> None:
     use(shop, work, max_timeout=100)
 
 
-class Clock:
+class SessionClock:
     """The clock of a connection, which can be put forward."""
 
     def __init__(self, client: Client) -> None:
@@ -1363,7 +1356,7 @@ def test_progress_on_a_task_of_the_core_gives_its_call_the_time_again() -> None:
     place, told = Works(), list[float]()
 
     async def work(client: Client) -> None:
-        clock = Clock(client)
+        clock = SessionClock(client)
         waiting = asyncio.ensure_future(
             client.call_tool("x", timeout=10, on_progress=lambda now, *_: told.append(now))
         )

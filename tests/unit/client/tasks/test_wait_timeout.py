@@ -6,19 +6,10 @@ import asyncio
 
 import pytest
 
+from tests.rigs.clock import Clock
 from tests.unit.client.scripted import run
 from trunkline.client.tasks.wait_timeout import TaskWaitTimeout
 from trunkline.errors import RequestTimeout
-
-
-class Clock:
-    """A clock that goes when it is told to, and is real besides."""
-
-    def __init__(self) -> None:
-        self.passed = 0.0
-
-    def __call__(self) -> float:
-        return self.passed
 
 
 async def expired(wait_timeout: TaskWaitTimeout) -> str | None:
@@ -35,18 +26,18 @@ async def expired(wait_timeout: TaskWaitTimeout) -> str | None:
 
 def test_wait_timeout_is_renewed_by_each_sign_of_progress() -> None:
     async def main() -> None:
-        clock = Clock()
+        clock = Clock(0.0)
         wait_timeout = TaskWaitTimeout(10, 25, clock)
-        clock.passed = 9
+        clock.now = 9
         assert await expired(wait_timeout) is None
         wait_timeout = TaskWaitTimeout(10, 25, clock)
-        clock.passed += 9
+        clock.now += 9
         wait_timeout.renew()
-        clock.passed += 9
+        clock.now += 9
         assert await expired(wait_timeout) is None
 
         wait_timeout = TaskWaitTimeout(10, 25, clock)
-        clock.passed += 10
+        clock.now += 10
         assert await expired(wait_timeout) == "no result within 10 s"
 
     run(main())
@@ -54,10 +45,10 @@ def test_wait_timeout_is_renewed_by_each_sign_of_progress() -> None:
 
 def test_renewals_do_not_extend_the_wait_beyond_the_maximum() -> None:
     async def main() -> None:
-        clock = Clock()
+        clock = Clock(0.0)
         wait_timeout = TaskWaitTimeout(10, 25, clock)
         for _ in range(5):
-            clock.passed += 5
+            clock.now += 5
             wait_timeout.renew()
         said = "no result within 25 s, the maximum"
         assert await expired(wait_timeout) == said
@@ -67,29 +58,29 @@ def test_renewals_do_not_extend_the_wait_beyond_the_maximum() -> None:
 
 def test_paused_wait_does_not_expire_before_the_maximum() -> None:
     async def main() -> None:
-        clock = Clock()
+        clock = Clock(0.0)
         wait_timeout = TaskWaitTimeout(10, 25, clock)
         wait_timeout.pause()
-        clock.passed += 8
+        clock.now += 8
         wait_timeout.pause()
-        clock.passed += 8
+        clock.now += 8
         wait_timeout.resume()
-        clock.passed += 8
+        clock.now += 8
         assert await expired(wait_timeout) is None
 
         wait_timeout = TaskWaitTimeout(10, 25, clock)
         for _ in range(3):
             wait_timeout.pause()
-            clock.passed += 8
+            clock.now += 8
             wait_timeout.resume()
-        clock.passed += 9
+        clock.now += 9
         assert await expired(wait_timeout) is None
 
         wait_timeout = TaskWaitTimeout(10, 25, clock)
         wait_timeout.pause()
-        clock.passed += 34
-        assert wait_timeout._clock.now() == clock.passed - 25
-        clock.passed += 1
+        clock.now += 34
+        assert wait_timeout._clock.now() == clock.now - 25
+        clock.now += 1
         assert await expired(wait_timeout) == "no result within 10 s"
 
     run(main())
@@ -98,7 +89,7 @@ def test_paused_wait_does_not_expire_before_the_maximum() -> None:
 def test_other_exceptions_pass_through_the_wait_timeout() -> None:
     async def main() -> None:
         with pytest.raises(TimeoutError):
-            async with TaskWaitTimeout(10, 25, Clock()):
+            async with TaskWaitTimeout(10, 25, Clock(0.0)):
                 raise TimeoutError
         waiting = asyncio.ensure_future(forever())
         await asyncio.sleep(0)
@@ -107,7 +98,7 @@ def test_other_exceptions_pass_through_the_wait_timeout() -> None:
             await waiting
 
     async def forever() -> None:
-        async with TaskWaitTimeout(10, 25, Clock()):
+        async with TaskWaitTimeout(10, 25, Clock(0.0)):
             await asyncio.Event().wait()
 
     run(main())

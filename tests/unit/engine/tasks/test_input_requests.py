@@ -7,8 +7,10 @@ from typing import Any
 
 import pytest
 
-from tests.unit.server.task_talk import CORE, RELATED, Talk, accept, talking, until
-from tests.unit.server.wire import PER_REQUEST, WAIT, connected
+from tests.rigs.conditions import until_async
+from tests.rigs.messages import PER_REQUEST
+from tests.rigs.server_connection import WAIT, connected
+from tests.unit.server.task_talk import CORE, RELATED, Talk, accept, talking
 from trunkline import (
     Context,
     PeerError,
@@ -156,7 +158,7 @@ def test_a_question_goes_out_once_however_many_wait() -> None:
             calls = [
                 (talk, talk.send("tasks/result", taskId=task["taskId"])) for talk in (one, two)
             ]
-            await until(lambda: len(app._core.services.tasks.result_waiters) == 2)
+            await until_async(lambda: len(app._core.services.tasks.result_waiters) == 2)
             await asyncio.sleep(0.02)
             asked = [
                 (talk, each)
@@ -221,7 +223,7 @@ def test_a_question_whose_client_has_left_is_carried_by_another_that_waits() -> 
                 talk.send("tasks/result", taskId=task["taskId"])
                 await talk.heard("elicitation/create")
                 waiting = other.send("tasks/result", taskId=task["taskId"])
-                await until(lambda: len(app._core.services.tasks.result_waiters) == 2)
+                await until_async(lambda: len(app._core.services.tasks.result_waiters) == 2)
             question = (await other.heard("elicitation/create"))[0]
             reply(other, question, result=accept("yes"))
             assert await text_of(other, waiting) == "yes"
@@ -265,7 +267,7 @@ def test_a_client_is_not_asked_what_it_did_not_declare(monkeypatch: pytest.Monke
             unable = Talk(wire, CORE)
             task = await able.begin("ask")
             there = unable.send("tasks/result", taskId=task["taskId"])
-            await until(lambda: len(app._core.services.tasks.result_waiters) == 1)
+            await until_async(lambda: len(app._core.services.tasks.result_waiters) == 1)
             await asyncio.sleep(0.05)
             assert unable.wire.got == []
             here = able.send("tasks/result", taskId=task["taskId"])
@@ -605,9 +607,7 @@ def test_a_handler_that_waits_for_an_answer_is_stopped_by_a_cancel() -> None:
                 await talk.until(task, "input_required")
                 await talk.ask("tasks/cancel", taskId=task["taskId"])
                 assert (await talk.until(task))["status"] == "cancelled"
-            async with asyncio.timeout(WAIT):
-                while len(seen) < 2:
-                    await asyncio.sleep(0.005)
+            await until_async(lambda: len(seen) >= 2)
         assert seen == ["stopped", "CancelledError"]
 
     asyncio.run(main())

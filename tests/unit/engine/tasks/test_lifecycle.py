@@ -15,8 +15,9 @@ from typing import Any
 import pytest
 from msgspec.structs import replace
 
-from tests.unit.server.task_talk import CORE, EXTENSION, Talk, accept, talking, until
-from tests.unit.server.wire import META, PER_REQUEST
+from tests.rigs.conditions import until_async
+from tests.rigs.messages import META, PER_REQUEST
+from tests.unit.server.task_talk import CORE, EXTENSION, Talk, accept, talking
 from trunkline import Context, ErrorKind, RequestError, Server, ServerLimits, TaskSettings
 from trunkline.engine.tasks import runner as task_runner
 from trunkline.store import Key, MemoryStore, StoreFull, StoreLimits, StoreUnavailable
@@ -108,15 +109,15 @@ def test_a_request_that_is_cancelled_while_it_becomes_a_task_leaves_none() -> No
         bench = Bench(store=store)
         async with talking(bench.app, CORE) as talk:
             id = talk.send("tools/call", name="work", task={})
-            await until(lambda: store.begun)
+            await until_async(lambda: store.begun)
             talk.wire.tell("notifications/cancelled", {"requestId": id})
-            await until(
+            await until_async(
                 lambda: (
                     not bench.app._core.services.tasks.running
                     and not bench.app._core.runtime.in_flight
                 )
             )
-            await until(lambda: not bench.app._core.services.tasks._spawned)
+            await until_async(lambda: not bench.app._core.services.tasks._spawned)
             for kind in ("task", "task-of"):
                 assert (await store.scan(Key("", kind, ""))).keys == ()
             assert [each for each in talk.wire.got if each.get("id") == id] == []
@@ -195,7 +196,7 @@ def test_tasks_at_work_are_bounded_for_all_and_for_each() -> None:
             error = await two.refused("tools/call", name="work", task={})
             assert error["code"] == -32603
             bench.gate.set()
-            await until(lambda: not bench.app._core.services.tasks.running)
+            await until_async(lambda: not bench.app._core.services.tasks.running)
             await one.begin("work")
 
     asyncio.run(main())
@@ -246,7 +247,7 @@ def test_a_task_that_cannot_be_kept_is_refused(where: str, why: Exception) -> No
             del store.fails[where]
             bench.gate.set()
             await talk.begin("work")
-        await until(lambda: others() == set())
+        await until_async(lambda: others() == set())
 
     asyncio.run(main())
 
@@ -305,14 +306,14 @@ def test_tasks_hold_the_lifespan_open_and_leave_nothing_behind() -> None:
         assert seen == ["begins"]
         assert bench.app.state == "state"
         bench.gate.set()
-        await until(lambda: seen == ["begins", "ends"])
-        await until(lambda: others() == set())
+        await until_async(lambda: seen == ["begins", "ends"])
+        await until_async(lambda: others() == set())
         assert (await store.scan(Key("", "task-runner", ""))).keys == ()
         assert not bench.app._core.runtime.is_open
         # And it can be served again.
         async with talking(bench.app, PER_REQUEST) as talk:
             assert (await talk.until(await talk.begin("work")))["status"] == "completed"
-        await until(lambda: others() == set())
+        await until_async(lambda: others() == set())
 
     asyncio.run(main())
 
@@ -322,7 +323,7 @@ def test_a_task_is_gone_when_its_time_has_passed_and_its_handler_is_stopped() ->
         bench = Bench(tasks=TaskSettings(ttl=0.2))
         async with talking(bench.app, PER_REQUEST) as talk:
             task = await talk.begin("work")
-            await until(lambda: not bench.app._core.services.tasks.running)
+            await until_async(lambda: not bench.app._core.services.tasks.running)
             # Beside a busy core the time may pass before the handler begins.
             assert bench.ended == ["x cancelled" for _ in bench.contexts]
             assert await talk.refused("tasks/get", taskId=task["taskId"]) == NOT_FOUND
@@ -331,7 +332,7 @@ def test_a_task_is_gone_when_its_time_has_passed_and_its_handler_is_stopped() ->
             task = await talk.begin("work")
             assert await talk.refused("tasks/result", taskId=task["taskId"]) == NOT_FOUND
             assert (await talk.ask("tasks/list"))["tasks"] == []
-        await until(lambda: others() == set())
+        await until_async(lambda: others() == set())
 
     asyncio.run(main())
 
@@ -359,7 +360,7 @@ def test_a_client_may_ask_for_hardly_any_time() -> None:
         async with talking(bench.app, CORE) as talk:
             result = await talk.ask("tools/call", name="work", task={"ttl": 1})
             assert result["task"]["ttl"] == 1
-            await until(lambda: not bench.app._core.services.tasks.running)
+            await until_async(lambda: not bench.app._core.services.tasks.running)
             error = await talk.refused("tasks/get", taskId=result["task"]["taskId"])
             assert error == NOT_FOUND
 
@@ -408,7 +409,7 @@ def test_task_whose_outcome_could_not_be_stored_is_reported_as_failed() -> None:
             task = await talk.begin("work")
             store.fails["compare_and_set"] = StoreFull("total_bytes", 1)
             bench.gate.set()
-            await until(lambda: not bench.app._core.services.tasks.running)
+            await until_async(lambda: not bench.app._core.services.tasks.running)
             store.fails.clear()
             found = await talk.ask("tasks/get", taskId=task["taskId"])
             assert (found["status"], found["error"]["message"]) == ("failed", GONE)
@@ -425,7 +426,7 @@ def test_the_timer_of_a_task_ends_with_it() -> None:
             assert running.timer is not None
             assert not running.timer.cancelled()
             bench.gate.set()
-            await until(lambda: not bench.app._core.services.tasks.running)
+            await until_async(lambda: not bench.app._core.services.tasks.running)
             assert running.timer.cancelled()
 
     asyncio.run(main())
@@ -441,7 +442,7 @@ def test_an_end_is_written_when_the_store_is_there_again(monkeypatch: pytest.Mon
             task = await talk.begin("work")
             store.fails["compare_and_set"] = StoreUnavailable("away")
             bench.gate.set()
-            await until(lambda: bench.ended == ["x"])
+            await until_async(lambda: bench.ended == ["x"])
             assert (await talk.ask("tasks/get", taskId=task["taskId"]))["status"] == "working"
             store.fails.clear()
             assert (await talk.until(task))["status"] == "completed"
@@ -461,7 +462,7 @@ def test_a_cancel_that_comes_with_the_end_leaves_one_of_the_two() -> None:
                 first = await talk.until(task)
                 assert first["status"] in ("completed", "cancelled")
                 assert ("result" in first) == (first["status"] == "completed")
-                await until(lambda: not bench.app._core.services.tasks.running)
+                await until_async(lambda: not bench.app._core.services.tasks.running)
                 again = await talk.until(task)
                 assert (again["status"], again["lastUpdatedAt"]) == (
                     first["status"],
@@ -490,13 +491,13 @@ def test_a_handler_is_stopped_once_and_may_clean_up() -> None:
             task = await talk.begin("work")
             running = app._core.services.tasks.running[task["taskId"]]
             await talk.ask("tasks/cancel", taskId=task["taskId"])
-            await until(lambda: seen == ["stopped"])
+            await until_async(lambda: seen == ["stopped"])
             # Its time passes, and the server stops, while it cleans up.
             app._core.services.tasks._expire(running)
             app.stop()
-            await until(lambda: talk.wire.ended)
+            await until_async(lambda: talk.wire.ended)
             cleaned.set()
-            await until(lambda: not app._core.services.tasks.running)
+            await until_async(lambda: not app._core.services.tasks.running)
         assert seen == ["stopped", "tidied up"]
 
     asyncio.run(main())
@@ -588,7 +589,7 @@ def test_a_handler_that_does_not_wait_to_become_a_task_becomes_none() -> None:
             assert isinstance(found[0], Exception)
             task = await talk.ask("tools/call", name="twice")
             assert (await talk.until(task))["result"]["content"][0]["text"] == "True True"
-            await until(lambda: not app._core.services.tasks.running)
+            await until_async(lambda: not app._core.services.tasks.running)
             assert len((await store.scan(Key("", "task", ""))).keys) == 1
 
     asyncio.run(main())
@@ -669,8 +670,8 @@ def test_cancel_written_without_confirmation_stops_the_handler(
                 await talk.reply("tasks/cancel", taskId=task["taskId"])
             elif how == "by a look":
                 await talk.ask("tasks/get", taskId=task["taskId"])
-            await until(lambda: bench.ended == ["x cancelled"])
-            await until(lambda: not bench.app._core.services.tasks.running)
+            await until_async(lambda: bench.ended == ["x cancelled"])
+            await until_async(lambda: not bench.app._core.services.tasks.running)
             assert (await talk.until(task))["status"] == "cancelled"
 
     asyncio.run(main())
@@ -697,9 +698,9 @@ def test_stored_update_or_cancel_takes_effect_after_its_request_is_cancelled(met
             await talk.until(task, "input_required")
             store.is_slow = True
             id = talk.send(method, taskId=task["taskId"], inputResponses={"who": accept("Ada")})
-            await until(lambda: store.writing)
+            await until_async(lambda: store.writing)
             talk.wire.tell("notifications/cancelled", {"requestId": id})
-            await until(lambda: not bench.app._core.services.tasks.running)
+            await until_async(lambda: not bench.app._core.services.tasks.running)
             over = await talk.until(task)
             assert over["status"] == ("completed" if method == "tasks/update" else "cancelled")
             assert [each for each in talk.wire.got if each.get("id") == id] == []
@@ -720,8 +721,8 @@ def test_the_oldest_tasks_of_a_requestor_make_room_for_its_next(revision: str) -
             for _ in range(4):
                 made.append(await one.begin("work"))
                 await one.until(made[-1])
-                await until(lambda: not bench.app._core.services.tasks.running)
-            await until(lambda: not bench.app._core.services.tasks._spawned)
+                await until_async(lambda: not bench.app._core.services.tasks.running)
+            await until_async(lambda: not bench.app._core.services.tasks._spawned)
             for task in made[:2]:
                 assert await one.refused("tasks/get", taskId=task["taskId"]) == NOT_FOUND
             for task in (*made[2:], other):
@@ -744,8 +745,8 @@ def test_large_results_of_a_requestor_make_room_for_its_next() -> None:
             await talk.until(first)
             second = await talk.begin("work", label="y" * 3000)
             await talk.until(second)
-            await until(lambda: not bench.app._core.services.tasks.running)
-            await until(lambda: not bench.app._core.services.tasks._spawned)
+            await until_async(lambda: not bench.app._core.services.tasks.running)
+            await until_async(lambda: not bench.app._core.services.tasks._spawned)
             assert await talk.refused("tasks/get", taskId=first["taskId"]) == NOT_FOUND
             assert (await talk.until(second))["status"] == "completed"
 
@@ -773,9 +774,9 @@ def test_a_connection_that_has_ended_is_not_remembered() -> None:
         bench = Bench()
         async with talking(bench.app, CORE) as talk:
             await talk.begin("work")
-            await until(lambda: bool(bench.contexts))
+            await until_async(lambda: bool(bench.contexts))
         context = bench.contexts[0]
-        await until(lambda: context._request.connection.peer.is_closed)
+        await until_async(lambda: context._request.connection.peer.is_closed)
         tasks = bench.app._core.services.tasks
         assert tasks.requestor(context._request) != tasks.requestor(context._request)
         assert tasks._requestors == {}
@@ -796,10 +797,10 @@ def test_a_server_that_stops_ends_its_tasks_and_says_that_they_failed(at_once: b
         async with talking(bench.app, PER_REQUEST) as talk:
             task = await talk.begin("work")
             bench.app.stop(at_once=at_once)
-            await until(lambda: talk.wire.ended)
-        await until(lambda: not bench.app._core.runtime.is_open)
+            await until_async(lambda: talk.wire.ended)
+        await until_async(lambda: not bench.app._core.runtime.is_open)
         assert bench.ended == ["x cancelled"]
-        await until(lambda: others() == set())
+        await until_async(lambda: others() == set())
         # Somebody who shares the store sees what became of it.
         async with talking(Bench(store=store).app, PER_REQUEST) as talk:
             found = await talk.ask("tasks/get", taskId=task["taskId"])
@@ -823,12 +824,12 @@ def test_a_server_that_stops_while_a_call_becomes_a_task_makes_none_of_it() -> N
         bench = Bench(store=store, limits=ServerLimits(grace=30))
         async with talking(bench.app, PER_REQUEST) as talk:
             id = talk.send("tools/call", name="work")
-            await until(lambda: store.begun)
+            await until_async(lambda: store.begun)
             bench.app.stop()
             assert (await talk.wire.answer(id))["error"]["code"] == -32603
         assert (await store.scan(Key("", "task", ""))).keys == ()
         assert bench.contexts == []
-        await until(lambda: others() == set())
+        await until_async(lambda: others() == set())
 
     asyncio.run(main())
 
@@ -840,12 +841,12 @@ def test_a_task_that_ends_in_the_grace_of_a_stop_has_completed() -> None:
         async with talking(bench.app, PER_REQUEST) as talk:
             task = await talk.begin("work")
             bench.app.stop()
-            await until(lambda: talk.wire.ended)
+            await until_async(lambda: talk.wire.ended)
         bench.gate.set()
-        await until(lambda: not bench.app._core.runtime.is_open)
+        await until_async(lambda: not bench.app._core.runtime.is_open)
         async with talking(Bench(store=store).app, PER_REQUEST) as talk:
             assert (await talk.until(task))["status"] == "completed"
-        await until(lambda: others() == set())
+        await until_async(lambda: others() == set())
 
     asyncio.run(main())
 
@@ -871,12 +872,12 @@ def test_a_handler_that_does_not_let_itself_be_stopped_does_not_hold_up_the_end(
         async with talking(app, PER_REQUEST) as talk:
             await talk.begin("stubborn")
             app.stop()
-            await until(lambda: talk.wire.ended)
-        await until(lambda: not app._core.runtime.is_open)
+            await until_async(lambda: talk.wire.ended)
+        await until_async(lambda: not app._core.runtime.is_open)
         # All that is left is the handler itself.
-        await until(lambda: len(others()) == 1)
+        await until_async(lambda: len(others()) == 1)
         gate.set()
-        await until(lambda: others() == set())
+        await until_async(lambda: others() == set())
 
     with caplog.at_level(logging.WARNING):
         asyncio.run(main())
@@ -905,7 +906,7 @@ def test_a_loop_that_ends_takes_tasks_with_it(caplog: pytest.LogCaptureFixture) 
         async with talking(bench.app, PER_REQUEST) as talk:
             for tool in ("work", "ask", "tidy"):
                 await talk.begin(tool)
-            await until(lambda: len(bench.contexts) == 1)
+            await until_async(lambda: len(bench.contexts) == 1)
         seen.append("client gone")
 
     asyncio.run(main())  # as somebody's program that does not wait
@@ -940,7 +941,7 @@ def test_no_task_is_begun_by_a_server_that_stops(others_at_work: bool) -> None:
             if others_at_work:
                 await talk.begin("work")
             calls = [talk.send("tools/call", name=name) for name in ("later", "maybe")]
-            await until(lambda: bench.app._core.runtime.in_flight == 2)
+            await until_async(lambda: bench.app._core.runtime.in_flight == 2)
             bench.app.stop()
             await asyncio.sleep(0.02)
             bench.gate.set()
@@ -949,9 +950,9 @@ def test_no_task_is_begun_by_a_server_that_stops(others_at_work: bool) -> None:
             result = (await talk.wire.answer(calls[1]))["result"]
             assert result["content"][0]["text"] == "False"
         assert refused == ["RequestError"]
-        await until(lambda: not bench.app._core.runtime.is_open)
+        await until_async(lambda: not bench.app._core.runtime.is_open)
         # Reset when the exit of the lifespan has finished.
-        await until(lambda: not bench.app._core.services.tasks.is_stopping)
+        await until_async(lambda: not bench.app._core.services.tasks.is_stopping)
 
     asyncio.run(main())
 
@@ -1033,10 +1034,10 @@ def test_a_cancel_reaches_the_server_that_works_at_the_task() -> None:
             async with talking(one.app, revision) as near, talking(two.app, revision) as far:
                 task = await near.begin("work", label=revision)
                 await far.ask("tasks/cancel", taskId=task["taskId"])
-                await until(lambda: not one.app._core.services.tasks.running)
+                await until_async(lambda: not one.app._core.services.tasks.running)
                 assert (await near.until(task))["status"] == "cancelled"
         assert one.ended == [f"{PER_REQUEST} cancelled", f"{CORE} cancelled"]
-        await until(lambda: others() == set())
+        await until_async(lambda: others() == set())
 
     asyncio.run(main())
 
@@ -1053,7 +1054,7 @@ def test_an_update_reaches_the_server_that_works_at_the_task() -> None:
             )
             over = await near.until(task)
             assert over["result"]["content"][0]["text"] == "for Ada"
-        await until(lambda: others() == set())
+        await until_async(lambda: others() == set())
 
     asyncio.run(main())
 
@@ -1081,7 +1082,7 @@ def test_an_update_whose_call_was_lost_is_found_by_looking(
             task = await near.begin("ask")
             await far.until(task, "input_required")
             await far.ask("tasks/cancel", taskId=task["taskId"])
-            await until(lambda: one.ended == ["ask cancelled"])
+            await until_async(lambda: one.ended == ["ask cancelled"])
 
     asyncio.run(main())
 
@@ -1094,11 +1095,11 @@ def test_tasks_result_at_another_server_returns_the_result(monkeypatch: pytest.M
         async with talking(one.app, CORE) as near, talking(two.app, CORE) as far:
             task = await near.begin("work")
             waiting = far.send("tasks/result", taskId=task["taskId"])
-            await until(lambda: len(two.app._core.services.tasks.result_waiters) == 1)
+            await until_async(lambda: len(two.app._core.services.tasks.result_waiters) == 1)
             one.gate.set()
             result = (await far.wire.answer(waiting))["result"]
             assert result["content"][0]["text"] == "x"
-        await until(lambda: others() == set())
+        await until_async(lambda: others() == set())
 
     asyncio.run(main())
 
@@ -1118,7 +1119,7 @@ def test_a_question_is_carried_by_the_server_to_which_the_client_came(
             far.wire.send({"jsonrpc": "2.0", "id": question["id"], "result": accept("Ada")})
             result = (await far.wire.answer(waiting))["result"]
             assert result["content"][0]["text"] == "for Ada"
-        await until(lambda: others() == set())
+        await until_async(lambda: others() == set())
 
     asyncio.run(main())
 
@@ -1137,7 +1138,7 @@ def test_cancel_holds_though_its_wake_up_could_not_be_published() -> None:
             assert result["status"] == "cancelled"
             # What the handler brings, which did not hear of it, is dropped.
             one.gate.set()
-            await until(lambda: not one.app._core.services.tasks.running)
+            await until_async(lambda: not one.app._core.services.tasks.running)
             assert (await near.until(task))["status"] == "cancelled"
 
     asyncio.run(main())
@@ -1156,8 +1157,8 @@ def test_a_store_that_does_not_answer_does_not_hold_up_the_end(
                 await talk.begin("work")
             store.fails["compare_and_set"] = StoreUnavailable("away")
             bench.app.stop()
-            await until(lambda: talk.wire.ended)
-        await until(lambda: not bench.app._core.runtime.is_open)
+            await until_async(lambda: talk.wire.ended)
+        await until_async(lambda: not bench.app._core.runtime.is_open)
         assert len(bench.ended) == 30
 
     asyncio.run(main())
@@ -1171,7 +1172,7 @@ def test_two_servers_do_not_ask_the_same_question(monkeypatch: pytest.MonkeyPatc
         async with talking(one.app, CORE) as near, talking(two.app, CORE) as far:
             task = await near.begin("ask")
             calls = [talk.send("tasks/result", taskId=task["taskId"]) for talk in (near, far)]
-            await until(
+            await until_async(
                 lambda: (
                     len(one.app._core.services.tasks.result_waiters)
                     + len(two.app._core.services.tasks.result_waiters)
@@ -1231,7 +1232,7 @@ def test_a_task_whose_server_is_dead_has_failed(revision: str) -> None:
             assert (error["code"], error["message"]) == (-32603, GONE)
             # It was only asleep; what it brings comes too late.
             one.gate.set()
-            await until(lambda: not one.app._core.services.tasks.running)
+            await until_async(lambda: not one.app._core.services.tasks.running)
             assert (await near.until(task))["status"] == "failed"
 
     asyncio.run(main())
@@ -1247,7 +1248,7 @@ def test_tasks_result_fails_when_the_server_of_the_task_dies(
         async with talking(one.app, CORE) as near, talking(two.app, CORE) as far:
             task = await near.begin("work")
             waiting = far.send("tasks/result", taskId=task["taskId"])
-            await until(lambda: len(two.app._core.services.tasks.result_waiters) == 1)
+            await until_async(lambda: len(two.app._core.services.tasks.result_waiters) == 1)
             runner = one.app._core.services.tasks._runner
             for loop in runner._loops:
                 loop.cancel()

@@ -7,7 +7,8 @@ from typing import Any
 
 import pytest
 
-from tests.unit.server.task_talk import CORE, RELATED, talking, until
+from tests.rigs.conditions import until_async
+from tests.unit.server.task_talk import CORE, RELATED, talking
 from trunkline import Server, ServerLimits, TaskSettings
 from trunkline.engine.tasks import runner
 from trunkline.store import Key, MemoryStore, StoreUnavailable
@@ -36,7 +37,7 @@ def test_a_call_for_a_result_is_answered_what_the_request_would_have_been() -> N
         async with talking(app, CORE) as talk:
             task = await talk.begin("work")
             waiting = talk.send("tasks/result", taskId=task["taskId"])
-            await until(lambda: len(app._core.services.tasks.result_waiters) == 1)
+            await until_async(lambda: len(app._core.services.tasks.result_waiters) == 1)
             assert app._core.runtime.in_flight == 0
             gate.set()
             result = (await talk.wire.answer(waiting))["result"]
@@ -70,7 +71,7 @@ def test_a_call_for_a_result_can_be_cancelled() -> None:
         async with talking(app, CORE) as talk:
             task = await talk.begin("work")
             id = talk.send("tasks/result", taskId=task["taskId"])
-            await until(lambda: len(app._core.services.tasks.result_waiters) == 1)
+            await until_async(lambda: len(app._core.services.tasks.result_waiters) == 1)
             talk.wire.tell("notifications/cancelled", {"requestId": id})
             # It counts no more: there is room for another.
             other = talk.send("tasks/result", taskId=task["taskId"])
@@ -89,7 +90,7 @@ def test_calls_that_wait_are_bounded() -> None:
         async with talking(app, CORE) as talk:
             task = await talk.begin("work")
             calls = [talk.send("tasks/result", taskId=task["taskId"]) for _ in range(2)]
-            await until(lambda: len(app._core.services.tasks.result_waiters) == 2)
+            await until_async(lambda: len(app._core.services.tasks.result_waiters) == 2)
             error = await talk.refused("tasks/result", taskId=task["taskId"])
             assert error["code"] == -32603
             assert error["data"]["retryAfterMs"] > 0
@@ -108,7 +109,7 @@ def test_a_lost_connection_releases_its_calls() -> None:
             task = await talk.begin("work")
         async with talking(app, CORE) as talk:
             talk.send("tasks/result", taskId=task["taskId"])
-            await until(lambda: len(app._core.services.tasks.result_waiters) == 1)
+            await until_async(lambda: len(app._core.services.tasks.result_waiters) == 1)
         assert len(app._core.services.tasks.result_waiters) == 0
         assert app._core.services.tasks._requestors == {}
         gate.set()
@@ -148,11 +149,11 @@ def test_one_requestor_does_not_take_the_room_of_all() -> None:
         async with talking(app, CORE) as one, talking(app, CORE) as two:
             task = await one.begin("work")
             calls = [one.send("tasks/result", taskId=task["taskId"]) for _ in range(2)]
-            await until(lambda: len(app._core.services.tasks.result_waiters) == 2)
+            await until_async(lambda: len(app._core.services.tasks.result_waiters) == 2)
             error = await one.refused("tasks/result", taskId=task["taskId"])
             assert error["data"]["retryAfterMs"] > 0
             other = two.send("tasks/result", taskId=task["taskId"])
-            await until(lambda: len(app._core.services.tasks.result_waiters) == 3)
+            await until_async(lambda: len(app._core.services.tasks.result_waiters) == 3)
             gate.set()
             for talk, id in [*((one, each) for each in calls), (two, other)]:
                 assert "result" in await talk.wire.answer(id)
@@ -167,7 +168,7 @@ def test_waiting_tasks_result_is_answered_within_the_grace_period(how: str) -> N
         async with talking(app, CORE) as talk:
             task = await talk.begin("work")
             id = talk.send("tasks/result", taskId=task["taskId"])
-            await until(lambda: len(app._core.services.tasks.result_waiters) == 1)
+            await until_async(lambda: len(app._core.services.tasks.result_waiters) == 1)
             if how == "stop":
                 app.stop()
             else:
@@ -176,7 +177,7 @@ def test_waiting_tasks_result_is_answered_within_the_grace_period(how: str) -> N
             assert [each for each in talk.wire.got if each.get("id") == id] == []
             gate.set()
             assert "result" in await talk.wire.answer(id)
-        await until(lambda: not app._core.runtime.is_open)
+        await until_async(lambda: not app._core.runtime.is_open)
 
     asyncio.run(main())
 
@@ -190,13 +191,13 @@ def test_stopping_server_answers_waiting_tasks_result_with_retry_after(at_once: 
         async with talking(app, CORE) as near, talking(far, CORE) as talk:
             task = await near.begin("work")
             id = talk.send("tasks/result", taskId=task["taskId"])
-            await until(lambda: len(far._core.services.tasks.result_waiters) == 1)
+            await until_async(lambda: len(far._core.services.tasks.result_waiters) == 1)
             far.stop(at_once=at_once)
             error = (await talk.wire.answer(id))["error"]
             assert error["code"] == -32603
             assert error["data"]["retryAfterMs"] > 0
             gate.set()
-        await until(lambda: not app._core.runtime.is_open)
+        await until_async(lambda: not app._core.runtime.is_open)
 
     asyncio.run(main())
 
@@ -207,7 +208,7 @@ def test_a_cancelled_task_has_no_result() -> None:
         async with talking(app, CORE) as talk:
             task = await talk.begin("work")
             id = talk.send("tasks/result", taskId=task["taskId"])
-            await until(lambda: len(app._core.services.tasks.result_waiters) == 1)
+            await until_async(lambda: len(app._core.services.tasks.result_waiters) == 1)
             await talk.ask("tasks/cancel", taskId=task["taskId"])
             expected = {"code": -32603, "message": "The task was cancelled."}
             assert (await talk.wire.answer(id))["error"] == expected

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from tests.unit.server.task_talk import until
+from tests.rigs.conditions import until_async
 from trunkline.engine.tasks import runner as task_runner
 from trunkline.engine.tasks.runner import TaskRunner
 from trunkline.store import (
@@ -88,9 +88,9 @@ def test_runner_receives_its_wake_ups_and_checks_periodically() -> None:
         await two.runner.begin()
         await two.runner.wake(one.runner.name, "a")
         await two.runner.wake(one.runner.name, "b")
-        await until(lambda: one.ids == ["a", "b"])
+        await until_async(lambda: one.ids == ["a", "b"])
         assert two.ids == []
-        await until(lambda: one.looks > 2)
+        await until_async(lambda: one.looks > 2)
         await one.runner.close()
         await two.runner.close()
 
@@ -146,10 +146,10 @@ def test_runner_subscribes_again_after_a_lost_subscription_and_checks_at_once(
         store = Shaky()
         calls = RunnerCalls(store)
         await calls.runner.begin()
-        await until(lambda: store.subscribed >= 3)
-        await until(lambda: calls.looks == 1)
+        await until_async(lambda: store.subscribed >= 3)
+        await until_async(lambda: calls.looks == 1)
         await calls.runner.wake(calls.runner.name, "a")
-        await until(lambda: calls.ids == ["a"])
+        await until_async(lambda: calls.ids == ["a"])
         assert store.broken.is_closed
         await calls.runner.close()
         assert others() == set()
@@ -165,8 +165,8 @@ def test_runner_renews_its_heartbeat_after_a_store_outage(
         store = Shaky()
         calls = RunnerCalls(store)
         await calls.runner.begin()
-        await until(lambda: store.touched > 3)
-        await until(lambda: calls.looks > 1)
+        await until_async(lambda: store.touched > 3)
+        await until_async(lambda: calls.looks > 1)
         await calls.runner.close()
 
     asyncio.run(main())
@@ -194,7 +194,7 @@ def test_failing_wake_up_or_check_does_not_end_the_runner(
         for id in ("a", "b"):
             await runner.wake(runner.name, id)
         await store.publish(Key("", "task-wake", runner.name), b"\xff")
-        await until(lambda: calls[:2] == ["a", "b"] and len(calls) == 3 and len(looks) > 2)
+        await until_async(lambda: calls[:2] == ["a", "b"] and len(calls) == 3 and len(looks) > 2)
         assert await runner.is_alive(runner.name)
         await runner.close()
 
@@ -209,7 +209,7 @@ def test_closed_store_ends_the_runner_without_an_error() -> None:
         calls = RunnerCalls(store)
         await calls.runner.begin()
         await store.close()
-        await until(lambda: others() == set())
+        await until_async(lambda: others() == set())
         await calls.runner.close()
 
     asyncio.run(main())

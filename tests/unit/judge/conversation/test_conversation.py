@@ -10,6 +10,7 @@ from typing import Any
 import pytest
 
 from tests.effort import examples
+from tests.rigs.messages import META
 from trunkline.jsonrpc import Request
 from trunkline.judge.conversation.conversation import Conversation
 from trunkline.judge.conversation.outcomes import UNJUDGED, VERDICTS
@@ -23,12 +24,6 @@ from trunkline.spec.mcp.methods import EXTENSION_METHODS
 from trunkline.spec.profiles import UnknownRevision
 from trunkline.spec.requirements import requirements
 from trunkline.spec.rows import Role
-
-META = {
-    "io.modelcontextprotocol/protocolVersion": "2026-07-28",
-    "io.modelcontextprotocol/clientCapabilities": {},
-    "io.modelcontextprotocol/clientInfo": {"name": "c", "version": "1"},
-}
 
 # The rule that a notification is never answered.
 ANSWERED = "mcp.jsonrpc.notification-unanswered"
@@ -309,11 +304,7 @@ def test_any_message_is_judged_without_an_exception(seed: int) -> None:
 def _round_trip(*states: str | None) -> list[str]:
     """Return the rules broken by calls that are alike, each asked back and sent again at once."""
     talk = Conversation()
-    meta = {
-        "io.modelcontextprotocol/protocolVersion": "2026-07-28",
-        "io.modelcontextprotocol/clientCapabilities": {"roots": {}},
-        "io.modelcontextprotocol/clientInfo": {"name": "tests", "version": "1"},
-    }
+    meta = {**META, "io.modelcontextprotocol/clientCapabilities": {"roots": {}}}
     found: list[Any] = []
 
     def feed(sender: Any, message: dict[str, Any]) -> None:
@@ -381,11 +372,7 @@ def discovered(capabilities: dict[str, Any]) -> dict[str, Any]:
 
 
 def request_of(id: int, method: str, capabilities: dict[str, Any]) -> dict[str, Any]:
-    meta = {
-        "io.modelcontextprotocol/protocolVersion": "2026-07-28",
-        "io.modelcontextprotocol/clientCapabilities": capabilities,
-        "io.modelcontextprotocol/clientInfo": {"name": "c", "version": "1"},
-    }
+    meta = {**META, "io.modelcontextprotocol/clientCapabilities": capabilities}
     return {"jsonrpc": "2.0", "id": id, "method": method, "params": {"_meta": meta}}
 
 

@@ -12,17 +12,12 @@ from typing import Any, Final
 
 from msgspec.structs import replace
 
+from tests.rigs.messages import INFO, META, initialize_params
 from trunkline.judge import Conversation, Finding, TraceEntry
 from trunkline.judge.trace.reader import TraceHttp
 from trunkline.spec.rows import Role
 
 PREFIX: Final = "io.modelcontextprotocol/"
-INFO: Final = {"name": "x", "version": "1"}
-META: Final[dict[str, Any]] = {
-    PREFIX + "protocolVersion": "2026-07-28",
-    PREFIX + "clientCapabilities": {},
-    PREFIX + "clientInfo": INFO,
-}
 SERVER_META: Final = {PREFIX + "serverInfo": INFO}
 TASKS: Final = {"extensions": {PREFIX + "tasks": {}}}
 
@@ -67,10 +62,9 @@ def opened(
     server: Mapping[str, Any] | None = None,
 ) -> list[TraceEntry]:
     """Return the three messages that open a session; `client` and `server` are capabilities."""
-    asked = {"protocolVersion": revision, "capabilities": dict(client or {}), "clientInfo": INFO}
     agreed = {"protocolVersion": revision, "capabilities": dict(server or {}), "serverInfo": INFO}
     return [
-        ask("i", "initialize", **asked),
+        ask("i", "initialize", **initialize_params(revision, client)),
         answer("i", **agreed),
         tell("notifications/initialized", by="client"),
     ]

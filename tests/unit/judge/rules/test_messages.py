@@ -6,8 +6,8 @@ from typing import Any
 
 import pytest
 
+from tests.rigs.messages import META
 from tests.unit.judge.rules.recording import (
-    META,
     PREFIX,
     answer,
     ask,

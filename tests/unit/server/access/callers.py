@@ -7,12 +7,12 @@ from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from typing import Any
 
-from tests.unit.server.wire import META, PER_REQUEST, WAIT, Wire
+from tests.rigs.messages import HANDSHAKE, META, PER_REQUEST
+from tests.rigs.server_connection import WAIT, ServerConnection
 from trunkline import Server
 from trunkline.auth import Principal
 from trunkline.server.dispatch.connection import Connection
 
-HANDSHAKE = "2025-11-25"
 BOTH = (HANDSHAKE, PER_REQUEST)
 
 
@@ -22,7 +22,7 @@ def caller(subject: str = "ann", *scopes: str, **fields: Any) -> Principal:
     )
 
 
-class CallerWire(Wire):
+class CallerWire(ServerConnection):
     """A connection of one caller, in one revision."""
 
     connection: Connection
@@ -66,16 +66,7 @@ async def connected_as(
     serving = asyncio.create_task(serve())
     await wire.near.connect()
     try:
-        if revision != PER_REQUEST:
-            params = {
-                "protocolVersion": revision,
-                "capabilities": {},
-                "clientInfo": {"name": "tests", "version": "1"},
-            }
-            wire.ask("open", "initialize", params)
-            await wire.answer("open")
-            wire.tell("notifications/initialized")
-            wire.got.clear()
+        await wire.open(revision)
         yield wire
     finally:
         await wire.near.close()

@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from tests.unit.server.wire import WAIT, Wire
+from tests.rigs.server_connection import WAIT, ServerConnection
 from trunkline import Context, Server
 from trunkline.auth import (
     AuthSettings,
@@ -68,7 +68,7 @@ class Tokens:
 TENANTS = Tenants(claim="active_tenant_id", members="tenants", tools={"bell": ["who"]})
 
 
-class PierreWire(Wire):
+class PierreWire(ServerConnection):
     tokens: Tokens
     _last = 0
 
@@ -238,7 +238,7 @@ async def test_a_token_that_takes_time_delays_its_own_request_alone() -> None:
 async def test_under_any_other_policy_a_token_in_a_message_is_not_read() -> None:
     app, tokens = Server("plain"), Tokens()
     with pytest.raises(ValueError, match="cannot recognise a client"):
-        await app.serve(Wire().far, auth=AuthSettings(verifiers=[tokens]))
+        await app.serve(ServerConnection().far, auth=AuthSettings(verifiers=[tokens]))
     wire = PierreWire()
     auth = AuthSettings(verifiers=[tokens], required=False)
     serving = asyncio.create_task(app.serve(wire.far, auth=auth))

@@ -8,8 +8,9 @@ from typing import Any
 
 import pytest
 
-from tests.unit.server.access.callers import BOTH, HANDSHAKE, caller, connected_as
-from tests.unit.server.wire import META, PER_REQUEST
+from tests.rigs.conditions import until_async
+from tests.rigs.messages import HANDSHAKE, META, PER_REQUEST
+from tests.unit.server.access.callers import BOTH, caller, connected_as
 from trunkline import Context, Server
 from trunkline.errors import RequestError
 from trunkline.server.methods.entry_methods import ENTRY_METHODS
@@ -661,9 +662,7 @@ async def test_a_change_is_not_sent_to_a_subscriber_that_may_not_read_it_any_mor
         def updated(wire: Any) -> list[str]:
             return [each["params"]["uri"] for each in wire.got if "uri" in each.get("params", {})]
 
-        async with asyncio.timeout(30):
-            while "a://2" not in updated(ann) or "a://2" not in updated(bob):
-                await asyncio.sleep(0.005)
+        await until_async(lambda: not ("a://2" not in updated(ann) or "a://2" not in updated(bob)))
         assert updated(bob) == ["a://1", "a://2"]
         assert updated(ann) == ["a://2"]
 

@@ -7,8 +7,9 @@ from typing import Any
 
 import pytest
 
-from tests.unit.server.access.callers import BOTH, HANDSHAKE, CallerWire, caller, connected_as
-from tests.unit.server.wire import META, PER_REQUEST, WAIT
+from tests.rigs.messages import HANDSHAKE, META, PER_REQUEST
+from tests.rigs.server_connection import WAIT
+from tests.unit.server.access.callers import BOTH, CallerWire, caller, connected_as
 from trunkline import Context, Server, TaskSettings
 
 pytestmark = pytest.mark.anyio

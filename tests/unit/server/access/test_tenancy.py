@@ -9,8 +9,10 @@ from typing import Any
 
 import pytest
 
+from tests.rigs.conditions import until_async
+from tests.rigs.messages import PER_REQUEST
+from tests.rigs.server_connection import connected
 from tests.unit.server.access.callers import BOTH, CallerWire, caller, connected_as
-from tests.unit.server.wire import PER_REQUEST, WAIT, connected
 from trunkline import Context, Server, ServerLimits, TaskSettings, memory_pair
 from trunkline.auth import AuthSettings, Fixed, Principal
 from trunkline.auth.server.tenants import TenantLimits, Tenants
@@ -56,9 +58,7 @@ async def test_a_tenant_has_its_calls_in_flight_on_all_connections_together() ->
     ):
         one.call("a", "hold")
         two.call("b", "hold")
-        async with asyncio.timeout(WAIT):
-            while use_of(app, "acme").in_flight < 2:
-                await asyncio.sleep(0.005)
+        await until_async(lambda: use_of(app, "acme").in_flight >= 2)
         for wire in (one, two):
             refused = await wire.tool("quick")
             assert "retryAfterMs" in refused["data"]
@@ -111,9 +111,7 @@ async def test_a_tenant_holds_its_bytes_on_all_connections_together() -> None:
         connected_as(app, of("bell")) as other,
     ):
         one.call("a", "keep", text="x" * 200_000)
-        async with asyncio.timeout(WAIT):
-            while use_of(app, "acme").budget.used < 200_000:
-                await asyncio.sleep(0.005)
+        await until_async(lambda: use_of(app, "acme").budget.used >= 200_000)
         assert "retryAfterMs" in (await two.tool("keep", text="x" * 200_000))["data"]
         other.call("c", "keep", text="x" * 200_000)
         gate.set()

@@ -8,7 +8,8 @@ from typing import Any
 import pytest
 from msgspec import to_builtins
 
-from tests.unit.server.wire import META, PER_REQUEST, WAIT, Wire
+from tests.rigs.messages import META, PER_REQUEST
+from tests.rigs.server_connection import WAIT, ServerConnection
 from trunkline import Client, Server
 
 NAMED = {"name": "tests", "version": "2"}
@@ -23,7 +24,7 @@ WHOLE = {
 
 async def described(app: Server, revision: str) -> Any:
     """Return the server info in the answer to the first request."""
-    wire = Wire()
+    wire = ServerConnection()
     serving = asyncio.create_task(app.serve(wire.far))
     await wire.near.connect()
     try:

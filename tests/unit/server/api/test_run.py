@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from tests.faults.scene import until
+from tests.rigs.conditions import until
 from trunkline import Server, ServerLimits
 from trunkline.server.api.run import StallWatch
 

@@ -9,8 +9,9 @@ from typing import Any, Literal
 import pytest
 from msgspec import Struct
 
+from tests.rigs.conditions import until_async
+from tests.rigs.server_connection import WAIT, ServerConnection, connected
 from tests.unit.server.rounds_wire import EVERYTHING
-from tests.unit.server.wire import WAIT, Wire, connected
 from trunkline import Context, Server
 from trunkline.errors import PeerError, RequestAborted
 from trunkline.server import AcceptedElicitation, ServerLimits
@@ -25,7 +26,7 @@ class Trip(Struct):
     seat: Literal["aisle", "window"] = "aisle"
 
 
-async def next_request(wire: Wire) -> Any:
+async def next_request(wire: ServerConnection) -> Any:
     """Return the first request that the server has sent."""
     while True:
         for message in wire.got:
@@ -35,7 +36,7 @@ async def next_request(wire: Wire) -> Any:
         await asyncio.sleep(0.005)
 
 
-def answered(wire: Wire, question: Any, result: Any) -> None:
+def answered(wire: ServerConnection, question: Any, result: Any) -> None:
     wire.send({"jsonrpc": "2.0", "id": question["id"], "result": result})
 
 
@@ -247,9 +248,7 @@ def test_waiting_thread_is_released_when_its_request_is_cancelled() -> None:
             wire.tell("notifications/cancelled", {"requestId": 1})
             assert await asyncio.to_thread(ended.wait, 5)
             # The client hears that its answer is no longer wanted.
-            async with asyncio.timeout(5):
-                while not wire.got:
-                    await asyncio.sleep(0.005)
+            await until_async(lambda: wire.got)
             assert wire.got[0]["method"] == "notifications/cancelled"
             assert wire.got[0]["params"]["requestId"] == question["id"]
 

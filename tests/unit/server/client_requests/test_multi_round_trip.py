@@ -15,8 +15,9 @@ import pytest
 from msgspec import Struct
 from msgspec.structs import replace
 
+from tests.rigs.messages import PER_REQUEST
+from tests.rigs.server_connection import ServerConnection, connected
 from tests.unit.server.rounds_wire import EVERYTHING, accepted, attempt, meta
-from tests.unit.server.wire import PER_REQUEST, Wire, connected
 from trunkline import Client, Context, Server, ToolError
 from trunkline.auth import Fixed, Principal
 from trunkline.errors import RequestAborted, RequestError
@@ -33,7 +34,7 @@ class Person(Struct):
     age: int = 30
 
 
-def run(work: Callable[[Wire], Coroutine[Any, Any, None]], app: Server) -> None:
+def run(work: Callable[[ServerConnection], Coroutine[Any, Any, None]], app: Server) -> None:
     async def main() -> None:
         async with connected(app, PER_REQUEST) as wire:
             await work(wire)
@@ -75,7 +76,7 @@ CALL = {"name": "greet", "arguments": {}}
 def test_a_question_goes_out_inside_the_result_and_the_answer_finishes_the_call() -> None:
     app = greeter()
 
-    async def work(wire: Wire) -> None:
+    async def work(wire: ServerConnection) -> None:
         first = (await attempt(wire, 1, CALL))["result"]
         assert first["resultType"] == "input_required"
         assert first["inputRequests"] == {
@@ -110,7 +111,7 @@ def test_a_question_goes_out_inside_the_result_and_the_answer_finishes_the_call(
 
 @pytest.mark.parametrize("action", ["decline", "cancel"])
 def test_declined_or_cancelled_elicitation_is_returned_to_the_handler(action: str) -> None:
-    async def work(wire: Wire) -> None:
+    async def work(wire: ServerConnection) -> None:
         first = (await attempt(wire, 1, CALL))["result"]
         second = await attempt(
             wire, 2, CALL, state=first["requestState"], responses={"who": {"action": action}}
@@ -121,7 +122,7 @@ def test_declined_or_cancelled_elicitation_is_returned_to_the_handler(action: st
 
 
 def test_concurrent_client_requests_are_sent_in_one_result() -> None:
-    async def work(wire: Wire) -> None:
+    async def work(wire: ServerConnection) -> None:
         call = {"name": "together"}
         first = (await attempt(wire, 1, call))["result"]
         assert {key: each["method"] for key, each in first["inputRequests"].items()} == {
@@ -146,7 +147,7 @@ def test_concurrent_client_requests_are_sent_in_one_result() -> None:
 
 
 def test_each_round_has_a_state_of_its_own_that_carries_what_came_before() -> None:
-    async def work(wire: Wire) -> None:
+    async def work(wire: ServerConnection) -> None:
         call = {"name": "two_rounds"}
         first = (await attempt(wire, 1, call))["result"]
         assert list(first["inputRequests"]) == ["elicitation-1"]
@@ -174,7 +175,7 @@ def test_each_round_has_a_state_of_its_own_that_carries_what_came_before() -> No
 
 
 def test_answers_under_other_keys_are_ignored_and_the_question_is_asked_again() -> None:
-    async def work(wire: Wire) -> None:
+    async def work(wire: ServerConnection) -> None:
         first = (await attempt(wire, 1, CALL))["result"]
         again = await attempt(
             wire, 2, CALL, state=first["requestState"], responses={"other": accepted(name="x")}
@@ -193,7 +194,7 @@ def test_answers_under_other_keys_are_ignored_and_the_question_is_asked_again() 
 
 
 def test_answers_without_a_state_answer_questions_whose_key_the_handler_gives() -> None:
-    async def work(wire: Wire) -> None:
+    async def work(wire: ServerConnection) -> None:
         given = {"who": accepted(name="Ada"), "other": 7}
         reply = await attempt(wire, 1, CALL, responses=given)
         assert reply["result"]["content"][0]["text"] == "Hello Ada"
@@ -204,7 +205,7 @@ def test_answers_without_a_state_answer_questions_whose_key_the_handler_gives() 
 
 
 def test_answers_without_a_state_do_not_answer_questions_that_are_numbered() -> None:
-    async def work(wire: Wire) -> None:
+    async def work(wire: ServerConnection) -> None:
         call = {"name": "two_rounds", "arguments": {}}
         given = {"elicitation-1": accepted(value="one"), "elicitation-2": accepted(value="two")}
         reply = await attempt(wire, 1, call, responses=given)
@@ -214,7 +215,7 @@ def test_answers_without_a_state_do_not_answer_questions_that_are_numbered() -> 
 
 
 def test_an_answer_without_a_state_that_is_malformed_is_rejected() -> None:
-    async def work(wire: Wire) -> None:
+    async def work(wire: ServerConnection) -> None:
         reply = await attempt(wire, 1, CALL, responses={"who": 7})
         assert reply["error"]["code"] == -32602
         assert "'who' is not a result of elicitation/create" in reply["error"]["message"]
@@ -231,7 +232,7 @@ def test_an_answer_without_a_state_is_kept_for_the_next_round_trip() -> None:
         where = await context.elicit("Where are you?", str)
         return f"{who.content and who.content.name} in {where.content}"
 
-    async def work(wire: Wire) -> None:
+    async def work(wire: ServerConnection) -> None:
         reply = await attempt(wire, 1, CALL, responses={"who": accepted(name="Ada")})
         assert list(reply["result"]["inputRequests"]) == ["elicitation-1"]
         state = reply["result"]["requestState"]
@@ -265,7 +266,7 @@ def test_an_answer_without_a_state_is_kept_for_the_next_round_trip() -> None:
 def test_malformed_answers_are_refused_and_the_state_can_be_used_again(
     responses: Any, text: str
 ) -> None:
-    async def work(wire: Wire) -> None:
+    async def work(wire: ServerConnection) -> None:
         first = (await attempt(wire, 1, CALL))["result"]
         state = first["requestState"]
         refused = await attempt(wire, 2, CALL, state=state, responses=responses)
@@ -278,7 +279,7 @@ def test_malformed_answers_are_refused_and_the_state_can_be_used_again(
 
 
 def test_null_for_answers_is_refused() -> None:
-    async def work(wire: Wire) -> None:
+    async def work(wire: ServerConnection) -> None:
         params = {**CALL, "inputResponses": None}
         reply = await attempt(wire, 1, params)
         assert reply["error"]["code"] == -32602
@@ -307,7 +308,7 @@ def _changed(state: str) -> str:
 def test_a_state_that_was_tampered_with_is_refused_before_the_handler_runs(spoil: Any) -> None:
     app = greeter()
 
-    async def work(wire: Wire) -> None:
+    async def work(wire: ServerConnection) -> None:
         first = (await attempt(wire, 1, CALL))["result"]
         runs = app.runs  # type: ignore[attr-defined]  # see above
         reply = await attempt(
@@ -325,7 +326,7 @@ def test_a_state_that_was_tampered_with_is_refused_before_the_handler_runs(spoil
 
 
 def test_the_state_of_other_arguments_is_refused() -> None:
-    async def work(wire: Wire) -> None:
+    async def work(wire: ServerConnection) -> None:
         first = (await attempt(wire, 1, CALL))["result"]
         reply = await attempt(
             wire,
@@ -340,7 +341,7 @@ def test_the_state_of_other_arguments_is_refused() -> None:
 
 
 def test_the_state_of_another_tool_is_refused() -> None:
-    async def work(wire: Wire) -> None:
+    async def work(wire: ServerConnection) -> None:
         first = (await attempt(wire, 1, CALL))["result"]
         reply = await attempt(wire, 2, {"name": "two_rounds"}, state=first["requestState"])
         assert "belongs to another request" in reply["error"]["message"]
@@ -356,7 +357,7 @@ def test_the_order_of_arguments_and_other_meta_make_no_other_request() -> None:
         answer = await context.elicit("Sure?", bool)
         return f"{a + b} {answer.content}"
 
-    async def work(wire: Wire) -> None:
+    async def work(wire: ServerConnection) -> None:
         first = (await attempt(wire, 1, {"name": "add", "arguments": {"a": 1, "b": 2}}))["result"]
         last = await attempt(
             wire,
@@ -376,7 +377,7 @@ def test_a_state_that_is_too_old_is_refused() -> None:
     now = [1000.0]
     app._core.services.rounds = RoundTrips(StateSealer([KEY]), app._core.limits, now=lambda: now[0])
 
-    async def work(wire: Wire) -> None:
+    async def work(wire: ServerConnection) -> None:
         first = (await attempt(wire, 1, CALL))["result"]
         now[0] += app._core.limits.state_ttl + 2
         reply = await attempt(wire, 2, CALL, state=first["requestState"])
@@ -417,7 +418,7 @@ def test_a_handler_that_asks_something_else_under_a_key_is_refused(caplog: Any) 
         answer = await context.elicit(f"It is {next(times)}. Sure?", bool, key="sure")
         return str(answer.content)
 
-    async def work(wire: Wire) -> None:
+    async def work(wire: ServerConnection) -> None:
         first = (await attempt(wire, 1, {"name": "clock"}))["result"]
         reply = await attempt(
             wire,
@@ -442,7 +443,7 @@ def test_a_handler_that_runs_again_is_logged_for_debugging(
     async def sure(context: Context) -> str:
         return str((await context.elicit("Sure?", bool, key="sure")).content)
 
-    async def work(wire: Wire) -> None:
+    async def work(wire: ServerConnection) -> None:
         first = (await attempt(wire, 1, {"name": "sure"}))["result"]
         assert "runs again" not in caplog.text
         responses = {"sure": accepted(value=True)}
@@ -463,7 +464,7 @@ def test_more_rounds_than_allowed_are_refused_with_a_type() -> None:
         while True:
             await context.elicit("More?", bool)
 
-    async def work(wire: Wire) -> None:
+    async def work(wire: ServerConnection) -> None:
         reply = await attempt(wire, 0, {"name": "endless"})
         for number in (1, 2):
             result = reply["result"]
@@ -490,7 +491,7 @@ def test_a_state_larger_than_allowed_is_refused_with_a_type(caplog: Any) -> None
         await context.elicit("Sure?", bool)
         return "done"
 
-    async def work(wire: Wire) -> None:
+    async def work(wire: ServerConnection) -> None:
         reply = await attempt(wire, 1, {"name": "heavy"})
         assert reply["error"]["code"] == -32603
         assert "the limit is 1000" in reply["error"]["message"]
@@ -515,7 +516,7 @@ def test_once_runs_once_per_state_and_returns_its_value_after_json() -> None:
         answer = await context.elicit("Sure?", bool)
         return f"{made} {answer.content}"
 
-    async def work(wire: Wire) -> None:
+    async def work(wire: ServerConnection) -> None:
         first = (await attempt(wire, 1, {"name": "book"}))["result"]
         last = await attempt(
             wire,
@@ -549,7 +550,7 @@ def test_a_round_waits_for_what_once_has_begun() -> None:
         )
         return f"{kept} {answer.content}"
 
-    async def work(wire: Wire) -> None:
+    async def work(wire: ServerConnection) -> None:
         first = (await attempt(wire, 1, {"name": "both"}))["result"]
         last = await attempt(
             wire,
@@ -588,7 +589,7 @@ def test_a_handler_that_swallows_its_end_is_still_answered_with_its_questions(
     async def _sure(context: Context) -> None:
         await context.elicit("Sure?", bool)
 
-    async def work(wire: Wire) -> None:
+    async def work(wire: ServerConnection) -> None:
         reply = await attempt(wire, 1, {"name": "stubborn"})
         assert reply["result"]["resultType"] == "input_required"
 
@@ -606,7 +607,7 @@ def test_an_except_clause_for_errors_does_not_catch_the_end_of_a_round() -> None
             return "caught"
         return str(answer.content)
 
-    async def work(wire: Wire) -> None:
+    async def work(wire: ServerConnection) -> None:
         first = (await attempt(wire, 1, {"name": "careful"}))["result"]
         assert first["resultType"] == "input_required"
 
@@ -628,7 +629,7 @@ def test_reports_of_the_part_that_runs_again_are_not_sent_again() -> None:
         context.progress(3)
         return "done"
 
-    async def work(wire: Wire) -> None:
+    async def work(wire: ServerConnection) -> None:
         more = {"io.modelcontextprotocol/logLevel": "info", "progressToken": "p"}
         heard = []
         state, responses = None, None
@@ -665,7 +666,7 @@ def test_nothing_can_be_asked_where_no_result_can_carry_it() -> None:
         await context.elicit("Which?", str)
         return []
 
-    async def work(wire: Wire) -> None:
+    async def work(wire: ServerConnection) -> None:
         params = {
             "ref": {"type": "ref/prompt", "name": "shout"},
             "argument": {"name": "text", "value": "x"},
@@ -689,7 +690,7 @@ def test_prompts_and_resources_can_elicit_and_their_results_are_not_cached() -> 
     async def thing(context: Context) -> str:
         return (await context.elicit("Which?", str)).content or ""
 
-    async def work(wire: Wire) -> None:
+    async def work(wire: ServerConnection) -> None:
         for number, (method, params) in enumerate(
             [("prompts/get", {"name": "shout"}), ("resources/read", {"uri": "test://thing"})]
         ):
@@ -715,7 +716,7 @@ def test_prompts_and_resources_can_elicit_and_their_results_are_not_cached() -> 
 
 
 def test_two_clients_that_race_with_one_state_both_get_their_answer() -> None:
-    async def work(wire: Wire) -> None:
+    async def work(wire: ServerConnection) -> None:
         first = (await attempt(wire, 1, CALL))["result"]
         state = first["requestState"]
         one, other = await asyncio.gather(
@@ -769,7 +770,7 @@ def test_a_refusal_is_one_that_a_handler_can_catch() -> None:
             return str(error.kind)
         return "asked"
 
-    async def work(wire: Wire) -> None:
+    async def work(wire: ServerConnection) -> None:
         reply = await attempt(wire, 1, {"name": "polite"}, capabilities={})
         text = reply["result"]["content"][0]["text"]
         assert text == "MISSING_REQUIRED_CLIENT_CAPABILITY"
@@ -809,7 +810,7 @@ def test_undeclared_capability_is_refused_and_named(
             await context.sample("Hm?", max_tokens=5, tools=tools)
         return "asked"
 
-    async def work(wire: Wire) -> None:
+    async def work(wire: ServerConnection) -> None:
         reply = await attempt(wire, 1, {"name": "curious"}, capabilities=declared)
         assert reply["error"]["code"] == -32021
         assert reply["error"]["data"] == {"requiredCapabilities": required}
@@ -832,7 +833,7 @@ def test_a_key_names_one_question_of_a_call() -> None:
             return str(error)
         return repr(one)
 
-    async def work(wire: Wire) -> None:
+    async def work(wire: ServerConnection) -> None:
         reply = await attempt(wire, 1, {"name": "twice"})
         assert (
             "another question of this call has the key 'same'"
@@ -856,7 +857,7 @@ def test_a_tool_on_a_thread_asks_by_waiting() -> None:
         answer = context.elicit("Sure?", bool).wait()
         return f"{made} {answer.content}"
 
-    async def work(wire: Wire) -> None:
+    async def work(wire: ServerConnection) -> None:
         first = (await attempt(wire, 1, {"name": "blocking"}))["result"]
         last = await attempt(
             wire,
@@ -883,7 +884,7 @@ def test_waiting_on_the_loops_own_thread_is_refused() -> None:
             return str(error)
         return "waited"
 
-    async def work(wire: Wire) -> None:
+    async def work(wire: ServerConnection) -> None:
         reply = await attempt(wire, 1, {"name": "wrong"})
         assert "await the request instead" in reply["result"]["content"][0]["text"]
 
@@ -903,7 +904,7 @@ def test_secret_once_without_the_crypto_extra_is_refused(monkeypatch: Any) -> No
             return str(error)
         return "kept"
 
-    async def work(wire: Wire) -> None:
+    async def work(wire: ServerConnection) -> None:
         reply = await attempt(wire, 1, {"name": "hide"})
         assert "install trunkline[crypto]" in reply["result"]["content"][0]["text"]
 
@@ -919,7 +920,7 @@ def test_secret_once_value_is_encrypted_in_the_request_state() -> None:
         answer = await context.elicit("Sure?", bool)
         return f"{len(token)} {answer.content}"
 
-    async def work(wire: Wire) -> None:
+    async def work(wire: ServerConnection) -> None:
         first = (await attempt(wire, 1, {"name": "hide"}))["result"]
         state = first["requestState"]
         assert b"canary-91c4" not in base64.urlsafe_b64decode(state + "=" * (-len(state) % 4))
@@ -949,7 +950,7 @@ def test_questions_of_tasks_side_by_side_keep_their_keys_from_run_to_run() -> No
         first = await context.elicit("First?", str)
         return " ".join([first.content or "", *await asyncio.gather(chain("a"), chain("b"))])
 
-    async def work(wire: Wire) -> None:
+    async def work(wire: ServerConnection) -> None:
         keys = []
         state, responses = None, None
         for number in range(10):
@@ -996,7 +997,7 @@ def test_a_question_inside_once_is_refused_wherever_it_runs(on_thread: bool) -> 
             except RuntimeError as error:
                 return str(error)
 
-    async def work(wire: Wire) -> None:
+    async def work(wire: ServerConnection) -> None:
         reply = await attempt(wire, 1, {"name": "knot"})
         assert "cannot be made inside once" in reply["result"]["content"][0]["text"]
 
@@ -1020,7 +1021,7 @@ def test_another_server_may_ask_its_own_client_inside_once() -> None:
 
         return await context.once("k", work, type=str)
 
-    async def work(wire: Wire) -> None:
+    async def work(wire: ServerConnection) -> None:
         reply = await attempt(wire, 1, {"name": "outer"})
         assert reply["result"]["content"][0]["text"] == "yes"
 
@@ -1043,7 +1044,7 @@ def test_a_handler_that_waits_for_what_its_question_brings_is_ended_all_the_same
         context.app.kept = asyncio.create_task(ask())
         return await queue.get()
 
-    async def work(wire: Wire) -> None:
+    async def work(wire: ServerConnection) -> None:
         first = (await attempt(wire, 1, {"name": "queued"}))["result"]
         assert first["resultType"] == "input_required"
         key = next(iter(first["inputRequests"]))
@@ -1073,7 +1074,7 @@ def test_tasks_whose_order_differs_get_their_own_answers() -> None:
 
         return ", ".join(await asyncio.gather(branch("delete", waits[0]), branch("keep", waits[1])))
 
-    async def work(wire: Wire) -> None:
+    async def work(wire: ServerConnection) -> None:
         call = {"name": "branches"}
         state, responses = None, None
         for number in range(3):
@@ -1101,7 +1102,7 @@ def test_two_tasks_cannot_ask_the_same_without_keys(caplog: Any) -> None:
 
         return ", ".join(await asyncio.gather(branch(), branch()))
 
-    async def work(wire: Wire) -> None:
+    async def work(wire: ServerConnection) -> None:
         reply = await attempt(wire, 1, {"name": "branches"})
         assert reply["result"]["isError"]
 
@@ -1129,7 +1130,7 @@ def test_a_handler_that_fails_beside_its_question_has_failed(how: str) -> None:
             raise ToolError("It did not work out.") from None
         return "done"
 
-    async def work(wire: Wire) -> None:
+    async def work(wire: ServerConnection) -> None:
         result = (await attempt(wire, 1, {"name": "fails"}))["result"]
         if how == "instead":
             # What came of the end of the round is that end.
@@ -1148,7 +1149,7 @@ def test_request_state_is_refused_for_a_number_equal_only_after_rounding() -> No
         await context.elicit("Sure?", bool, key="sure")
         return str(amount)
 
-    async def work(wire: Wire) -> None:
+    async def work(wire: ServerConnection) -> None:
         one, other = "10000000000000000.01", "10000000000000000.99"
         frame = json.dumps(
             {
@@ -1193,7 +1194,7 @@ def test_request_state_is_refused_by_a_server_of_another_name() -> None:
 def test_asking_works_under_another_name_of_the_method() -> None:
     app = greeter(policy=Policy.mcp(PER_REQUEST).replace(method_names="accept-bare"))
 
-    async def work(wire: Wire) -> None:
+    async def work(wire: ServerConnection) -> None:
         first = await attempt(wire, 1, CALL, method="tool/execute")
         last = await attempt(
             wire,
@@ -1216,7 +1217,7 @@ def test_input_responses_of_a_waiting_request_count_toward_the_byte_budget() -> 
         await gate.wait()
         return "done"
 
-    async def work(wire: Wire) -> None:
+    async def work(wire: ServerConnection) -> None:
         params = {"name": "hold", "_meta": meta()}
         wire.ask(1, "tools/call", params)
         wire.ask(2, "tools/call", {**params, "inputResponses": {"x": "y" * 5000}})
@@ -1243,7 +1244,7 @@ def test_elicitation_from_a_background_task_after_the_reply_raises() -> None:
         context.app.left = asyncio.create_task(background())
         return "gone"
 
-    async def work(wire: Wire) -> None:
+    async def work(wire: ServerConnection) -> None:
         await attempt(wire, 1, {"name": "leave"})
         async with asyncio.timeout(5):
             await app.left  # type: ignore[attr-defined]  # set above

@@ -11,7 +11,8 @@ from typing import Any
 
 import pytest
 
-from tests.unit.server.wire import META, PER_REQUEST, connected
+from tests.rigs.messages import META, PER_REQUEST
+from tests.rigs.server_connection import connected
 from trunkline import (
     Context,
     Server,

@@ -6,7 +6,6 @@ import dataclasses
 import datetime
 import decimal
 import sys
-from collections.abc import Callable
 from typing import Annotated, Any, Literal, TypedDict
 
 import annotated_types
@@ -16,27 +15,9 @@ import pytest
 from msgspec import Meta, Struct
 from pydantic import Field
 
-from trunkline.server.handlers.arguments import Arguments, ParamHeader, arguments_of, explain
+from tests.rigs.handler_arguments import passed, refusal, taking
+from trunkline.server.handlers.arguments import ParamHeader, arguments_of
 from trunkline.server.handlers.output import output_of
-
-
-def taking(annotation: Any, *default: Any) -> Callable[..., Any]:
-    def handler(x):  # type: ignore[no-untyped-def]  # annotated below
-        return x
-
-    handler.__annotations__["x"] = annotation
-    handler.__defaults__ = default or None
-    return handler
-
-
-def passed(arguments: Arguments, raw: bytes) -> Any:
-    return arguments.call(arguments.decode(raw), None)
-
-
-def refusal(arguments: Arguments, raw: bytes) -> str:
-    with pytest.raises(msgspec.ValidationError) as refused:
-        arguments.decode(raw)
-    return explain(refused.value, raw, arguments)
 
 
 def listed(annotation: Any, *default: Any) -> dict[str, Any]:

@@ -3,10 +3,8 @@
 from __future__ import annotations
 
 import asyncio
-import dataclasses
 import datetime
 import decimal
-import enum
 import functools
 import inspect
 import re
@@ -16,15 +14,16 @@ import typing
 import uuid
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
-from typing import Annotated, Any, Literal, NamedTuple, NotRequired, TypedDict
+from typing import Annotated, Any, Literal
 
 import annotated_types
-import attrs
 import msgspec
 import pydantic
 import pytest
 from msgspec import Meta, Struct
 
+from tests.rigs.handler_arguments import passed, taking
+from tests.rigs.types import Circle, Options, Pair, Place, Square, Unit, Wind
 from trunkline import Client, Server
 from trunkline.server.context import Context
 from trunkline.server.handlers.arguments import (
@@ -39,40 +38,6 @@ from trunkline.server.handlers.arguments import (
 CANARY = "canary-7f3a"
 
 
-class Unit(enum.Enum):
-    KELVIN = "k"
-    CELSIUS = "c"
-
-
-@dataclasses.dataclass
-class Place:
-    lat: float
-    name: str = "here"
-
-
-@attrs.define
-class Wind:
-    speed: int
-
-
-class Options(TypedDict):
-    deep: bool
-    note: NotRequired[str]
-
-
-class Pair(NamedTuple):
-    left: int
-    right: str = "r"
-
-
-class Circle(Struct, tag="circle"):
-    radius: float
-
-
-class Square(Struct, tag="square"):
-    side: float
-
-
 class Model(pydantic.BaseModel):
     count: int = pydantic.Field(ge=1)
     when: datetime.date | None = None
@@ -80,18 +45,6 @@ class Model(pydantic.BaseModel):
 
 class Strict(pydantic.BaseModel, strict=True):
     when: datetime.date
-
-
-def taking(annotation: Any) -> Callable[..., Any]:
-    def handler(x):  # type: ignore[no-untyped-def]  # annotated below
-        return x
-
-    handler.__annotations__["x"] = annotation
-    return handler
-
-
-def passed(arguments: Arguments, raw: bytes) -> Any:
-    return arguments.call(arguments.decode(raw), None)
 
 
 def refusal(arguments: Arguments, raw: bytes) -> str:
@@ -267,7 +220,7 @@ READ: list[tuple[Any, bytes, Any, bytes, str]] = [
         b'{"speed":"canary-7f3a"}',
         'argument "x.speed": expected an integer, got a string',
     ),
-    (Options, b'{"deep":true}', {"deep": True}, b"{}", 'argument "x.deep" is required'),
+    (Options, b'{"a":1}', {"a": 1}, b"{}", 'argument "x.a" is required'),
     (Pair, b"[1]", Pair(1), b"[]", 'argument "x": expected an array of length 1 to 2'),
     (
         Circle | Square,

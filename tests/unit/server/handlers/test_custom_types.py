@@ -12,7 +12,7 @@ import re
 import subprocess
 import sys
 from collections import OrderedDict, UserDict, deque
-from collections.abc import Callable, Iterable
+from collections.abc import Iterable
 from types import MappingProxyType
 from typing import Annotated, Any
 
@@ -20,31 +20,13 @@ import msgspec
 import pydantic
 import pytest
 
+from tests.rigs.handler_arguments import passed_as_x, refusal_as_x, taking
 from trunkline import Client, Context, PeerError, Server, ToolError
 from trunkline.mcp import TextContent
-from trunkline.server.handlers.arguments import Arguments, arguments_of, explain
+from trunkline.server.handlers.arguments import arguments_of
 from trunkline.server.handlers.json_encoding import encoded
 
 CANARY = "canary-7f3a"
-
-
-def taking(annotation: Any) -> Callable[..., Any]:
-    def handler(x):  # type: ignore[no-untyped-def]  # annotated below
-        return x
-
-    handler.__annotations__["x"] = annotation
-    return handler
-
-
-def passed(arguments: Arguments, raw: bytes) -> Any:
-    return arguments.call(arguments.decode(b'{"x":' + raw + b"}"), None)
-
-
-def refusal(arguments: Arguments, raw: bytes) -> str:
-    raw = b'{"x":' + raw + b"}"
-    with pytest.raises(msgspec.ValidationError) as refused:
-        arguments.decode(raw)
-    return explain(refused.value, raw, arguments)
 
 
 def text(form: str) -> dict[str, Any]:
@@ -147,16 +129,16 @@ def test_a_class_of_a_library_is_read(
 ) -> None:
     arguments = arguments_of(taking(type_))
     assert arguments.schema["properties"]["x"] == schema
-    found = passed(arguments, good)
+    found = passed_as_x(arguments, good)
     assert found == value
     assert type(found) is type(value)
     if bad:
-        told = refusal(arguments, bad)
+        told = refusal_as_x(arguments, bad)
         assert sentence in told
         assert CANARY not in told
     inside = arguments_of(taking(list[type_]))
-    assert passed(inside, b"[" + good + b"]") == [value]
-    assert passed(arguments_of(taking(type_ | None)), b"null") is None
+    assert passed_as_x(inside, b"[" + good + b"]") == [value]
+    assert passed_as_x(arguments_of(taking(type_ | None)), b"null") is None
 
 
 @dataclasses.dataclass
@@ -167,7 +149,7 @@ class Job:
 
 def test_such_classes_may_be_members_of_classes() -> None:
     arguments = arguments_of(taking(Job))
-    found = passed(arguments, b'{"folder":"a","hosts":["1.2.3.4"]}')
+    found = passed_as_x(arguments, b'{"folder":"a","hosts":["1.2.3.4"]}')
     assert found == Job(pathlib.Path("a"), deque([ipaddress.IPv4Address("1.2.3.4")]))
     assert arguments.schema["properties"]["x"]["properties"]["folder"] == text("path")
     assert encoded(found) == b'{"folder":"a","hosts":["1.2.3.4"]}'
@@ -176,7 +158,7 @@ def test_such_classes_may_be_members_of_classes() -> None:
 @pytest.mark.parametrize("pattern", ["(" * 5000, "a{99999999999999}", "x" * 10_001, "["])
 def test_a_pattern_that_cannot_be_compiled_is_refused(pattern: str) -> None:
     arguments = arguments_of(taking(re.Pattern))
-    told = refusal(arguments, msgspec.json.encode(pattern))
+    told = refusal_as_x(arguments, msgspec.json.encode(pattern))
     assert told == 'argument "x": expected a regular expression'
 
 

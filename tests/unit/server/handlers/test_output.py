@@ -3,22 +3,20 @@
 from __future__ import annotations
 
 import base64
-import dataclasses
 import datetime
-import enum
 import functools
 import inspect
 import json
 from collections.abc import Awaitable, Callable
 from pathlib import PurePosixPath
-from typing import Annotated, Any, NamedTuple, TypedDict
+from typing import Annotated, Any
 
-import attrs
 import msgspec
 import pydantic
 import pytest
 from msgspec import Meta, Raw, Struct
 
+from tests.rigs.types import Node, Options, Pair, Place, Unit, Wind
 from trunkline.errors import TrunklineError
 from trunkline.mcp.types import (
     AudioContent,
@@ -45,41 +43,13 @@ CANARY = "canary-7f3a"
 PNG = b"\x89PNG\r\n\x1a\n123"
 
 
-@dataclasses.dataclass
-class Place:
-    lat: float
-    name: str = "here"
-
-
-@attrs.define
-class Wind:
-    speed: int
-
-
-class Options(TypedDict):
-    deep: bool
-
-
-class Pair(NamedTuple):
-    left: int
-    right: str = "r"
-
-
 class Forecast(Struct):
     city: str
     days: Annotated[int, Meta(ge=1)] = 1
 
 
-class Node(Struct):
-    children: list[Node] = []
-
-
 class Model(pydantic.BaseModel):
     count: int = pydantic.Field(serialization_alias="howMany")
-
-
-class Unit(enum.Enum):
-    KELVIN = "k"
 
 
 # Of the tool below.
@@ -139,10 +109,10 @@ FITTING: list[tuple[Any, Any, Any, Any, str]] = [
     (Wind, Wind(1), {"speed": 1}, Wind(CANARY), '"speed": expected an integer, got a string'),  # type: ignore[arg-type]  # on purpose
     (
         Options,
-        {"deep": True},
-        {"deep": True},
-        {"deep": CANARY},
-        '"deep": expected a boolean, got a string',
+        {"a": 1},
+        {"a": 1},
+        {"a": CANARY},
+        '"a": expected an integer, got a string',
     ),
     (Pair, Pair(1), [1, "r"], [CANARY], '"[0]": expected an integer, got a string'),
     (

@@ -7,29 +7,18 @@ import datetime
 import pathlib
 import uuid
 from collections import deque
-from collections.abc import Callable
-from typing import Annotated, Any, Literal, NamedTuple, TypedDict
+from typing import Annotated, Any, Literal, TypedDict
 
 import attrs
-import msgspec
 import pydantic
 import pytest
 from msgspec import Struct
 from pydantic import Field
 
-from trunkline.server.handlers.arguments import Arguments, arguments_of, explain
+from tests.rigs.handler_arguments import passed_as_x, refusal_as_x, taking
+from tests.rigs.types import Aliased, Cat, Dog, Numbers, Pair, PCat, PDog
+from trunkline.server.handlers.arguments import arguments_of
 from trunkline.server.handlers.output import output_of
-
-
-@dataclasses.dataclass
-class Cat:
-    name: str
-
-
-@dataclasses.dataclass
-class Dog:
-    name: str
-    age: int = 3
 
 
 class Fish(Struct):
@@ -49,64 +38,22 @@ class Horse(TypedDict):
     speed: int
 
 
-class Pair(NamedTuple):
-    left: int
-    right: str
-
-
-class PCat(pydantic.BaseModel):
-    kind: Literal["cat"] = "cat"
-    name: str
-
-
-class PDog(pydantic.BaseModel):
-    kind: Literal["dog"] = "dog"
-    name: str
-
-
 @dataclasses.dataclass
 class Wolf:
     kind: Literal["wolf", "fox"]
     name: str = "w"
 
 
-class Aliased(pydantic.BaseModel):
-    user_id: int = Field(alias="userId")
-
-
 class Named(pydantic.BaseModel, populate_by_name=True):
     house: int = Field(alias="houseId")
-
-
-class Numbers(pydantic.RootModel[list[int]]):
-    pass
-
-
-def taking(annotation: Any) -> Callable[..., Any]:
-    def handler(x):  # type: ignore[no-untyped-def]  # annotated below
-        return x
-
-    handler.__annotations__["x"] = annotation
-    return handler
-
-
-def passed(arguments: Arguments, raw: bytes) -> Any:
-    return arguments.call(arguments.decode(b'{"x":' + raw + b"}"), None)
-
-
-def refusal(arguments: Arguments, raw: bytes) -> str:
-    raw = b'{"x":' + raw + b"}"
-    with pytest.raises(msgspec.ValidationError) as refused:
-        arguments.decode(raw)
-    return explain(refused.value, raw, arguments)
 
 
 DAY = datetime.datetime(2026, 1, 2, tzinfo=datetime.UTC)
 ID = uuid.UUID(int=1)
 TAGGED = Annotated[PCat | PDog, Field(discriminator="kind")]
 
+# Values beside those of `tests/type_matrix.py`.
 READ: list[tuple[Any, bytes, Any]] = [
-    (Cat | Dog, b'{"name":"a"}', Cat("a")),
     (Dog | Cat, b'{"name":"a"}', Dog("a")),
     (Cat | Dog, b'{"name":"a","age":5}', Dog("a", 5)),
     (Cat | Dog | None, b"null", None),
@@ -114,26 +61,19 @@ READ: list[tuple[Any, bytes, Any]] = [
     (Cat | Bird, b'{"wings":2}', Bird(2)),
     (Cow | Horse, b'{"speed":2}', {"speed": 2}),
     (Cow | Horse | str, b'"a"', "a"),
-    (PCat | PDog, b'{"kind":"dog","name":"a"}', PDog(name="a")),
-    (PCat | PDog, b'{"name":"a"}', PCat(name="a")),
-    (TAGGED, b'{"kind":"dog","name":"a"}', PDog(name="a")),
     (Annotated[PCat | Wolf, Field(discriminator="kind")], b'{"kind":"fox"}', Wolf("fox")),
-    (PCat | str, b'"a"', "a"),
-    (PCat | str, b'{"name":"a"}', PCat(name="a")),
     (str | PCat, b'{"name":"a"}', PCat(name="a")),
     (Cat | PCat, b'{"name":"a"}', Cat("a")),
     (Cat | PCat, b'{"name":"a","kind":"cat"}', PCat(name="a")),
     (Aliased | Cat, b'{"userId":1}', Aliased(userId=1)),
     (Named | Cat, b'{"house":1}', Named(house=1)),
     (Numbers | Cat, b"[1]", Numbers([1])),
-    (dict | Cat, b'{"name":"a"}', Cat("a")),
     (dict | Cat, b'{"other":1}', {"other": 1}),
     (dict[str, int] | dict[str, str], b'{"a":"b"}', {"a": "b"}),
     (datetime.datetime | str, b'"2026-01-02T00:00:00Z"', DAY),
     (str | datetime.datetime, b'"2026-01-02T00:00:00Z"', DAY),
     (datetime.datetime | str, b'"tomorrow"', "tomorrow"),
     (uuid.UUID | datetime.datetime, b'"00000000-0000-0000-0000-000000000001"', ID),
-    (list[int] | list[str], b'["a"]', ["a"]),
     (list[Cat | Dog], b'[{"name":"a","age":1}]', [Dog("a", 1)]),
     (dict[str, Cat | Dog], b'{"a":{"name":"a"}}', {"a": Cat("a")}),
     (tuple[int, ...] | Pair, b'[1,"a"]', Pair(1, "a")),
@@ -146,14 +86,14 @@ READ: list[tuple[Any, bytes, Any]] = [
 
 @pytest.mark.parametrize(("type_", "raw", "value"), READ, ids=[f"{row[0]}"[:60] for row in READ])
 def test_a_value_of_a_union_is_read(type_: Any, raw: bytes, value: Any) -> None:
-    found = passed(arguments_of(taking(type_)), raw)
+    found = passed_as_x(arguments_of(taking(type_)), raw)
     assert found == value
     assert type(found) is type(value)
 
 
 def test_the_members_of_a_dataclass_in_a_union_are_filled() -> None:
-    assert vars(passed(arguments_of(taking(Cat | Dog)), b'{"name":"a"}')) == {"name": "a"}
-    (dog,) = passed(arguments_of(taking(list[Dog | Cat])), b'[{"name":"a"}]')
+    assert vars(passed_as_x(arguments_of(taking(Cat | Dog)), b'{"name":"a"}')) == {"name": "a"}
+    (dog,) = passed_as_x(arguments_of(taking(list[Dog | Cat])), b'[{"name":"a"}]')
     assert vars(dog) == {"name": "a", "age": 3}
 
 
@@ -186,7 +126,7 @@ REFUSED: list[tuple[Any, bytes, str]] = [
 
 @pytest.mark.parametrize(("type_", "raw", "text"), REFUSED, ids=[row[2][:60] for row in REFUSED])
 def test_a_value_that_fits_no_type_is_refused(type_: Any, raw: bytes, text: str) -> None:
-    told = refusal(arguments_of(taking(type_)), raw)
+    told = refusal_as_x(arguments_of(taking(type_)), raw)
     assert told.startswith(text)
     assert "canary" not in told
 
@@ -233,8 +173,8 @@ def test_a_callable_discriminator_is_applied_by_pydantic() -> None:
         pydantic.Discriminator(lambda value: "d" if value.get("barks") else "c"),
     ]
     arguments = arguments_of(taking(tagged))
-    assert passed(arguments, b'{"name":"a","barks":true}') == PDog(name="a")
-    assert passed(arguments, b'{"name":"a"}') == PCat(name="a")
+    assert passed_as_x(arguments, b'{"name":"a","barks":true}') == PDog(name="a")
+    assert passed_as_x(arguments, b'{"name":"a"}') == PCat(name="a")
 
 
 @dataclasses.dataclass
@@ -248,7 +188,7 @@ class Kennel(Struct):
 
 def test_a_union_in_a_member_of_a_dataclass_is_read_by_pydantic() -> None:
     arguments = arguments_of(taking(Owner))
-    assert passed(arguments, b'{"pet":{"name":"a"}}') == Owner(Cat("a"))
+    assert passed_as_x(arguments, b'{"pet":{"name":"a"}}') == Owner(Cat("a"))
 
 
 def test_a_union_in_a_member_that_nothing_can_read_is_refused() -> None:

@@ -6,7 +6,8 @@ import asyncio
 from collections.abc import Iterator
 from typing import Any
 
-from tests.unit.server.wire import META, PER_REQUEST, Wire
+from tests.rigs.messages import META, PER_REQUEST
+from tests.rigs.server_connection import ServerConnection
 from trunkline import Context, RequestError, Server, ToolError
 
 __all__ = ["REVISIONS", "ask", "make_app", "requests_about_everything"]
@@ -81,7 +82,7 @@ def requests_about_everything(revision: str) -> Iterator[tuple[str, dict[str, An
 
 
 async def ask(
-    wire: Wire, revision: str, id: Any, method: str, params: dict[str, Any], **meta: Any
+    wire: ServerConnection, revision: str, id: Any, method: str, params: dict[str, Any], **meta: Any
 ) -> Any:
     """Send a request of a revision, and return its answer."""
     own = {**META, **meta} if revision == PER_REQUEST else meta

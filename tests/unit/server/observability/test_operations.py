@@ -9,13 +9,14 @@ from typing import Any
 
 import pytest
 
+from tests.rigs.messages import PER_REQUEST
+from tests.rigs.server_connection import connected
 from tests.unit.server.observability.observed import (
     REVISIONS,
     ask,
     make_app,
     requests_about_everything,
 )
-from tests.unit.server.wire import PER_REQUEST, connected
 from trunkline import Server, ServerLimits
 from trunkline.engine.observability.operations import (
     CANCELLED,

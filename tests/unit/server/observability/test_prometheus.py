@@ -11,8 +11,9 @@ from typing import Any
 import msgspec
 import pytest
 
+from tests.rigs.messages import META, PER_REQUEST
+from tests.rigs.server_connection import connected
 from tests.unit.server.observability.observed import REVISIONS, ask, make_app
-from tests.unit.server.wire import META, PER_REQUEST, connected
 from trunkline import Server, ServerLimits
 from trunkline.server import METRICS_CONTENT_TYPE, ServerStats
 from trunkline.server.observability import prometheus

@@ -6,7 +6,7 @@ import asyncio
 
 import pytest
 
-from tests.unit.server.wire import connected
+from tests.rigs.server_connection import connected
 from trunkline import Server, ServerLimits
 from trunkline.engine import counters as module
 from trunkline.engine.counters import Counters

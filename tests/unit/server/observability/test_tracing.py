@@ -23,13 +23,14 @@ from opentelemetry.sdk.trace.export.in_memory_span_exporter import InMemorySpanE
 from opentelemetry.trace import SpanKind, StatusCode
 
 from tests.canaries import CANARY, SECRETS
+from tests.rigs.messages import PER_REQUEST
+from tests.rigs.server_connection import connected
 from tests.unit.server.observability.observed import (
     REVISIONS,
     ask,
     make_app,
     requests_about_everything,
 )
-from tests.unit.server.wire import PER_REQUEST, connected
 from trunkline import Client, Server, ServerLimits, TaskSettings
 from trunkline.auth import Fixed, Principal
 from trunkline.server.observability.operations import DURATION_BUCKETS

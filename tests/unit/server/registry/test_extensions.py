@@ -9,8 +9,9 @@ from typing import Any
 import pytest
 from msgspec.json import encode
 
+from tests.rigs.messages import META, PER_REQUEST
+from tests.rigs.server_connection import connected
 from tests.unit.server.stars_extension import STARS, Star, meta, reply_to, stars
-from tests.unit.server.wire import META, PER_REQUEST, connected
 from trunkline import Client, Context, Extension, RequestError, Server
 from trunkline.engine.request import Answer
 from trunkline.errors import PeerError

@@ -8,7 +8,8 @@ from typing import Any
 import pytest
 
 from tests.cases import for_each
-from tests.unit.server.wire import META, PER_REQUEST, connected
+from tests.rigs.messages import META, PER_REQUEST
+from tests.rigs.server_connection import connected
 from trunkline import Client, PeerError, Server
 from trunkline.server.registry.path_safety import is_safe_value
 from trunkline.server.registry.uri_template import UriTemplate

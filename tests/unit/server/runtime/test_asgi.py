@@ -13,6 +13,7 @@ from typing import Any
 import pytest
 
 from tests.canaries import CANARY
+from tests.rigs.conditions import until_async
 from tests.unit.transports.http.asgi_call import (
     WAIT,
     AsgiCall,
@@ -75,12 +76,6 @@ class Lifespan:
         return await asyncio.wait_for(self._sent.get(), WAIT)
 
 
-async def until(condition: Any) -> None:
-    async with asyncio.timeout(WAIT):
-        while not condition():
-            await asyncio.sleep(0.005)
-
-
 # -- without lifespan events -----------------------------------------------------------------
 
 
@@ -108,7 +103,7 @@ def test_the_end_of_the_loop_ends_sessions_streams_and_handlers() -> None:
         stream = request("subscriptions/listen", {"notifications": {"toolsListChanged": True}})
         tasks = [stream.begin(made.app), tool("wait").begin(made.app)]
         await stream.until(b"acknowledged")
-        await until(lambda: "waiting" in made.log)
+        await until_async(lambda: "waiting" in made.log)
         assert not any(each.done() for each in tasks)
 
     asyncio.run(main())
@@ -170,7 +165,7 @@ def test_a_request_that_is_cancelled_does_not_stop_the_start() -> None:
 
     async def main() -> None:
         first = tool("echo", text="").begin(made.app)
-        await until(lambda: made.log)
+        await until_async(lambda: made.log)
         first.cancel()
         assert (await tool("echo", text="").run(made.app)).status == 200
 
@@ -235,7 +230,7 @@ def test_shutdown_finishes_what_runs_then_exits_the_lifespan() -> None:
         listening, call = stream.begin(made.app), tool("wait")
         waiting = call.begin(made.app)
         await stream.until(b"acknowledged")
-        await until(lambda: "waiting" in made.log)
+        await until_async(lambda: "waiting" in made.log)
         ending = asyncio.create_task(life.tell("shutdown"))
         # The stream is answered first: its client can go elsewhere.
         await asyncio.wait_for(listening, WAIT)
@@ -327,14 +322,14 @@ def test_the_server_stops_its_application() -> None:
         made.go_on = asyncio.Event()
         waiting = tool("wait")
         task = waiting.begin(made.app)
-        await until(lambda: "waiting" in made.log)
+        await until_async(lambda: "waiting" in made.log)
         await asyncio.to_thread(made.server.stop)
-        await until(lambda: made.app._run.is_stopping)
+        await until_async(lambda: made.app._run.is_stopping)
         assert (await tool("echo", text="").run(made.app)).status == 503
         made.server.stop(at_once=True)
         await asyncio.wait_for(task, WAIT)
         assert waiting.status == 503
-        await until(lambda: made.log[-1] == "exited")
+        await until_async(lambda: made.log[-1] == "exited")
         assert made.log == ["entered", "waiting", "cancelled", "exited"]
 
     asyncio.run(main())

@@ -15,8 +15,9 @@ from typing import Any
 import pytest
 
 from tests.certificates import Authority
-from tests.unit.server.runtime.http_wire import HttpWire, call, fetch, initialize, text_of
-from tests.unit.transports.http.plain import META, WAIT, message
+from tests.rigs.http_connection import HttpConnection, call, fetch, initialize, text_of
+from tests.rigs.http_endpoint import WAIT
+from tests.rigs.messages import META, frame
 from trunkline import HttpLimits, HttpSettings, Server, ServerLimits, TransportError, TrunklineError
 from trunkline.auth import AuthSettings
 from trunkline.server.runtime.http_listener import HttpListener
@@ -27,7 +28,7 @@ from trunkline.transports.http.server.request_reader import Part
 ADDRESS = "http://127.0.0.1:0/mcp"
 
 
-class Scene:
+class HoldingServer:
     """A server, what its lifespan did, and what its handlers wait for."""
 
     def __init__(self, **options: Any) -> None:
@@ -71,7 +72,7 @@ class Scene:
 def listening_event() -> dict[str, Any]:
     params = {"notifications": {"toolsListChanged": True}, "_meta": META}
     return {
-        "body": message("subscriptions/listen", params, 7),
+        "body": frame("subscriptions/listen", params, 7),
         "mcp_protocol_version": "2026-07-28",
         "mcp_method": "subscriptions/listen",
     }
@@ -79,7 +80,7 @@ def listening_event() -> dict[str, Any]:
 
 def test_the_lifespan_lasts_as_long_as_the_listener() -> None:
     async def main() -> None:
-        scene = Scene()
+        scene = HoldingServer()
         own = scene.listen()
         assert own.connections == own.sessions == 0
         async with own:
@@ -102,10 +103,10 @@ def test_the_lifespan_lasts_as_long_as_the_listener() -> None:
 
 def test_shutdown_answers_listen_requests_then_what_runs_then_leaves_the_lifespan() -> None:
     async def main() -> None:
-        scene = Scene()
+        scene = HoldingServer()
         async with scene.listen() as own:
             port = own.address.port
-            idle, held, stream = [await HttpWire.open(port) for _ in range(3)]
+            idle, held, stream = [await HttpConnection.open(port) for _ in range(3)]
             assert (await idle.ask("GET", "/readyz")).status == 200
             stream.send("POST", "/mcp", **listening_event())
             await stream.until(b"notifications/subscriptions/acknowledged")
@@ -116,7 +117,7 @@ def test_shutdown_answers_listen_requests_then_what_runs_then_leaves_the_lifespa
             # Idle connections are closed, and no more are accepted.
             assert b"200 OK" in await idle.ended()
             with pytest.raises(ConnectionRefusedError):
-                await HttpWire.open(port)
+                await HttpConnection.open(port)
             assert b'"id":7,"result"' in await stream.ended()
             assert scene.events == ["entered", "began"]
             assert own.connections == 1
@@ -134,9 +135,9 @@ def test_shutdown_answers_listen_requests_then_what_runs_then_leaves_the_lifespa
 
 def test_stopping_at_once_cancels_what_runs() -> None:
     async def main() -> None:
-        scene = Scene(limits=ServerLimits(grace=3600))
+        scene = HoldingServer(limits=ServerLimits(grace=3600))
         async with scene.listen() as own:
-            held = await HttpWire.open(own.address.port)
+            held = await HttpConnection.open(own.address.port)
             held.send("POST", "/mcp", **call("hold"))
             await scene.until("began")
             own.stop()
@@ -151,9 +152,9 @@ def test_stopping_at_once_cancels_what_runs() -> None:
 
 def test_a_request_that_is_read_while_the_server_stops_is_refused() -> None:
     async def main() -> None:
-        scene = Scene()
+        scene = HoldingServer()
         async with scene.listen() as own:
-            late, held = [await HttpWire.open(own.address.port) for _ in range(2)]
+            late, held = [await HttpConnection.open(own.address.port) for _ in range(2)]
             held.send("POST", "/mcp", **call("hold"))
             await scene.until("began")
             body = call("echo", text="a")["body"]
@@ -183,20 +184,20 @@ def test_a_request_that_is_read_while_the_server_stops_is_refused() -> None:
 
 def test_connections_beyond_the_limit_take_the_place_of_idle_ones_or_are_refused() -> None:
     async def main() -> None:
-        scene = Scene()
+        scene = HoldingServer()
         async with scene.listen(limits=HttpLimits(connections=2)) as own:
             port = own.address.port
-            idle = await HttpWire.open(port)
+            idle = await HttpConnection.open(port)
             assert (await idle.ask("GET", "/healthz")).status == 200
-            held = [await HttpWire.open(port)]
+            held = [await HttpConnection.open(port)]
             held[0].send("POST", "/mcp", **call("hold"))
             await scene.until("began")
-            held.append(await HttpWire.open(port))
+            held.append(await HttpConnection.open(port))
             assert b"200 OK" in await idle.ended()
             held[1].send("POST", "/mcp", **call("hold", id=2))
             while scene.events.count("began") < 2:
                 await asyncio.sleep(0)
-            refused = await HttpWire.open(port)
+            refused = await HttpConnection.open(port)
             refused._methods.append("GET")
             (answered,) = await refused.answers(1)
             assert (answered.status, answered.headers[b"retry-after"]) == (503, b"1")
@@ -213,9 +214,9 @@ def test_connections_beyond_the_limit_take_the_place_of_idle_ones_or_are_refused
 
 def test_requests_beyond_the_limit_are_503_and_their_connections_stay_open() -> None:
     async def main() -> None:
-        scene = Scene()
+        scene = HoldingServer()
         async with scene.listen(limits=HttpLimits(requests=1)) as own:
-            held, other = [await HttpWire.open(own.address.port) for _ in range(2)]
+            held, other = [await HttpConnection.open(own.address.port) for _ in range(2)]
             held.send("POST", "/mcp", **call("hold"))
             await scene.until("began")
             answered = await other.ask("POST", "/mcp", **call("echo", text="a"))
@@ -234,7 +235,7 @@ def test_requests_beyond_the_limit_are_503_and_their_connections_stay_open() -> 
 
 def test_sessions_are_counted_until_they_end() -> None:
     async def main() -> None:
-        scene = Scene()
+        scene = HoldingServer()
         async with scene.listen() as own:
             port = own.address.port
             opened = await fetch(port, "POST", "/mcp", initialize())
@@ -251,7 +252,7 @@ def test_a_server_beyond_this_machine_needs_names_and_logs_that_it_is_open(
     caplog: pytest.LogCaptureFixture,
 ) -> None:
     async def main() -> None:
-        scene = Scene()
+        scene = HoldingServer()
         with pytest.raises(ValueError, match=r"hosts=\[\.\.\.\]"):
             scene.listen("http://0.0.0.0:0/mcp")
         settings = HttpSettings(hosts=["mcp.example.org"])
@@ -278,7 +279,7 @@ def test_a_server_beyond_this_machine_needs_names_and_logs_that_it_is_open(
 
 def test_a_port_in_use_is_an_error_and_leaves_nothing() -> None:
     async def main() -> None:
-        scene = Scene()
+        scene = HoldingServer()
         with socket.create_server(("127.0.0.1", 0)) as taken:
             own = scene.listen(Http("127.0.0.1", taken.getsockname()[1]))
             with pytest.raises(TransportError, match="cannot be listened on: Address already"):
@@ -292,9 +293,9 @@ def test_a_port_in_use_is_an_error_and_leaves_nothing() -> None:
 
 def test_a_unix_socket_is_served_and_its_file_removed(tmp_path: Path) -> None:
     async def main() -> None:
-        scene, path = Scene(), str(tmp_path / "s")
+        scene, path = HoldingServer(), str(tmp_path / "s")
         async with scene.listen(Http(path="/mcp", unix=path)):
-            wire = await HttpWire.open_unix(path)
+            wire = await HttpConnection.open_unix(path)
             assert (await wire.ask("POST", "/mcp", **call("echo", text="a"))).status == 200
             assert (await wire.ask("GET", "/mcp", host="evil.example")).status == 421
             wire.close()
@@ -305,17 +306,17 @@ def test_a_unix_socket_is_served_and_its_file_removed(tmp_path: Path) -> None:
 
 def test_tls_is_served_and_plain_text_is_not(tmp_path: Path) -> None:
     async def main() -> None:
-        scene, authority = Scene(), Authority(tmp_path)
+        scene, authority = HoldingServer(), Authority(tmp_path)
         cert, key = authority.certificate("server", "localhost")
         trusted = ssl.create_default_context(cafile=str(authority.ca))
         tls = Tls(cert=str(cert), key=str(key))
         async with scene.listen(Http("127.0.0.1", 0, tls=tls)) as own:
             assert str(own.address).startswith("https://127.0.0.1:")
             port = own.address.port
-            wire = await HttpWire.open(port, ssl=trusted, server_hostname="localhost")
+            wire = await HttpConnection.open(port, ssl=trusted, server_hostname="localhost")
             assert (await wire.ask("POST", "/mcp", **call("echo", text="a"))).status == 200
             wire.close()
-            plain = await HttpWire.open(port)
+            plain = await HttpConnection.open(port)
             plain.send("GET", "/healthz")
             assert b"HTTP" not in await plain.ended()
             plain.close()
@@ -329,13 +330,13 @@ def test_tls_handshakes_that_do_not_end_give_way_to_others(
     monkeypatch.setattr(listener, "_MAX_HANDSHAKES", 2)
 
     async def main() -> None:
-        scene, authority = Scene(), Authority(tmp_path)
+        scene, authority = HoldingServer(), Authority(tmp_path)
         cert, key = authority.certificate("server", "localhost")
         trusted = ssl.create_default_context(cafile=str(authority.ca))
         async with scene.listen(Http("127.0.0.1", 0, tls=Tls(cert=str(cert), key=str(key)))) as own:
             port = own.address.port
-            silent = [await HttpWire.open(port) for _ in range(4)]
-            wire = await HttpWire.open(port, ssl=trusted, server_hostname="localhost")
+            silent = [await HttpConnection.open(port) for _ in range(4)]
+            wire = await HttpConnection.open(port, ssl=trusted, server_hostname="localhost")
             assert (await wire.ask("GET", "/healthz")).status == 200
             assert len(own._accepting) <= 2
             for each in silent[:2]:
@@ -348,11 +349,11 @@ def test_tls_handshakes_that_do_not_end_give_way_to_others(
 
 def test_a_handshake_that_does_not_end_ends_with_the_listener(tmp_path: Path) -> None:
     async def main() -> None:
-        scene, authority = Scene(), Authority(tmp_path)
+        scene, authority = HoldingServer(), Authority(tmp_path)
         cert, key = authority.certificate("server", "localhost")
         tls, limits = Tls(cert=str(cert), key=str(key)), HttpLimits(tls_handshake=3600)
         async with scene.listen(Http("127.0.0.1", 0, tls=tls), limits=limits) as own:
-            silent = await HttpWire.open(own.address.port)
+            silent = await HttpConnection.open(own.address.port)
             while not own._accepting:
                 await asyncio.sleep(0)
         assert await silent.ended() == b""
@@ -366,7 +367,7 @@ def test_suppressed_warnings_are_logged_at_the_end(caplog: pytest.LogCaptureFixt
     caplog.set_level(logging.WARNING, "trunkline.server")
 
     async def main() -> None:
-        async with Scene().listen() as own:
+        async with HoldingServer().listen() as own:
             assert own._endpoint is not None
             for _ in range(13):
                 own._endpoint.service._log_limit.warning("something %s", "odd")
@@ -379,7 +380,7 @@ def test_suppressed_warnings_are_logged_at_the_end(caplog: pytest.LogCaptureFixt
 def test_given_sockets_are_used_in_place_of_new_ones() -> None:
     async def main() -> None:
         socks = [socket.create_server(("127.0.0.1", 0)) for _ in range(2)]
-        async with Scene().listen(Http("127.0.0.1", 1), sock=socks):
+        async with HoldingServer().listen(Http("127.0.0.1", 1), sock=socks):
             for sock in socks:
                 assert (await fetch(sock.getsockname()[1], "GET", "/healthz")).status == 200
 

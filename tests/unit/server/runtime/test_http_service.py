@@ -9,14 +9,8 @@ from typing import Any
 
 import pytest
 
-from tests.unit.transports.http.plain import (
-    META,
-    PER_REQUEST,
-    PlainResponder,
-    message,
-    request,
-    serving,
-)
+from tests.rigs.http_endpoint import PlainResponder, request, serving
+from tests.rigs.messages import META, PER_REQUEST, frame
 from trunkline import Context, Server, ServerLimits
 from trunkline.auth import AuthSettings, Principal
 from trunkline.server.runtime import http_service as module
@@ -396,7 +390,7 @@ def test_clients_without_requests_are_forgotten_and_those_with_requests_are_not(
 )
 def test_a_single_request_needs_headers_that_agree_with_its_body(extra: dict[str, str]) -> None:
     app, _ = make_app()
-    body = message("tools/call", {"name": "me", "arguments": {}, "_meta": META})
+    body = frame("tools/call", {"name": "me", "arguments": {}, "_meta": META})
 
     async def main() -> None:
         async with serving(app) as plain:
@@ -463,7 +457,7 @@ def test_a_stopping_server_answers_what_runs_and_refuses_what_comes() -> None:
                 plain.call("me"),
                 session.call("me", id=9),
                 session.get(),
-                plain.send(request(), message("initialize", params)),
+                plain.send(request(), frame("initialize", params)),
             ]
             assert [each.status for each in late] == [503] * 4
             # Answered before the others have finished: the client can go elsewhere.

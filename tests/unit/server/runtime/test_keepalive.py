@@ -12,14 +12,16 @@ from typing import Any
 
 import pytest
 
-from tests.faults.scene import HANDSHAKE, META, WAIT, run, until_async
+from tests.rigs.conditions import WAIT_S, until_async
+from tests.rigs.leaks import run
+from tests.rigs.messages import HANDSHAKE, META, initialize_params
 from trunkline import Server, SocketLimits
 from trunkline.server.runtime import keepalive
 from trunkline.server.runtime.keepalive import KeepAlive
 from trunkline.transports.addresses import Unix
 
 
-class Raw:
+class LineClient:
     """A client that says only what it is told to."""
 
     def __init__(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
@@ -33,23 +35,19 @@ class Raw:
 
     async def read(self) -> Any:
         """Return the next message, or None at the end."""
-        async with asyncio.timeout(WAIT):
+        async with asyncio.timeout(WAIT_S):
             line = await self.reader.readline()
         return json.loads(line) if line else None
 
     async def open_session(self) -> None:
         """Shake hands."""
-        params = {
-            "protocolVersion": HANDSHAKE,
-            "capabilities": {},
-            "clientInfo": {"name": "tests", "version": "1"},
-        }
+        params = initialize_params()
         self.send(id="hello", method="initialize", params=params)
         assert (await self.read())["id"] == "hello"
         self.send(method="notifications/initialized")
 
 
-class Scene:
+class UnixServer:
     """A server at a path, and what its handlers wait for."""
 
     def __init__(self, path: Path) -> None:
@@ -68,8 +66,8 @@ class Scene:
             return "x" * size
 
     @asynccontextmanager
-    async def client(self) -> AsyncIterator[Raw]:
-        raw = Raw(*await asyncio.open_unix_connection(str(self.path)))
+    async def client(self) -> AsyncIterator[LineClient]:
+        raw = LineClient(*await asyncio.open_unix_connection(str(self.path)))
         try:
             yield raw
         finally:
@@ -77,8 +75,8 @@ class Scene:
 
 
 @asynccontextmanager
-async def serving(tmp_path: Path, **limits: Any) -> AsyncIterator[Scene]:
-    scene = Scene(tmp_path / "s")
+async def serving(tmp_path: Path, **limits: Any) -> AsyncIterator[UnixServer]:
+    scene = UnixServer(tmp_path / "s")
     async with scene.app.listen(Unix(scene.path), limits=SocketLimits(**limits)) as listening:
         scene.listening = listening
         yield scene

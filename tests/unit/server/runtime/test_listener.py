@@ -16,7 +16,9 @@ from typing import Any
 import pytest
 
 from tests.certificates import Authority
-from tests.faults.scene import META, WAIT, run, until_async
+from tests.rigs.conditions import WAIT_S, until_async
+from tests.rigs.leaks import run
+from tests.rigs.messages import META
 from trunkline import (
     Client,
     PeerError,
@@ -33,7 +35,7 @@ from trunkline.transports.addresses import Http, Tcp, Tls, Unix
 from trunkline.transports.sockets.connection import AcceptedSocket
 
 
-class Scene:
+class GatedServer:
     """A server, what its lifespan did, and what its handlers wait for."""
 
     def __init__(self, **options: Any) -> None:
@@ -83,7 +85,7 @@ def call(id: Any, tool: str, **arguments: Any) -> bytes:
 
 
 async def rest(reader: asyncio.StreamReader) -> bytes:
-    async with asyncio.timeout(WAIT):
+    async with asyncio.timeout(WAIT_S):
         try:
             return await reader.read()
         except ConnectionError:
@@ -110,7 +112,7 @@ def test_listen_refuses_a_value_that_is_not_an_address(given: Any) -> None:
 
 def test_listener_can_be_entered_only_once(tmp_path: Path) -> None:
     async def script() -> None:
-        scene = Scene()
+        scene = GatedServer()
         listening = scene.app.listen(Unix(tmp_path / "s"))
         assert "ServerListener on unix:" in repr(listening)
         await listening.close()  # before the beginning there is nothing to close
@@ -129,7 +131,7 @@ def test_listener_can_be_entered_only_once(tmp_path: Path) -> None:
 
 def test_an_address_that_is_taken_leaves_nothing_open(tmp_path: Path) -> None:
     async def script() -> None:
-        scene, other = Scene(), Scene()
+        scene, other = GatedServer(), GatedServer()
         address = Unix(tmp_path / "s")
         async with scene.app.listen(address):
             with pytest.raises(TransportError, match="in use"):
@@ -177,7 +179,7 @@ def test_a_lifespan_that_fails_at_the_end_has_closed_everything_before(tmp_path:
 
 def test_the_lifespan_is_entered_once_for_all_connections(tmp_path: Path) -> None:
     async def script() -> None:
-        scene = Scene()
+        scene = GatedServer()
         async with scene.app.listen(Unix(tmp_path / "s")) as listening:
             assert scene.events == ["entered"]
             for _ in range(3):
@@ -193,7 +195,7 @@ def test_the_lifespan_is_entered_once_for_all_connections(tmp_path: Path) -> Non
 
 def test_one_server_may_listen_in_several_places(tmp_path: Path) -> None:
     async def script() -> None:
-        scene = Scene()
+        scene = GatedServer()
         async with (
             scene.app.listen(Unix(tmp_path / "a")) as one,
             scene.app.listen("tcp://127.0.0.1:0") as other,
@@ -216,7 +218,7 @@ def test_connection_beyond_the_limit_gets_an_error_and_a_freed_one_is_reused(
     tmp_path: Path,
 ) -> None:
     async def script() -> None:
-        scene = Scene()
+        scene = GatedServer()
         limits = SocketLimits(connections=2)
         async with (
             scene.app.listen(Unix(tmp_path / "s"), limits=limits) as listening,
@@ -252,7 +254,7 @@ def test_number_of_refused_connections_kept_open_is_bounded(
     tmp_path: Path,
 ) -> None:
     async def script() -> None:
-        scene = Scene()
+        scene = GatedServer()
         limits = SocketLimits(connections=1)
         async with (
             scene.app.listen(Unix(tmp_path / "s"), limits=limits) as listening,
@@ -284,7 +286,7 @@ def test_number_of_refused_connections_kept_open_is_bounded(
 @pytest.mark.parametrize("how", ["listening", "app"])
 def test_listener_can_be_stopped_from_any_thread(tmp_path: Path, how: str) -> None:
     async def script() -> None:
-        scene = Scene()
+        scene = GatedServer()
         async with (
             scene.app.listen(Unix(tmp_path / "s")) as listening,
             raw(listening.address) as (reader, _),
@@ -306,7 +308,7 @@ def test_listener_can_be_stopped_from_any_thread(tmp_path: Path, how: str) -> No
 
 def test_running_call_is_answered_within_the_grace_period_of_a_stop(tmp_path: Path) -> None:
     async def script() -> None:
-        scene = Scene(limits=ServerLimits(grace=3600))
+        scene = GatedServer(limits=ServerLimits(grace=3600))
         async with (
             scene.app.listen(Unix(tmp_path / "s")) as listening,
             raw(listening.address) as (reader, writer),
@@ -328,7 +330,7 @@ def test_running_call_is_answered_within_the_grace_period_of_a_stop(tmp_path: Pa
 
 def test_running_call_is_cancelled_and_answered_after_the_grace_period(tmp_path: Path) -> None:
     async def script() -> None:
-        scene = Scene(limits=ServerLimits(grace=0.05))
+        scene = GatedServer(limits=ServerLimits(grace=0.05))
         async with (
             scene.app.listen(Unix(tmp_path / "s")) as listening,
             raw(listening.address) as (reader, writer),
@@ -344,7 +346,7 @@ def test_running_call_is_cancelled_and_answered_after_the_grace_period(tmp_path:
 
 def test_stop_at_once_cancels_running_calls(tmp_path: Path) -> None:
     async def script() -> None:
-        scene = Scene(limits=ServerLimits(grace=3600))
+        scene = GatedServer(limits=ServerLimits(grace=3600))
         async with (
             scene.app.listen(Unix(tmp_path / "s")) as listening,
             raw(listening.address) as (reader, writer),
@@ -361,7 +363,7 @@ def test_stop_at_once_cancels_running_calls(tmp_path: Path) -> None:
 
 def test_connection_accepted_during_close_does_not_delay_it(tmp_path: Path) -> None:
     async def script() -> None:
-        scene = Scene()
+        scene = GatedServer()
         listening = scene.app.listen(Unix(tmp_path / "s"))
         await listening.__aenter__()
         take = listening._take
@@ -377,7 +379,7 @@ def test_connection_accepted_during_close_does_not_delay_it(tmp_path: Path) -> N
             late.connect(str(tmp_path / "s"))
             await until_async(lambda: closing and closing[0].done())
             assert scene.events == ["entered", "left"]
-            late.settimeout(WAIT)
+            late.settimeout(WAIT_S)
             assert late.recv(1) == b""
 
     run(script, timers_too=True)
@@ -391,7 +393,7 @@ def test_unfinished_tls_handshake_does_not_delay_the_stop(
     tls = Tls(cert=cert, key=key)
 
     async def script() -> None:
-        scene = Scene()
+        scene = GatedServer()
         limits = SocketLimits(tls_handshake=3600, connections=room)
         async with scene.app.listen(Tcp("127.0.0.1", 0, tls=tls), limits=limits) as listening:
             assert isinstance(listening.address, Tcp)
@@ -413,7 +415,7 @@ def test_stalled_tls_handshakes_free_their_connections_after_the_timeout(tmp_pat
     cert, key = authority.certificate("server", "127.0.0.1")
 
     async def script() -> None:
-        scene = Scene()
+        scene = GatedServer()
         limits = SocketLimits(tls_handshake=2.0, connections=20)
         address = Tcp("127.0.0.1", 0, tls=Tls(cert=cert, key=key))
         async with scene.app.listen(address, limits=limits) as listening:
@@ -440,7 +442,7 @@ def test_failed_tls_handshakes_are_logged_up_to_a_limit(
     cert, key = Authority(tmp_path).certificate("server", "127.0.0.1")
 
     async def script() -> None:
-        scene = Scene()
+        scene = GatedServer()
         address = Tcp("127.0.0.1", 0, tls=Tls(cert=cert, key=key))
         async with scene.app.listen(address) as listening:
             assert isinstance(listening.address, Tcp)
@@ -469,7 +471,7 @@ def test_the_oldest_connection_without_a_message_gives_way(
     tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
     async def script() -> None:
-        scene = Scene()
+        scene = GatedServer()
         limits = SocketLimits(connections=4)
         async with (
             scene.app.listen(Unix(tmp_path / "s"), limits=limits) as listening,
@@ -501,7 +503,7 @@ def test_the_oldest_connection_without_a_message_gives_way(
 
 def test_a_message_that_was_not_read_yet_keeps_its_connection(tmp_path: Path) -> None:
     async def script() -> None:
-        scene = Scene()
+        scene = GatedServer()
         limits = SocketLimits(connections=2)
         async with scene.app.listen(Unix(tmp_path / "s"), limits=limits):
             crowd = []
@@ -529,7 +531,7 @@ def test_handshakes_that_are_not_finished_keep_out_no_client_that_finishes_its_o
     cert, key = authority.certificate("server", "127.0.0.1")
 
     async def script() -> None:
-        scene = Scene()
+        scene = GatedServer()
         limits = SocketLimits(tls_handshake=3600, tls_handshakes=count, connections=1)
         address = Tcp("127.0.0.1", 0, tls=Tls(cert=cert, key=key))
         async with scene.app.listen(address, limits=limits) as listening:
@@ -555,7 +557,7 @@ def test_one_connection_that_fails_does_not_end_the_others(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
     async def script() -> None:
-        scene = Scene()
+        scene = GatedServer()
         converse = scene.app._core.runtime.serve
         failing = [True]
 
@@ -577,7 +579,7 @@ def test_one_connection_that_fails_does_not_end_the_others(
 
 def test_cancelled_close_can_be_finished_by_another_close(tmp_path: Path) -> None:
     async def script() -> None:
-        scene = Scene(limits=ServerLimits(grace=3600))
+        scene = GatedServer(limits=ServerLimits(grace=3600))
         listening = scene.app.listen(Unix(tmp_path / "s"))
         await listening.__aenter__()
         async with raw(listening.address) as (_, writer):
@@ -598,7 +600,7 @@ def test_cancelled_close_can_be_finished_by_another_close(tmp_path: Path) -> Non
 
 def test_a_block_that_fails_ends_the_listening(tmp_path: Path) -> None:
     async def script() -> None:
-        scene = Scene()
+        scene = GatedServer()
         with pytest.raises(ZeroDivisionError):
             async with scene.app.listen(Unix(tmp_path / "s")):
                 raise ZeroDivisionError
@@ -643,7 +645,7 @@ def test_connection_that_does_not_begin_with_json_rpc_runs_no_tool(
     whole = shape(call(1, "echo", text="from a page"))
 
     async def script() -> None:
-        scene = Scene(policy=Policy(framing=framing))
+        scene = GatedServer(policy=Policy(framing=framing))
         async with scene.app.listen("tcp://127.0.0.1:0") as listening:
 
             async def begin(split: int) -> None:
@@ -666,7 +668,7 @@ def test_connection_that_does_not_begin_with_json_rpc_runs_no_tool(
 @pytest.mark.parametrize("nonsense", [b"GET / HTTP/1.1", b"hello", b"\x16\x03\x01", b"{nonsense"])
 def test_invalid_json_is_answered_with_a_parse_error(nonsense: bytes) -> None:
     async def script() -> None:
-        scene = Scene()
+        scene = GatedServer()
         async with scene.app.listen("tcp://127.0.0.1:0") as listening:
             async with raw(listening.address) as (reader, writer):
                 writer.write(nonsense + b"\n")
@@ -687,7 +689,7 @@ def test_invalid_json_is_answered_with_a_parse_error(nonsense: bytes) -> None:
 
 def test_client_that_ends_its_input_gets_all_replies(tmp_path: Path) -> None:
     async def script() -> None:
-        scene = Scene()
+        scene = GatedServer()
         async with scene.app.listen(Unix(tmp_path / "s")) as listening:
             with socket.socket(socket.AF_UNIX, socket.SOCK_STREAM) as sock:
                 sock.connect(str(tmp_path / "s"))
@@ -696,7 +698,7 @@ def test_client_that_ends_its_input_gets_all_replies(tmp_path: Path) -> None:
                 sock.setblocking(False)
                 got = b""
                 loop = asyncio.get_running_loop()
-                async with asyncio.timeout(WAIT):
+                async with asyncio.timeout(WAIT_S):
                     while part := await loop.sock_recv(sock, 65536):
                         got += part
                 assert {json.loads(line)["id"] for line in got.splitlines()} == set(range(200))
@@ -739,7 +741,7 @@ def test_the_log_says_where_it_listens(tmp_path: Path, caplog: pytest.LogCapture
     caplog.set_level(logging.INFO)
 
     async def script() -> None:
-        async with Scene().app.listen("tcp://127.0.0.1:0") as listening:
+        async with GatedServer().app.listen("tcp://127.0.0.1:0") as listening:
             assert f"listening on {listening.address}" in caplog.text
         assert not any(each.levelno >= logging.WARNING for each in caplog.records)
 

@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from tests.unit.server.runtime.http_wire import HttpWire, call, fetch, initialize
+from tests.rigs.http_connection import HttpConnection, call, fetch, initialize
 from trunkline import HttpSettings, Server, TransportError
 from trunkline.server import METRICS_CONTENT_TYPE
 from trunkline.server.runtime.http_listener import HttpListener
@@ -58,7 +58,7 @@ def test_a_scrape_shows_what_the_server_has_done_since_its_first_connection() ->
         count = 'mcp_server_operation_duration_seconds_count{mcp_method_name="tools/call"'
         assert value(page.body, count) == "1"
         # As a scraper does: one connection for all of its requests.
-        wire = await HttpWire.open(port)
+        wire = await HttpConnection.open(port)
         assert [(await wire.ask("GET", "/metrics")).status for _ in range(3)] == [200] * 3
         wire.close()
 
@@ -159,7 +159,7 @@ def test_the_port_of_the_metrics_is_closed_if_that_of_the_server_is_in_use() -> 
             with pytest.raises(TransportError, match="cannot be listened on"):
                 await own.__aenter__()
             with pytest.raises(ConnectionRefusedError):
-                await HttpWire.open(port)
+                await HttpConnection.open(port)
 
     asyncio.run(main())
 
@@ -177,7 +177,7 @@ def test_the_metrics_can_be_read_until_the_last_request_is_answered() -> None:
         async with asyncio.timeout(60):
             await own.__aenter__()
             port = own.metrics_address.port
-            wire = await HttpWire.open(own.address.port)
+            wire = await HttpConnection.open(own.address.port)
             wire.send("POST", "/mcp", **call("hold"))
             while not app._core.runtime.in_flight:
                 await asyncio.sleep(0)
@@ -190,7 +190,7 @@ def test_the_metrics_can_be_read_until_the_last_request_is_answered() -> None:
             await closing
             wire.close()
             with pytest.raises(ConnectionRefusedError):
-                await HttpWire.open(port)
+                await HttpConnection.open(port)
 
     asyncio.run(main())
 

@@ -11,7 +11,8 @@ from typing import Any
 
 import pytest
 
-from tests.unit.server.wire import WAIT
+from tests.rigs.conditions import until_async
+from tests.rigs.server_connection import WAIT
 from trunkline.jsonrpc import Codec, IncomingRequest
 from trunkline.mcp.types import NotificationParams, ResourceUpdatedNotificationParams
 from trunkline.server.dispatch.connection import MAX_BACKLOG_BYTES
@@ -286,9 +287,7 @@ def test_changes_of_a_list_are_coalescing() -> None:
         del loop.call_later
         assert [seconds for seconds, *_ in timers] == [0.02]
         assert place.frames == []
-        async with asyncio.timeout(WAIT):
-            while not place.frames:
-                await asyncio.sleep(0.005)
+        await until_async(lambda: place.frames)
         await asyncio.sleep(0.05)
         assert len(place.frames) == 1
 
@@ -318,9 +317,7 @@ def test_notify_from_a_thread_posts_to_the_loop_once() -> None:
         thread.start()
         thread.join()  # the loop stands still meanwhile
         assert len(posted) == 1
-        async with asyncio.timeout(WAIT):
-            while len(place.frames) < 2:
-                await asyncio.sleep(0.005)
+        await until_async(lambda: len(place.frames) >= 2)
         sent = [json.loads(frame) for frame in place.frames]
         assert [each["method"] for each in sent] == [topic.method, TOOLS.method]
 

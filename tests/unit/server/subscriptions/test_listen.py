@@ -7,8 +7,9 @@ from typing import Any
 
 import pytest
 
-from tests.unit.server.subscriptions.test_registry import KEY, connected, listen, make
-from tests.unit.server.wire import META, PER_REQUEST
+from tests.rigs.messages import META, PER_REQUEST
+from tests.rigs.server_connection import connected
+from tests.unit.server.subscriptions.test_registry import KEY, listen, make
 from trunkline import RequestError, Server
 from trunkline.spec.error_kinds import ErrorKind
 

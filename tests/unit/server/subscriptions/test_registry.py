@@ -4,14 +4,13 @@ from __future__ import annotations
 
 import asyncio
 import threading
-from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager
 from typing import Any
 
 import pytest
 
-from tests.unit.server import wire as wires
-from tests.unit.server.wire import META, PER_REQUEST, WAIT, Wire
+from tests.rigs.conditions import until_async
+from tests.rigs.messages import META, PER_REQUEST
+from tests.rigs.server_connection import WAIT, ServerConnection, connected
 from trunkline import Context, Server, ServerLimits
 from trunkline.jsonrpc import Policy
 from trunkline.mcp.types import TaskStatusNotificationParams
@@ -30,21 +29,11 @@ def make(**options: Any) -> Server:
     return app
 
 
-@asynccontextmanager
-async def connected(app: Server, revision: str = "2025-11-25") -> AsyncIterator[Wire]:
-    """A connection on which what is sent is served before `send` returns."""
-    async with wires.connected(app, revision) as wire:
-        async with asyncio.timeout(WAIT):
-            while not wire.far.is_connected:
-                await asyncio.sleep(0)
-        yield wire
-
-
-def listen(wire: Wire, id: Any, **notifications: Any) -> None:
+def listen(wire: ServerConnection, id: Any, **notifications: Any) -> None:
     wire.ask(id, "subscriptions/listen", {"notifications": notifications, "_meta": META})
 
 
-def of_stream(wire: Wire, id: Any) -> list[Any]:
+def of_stream(wire: ServerConnection, id: Any) -> list[Any]:
     """Return the notifications of one stream, without its acknowledgement."""
     return [
         each
@@ -58,9 +47,7 @@ def of_stream(wire: Wire, id: Any) -> list[Any]:
 async def settled(app: Server) -> None:
     """Wait until all that was told has been sent."""
     fanout = app._core.services.streams._fanout
-    async with asyncio.timeout(WAIT):
-        while fanout is not None and (fanout._is_busy or fanout._coalescing):
-            await asyncio.sleep(0.002)
+    await until_async(lambda: not (fanout is not None and (fanout._is_busy or fanout._coalescing)))
 
 
 def is_forgotten(app: Server) -> bool:
@@ -168,7 +155,7 @@ def test_list_changed_is_sent_only_after_initialized() -> None:
     app = make()
 
     async def main() -> None:
-        wire = Wire()
+        wire = ServerConnection()
         serving = asyncio.create_task(app.serve(wire.far))
         await wire.near.connect()
         info = {"name": "t", "version": "1"}
@@ -222,7 +209,7 @@ def test_a_server_may_be_served_again_on_another_loop() -> None:
 
     async def abandon() -> None:
         # Its loop ends while there is still something to tell.
-        wire = Wire()
+        wire = ServerConnection()
         serving = asyncio.ensure_future(app.serve(wire.far))
         await wire.near.connect()
         listen(wire, 1, toolsListChanged=True, **NOTES)

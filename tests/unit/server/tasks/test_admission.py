@@ -7,8 +7,9 @@ from typing import Any
 
 import pytest
 
-from tests.unit.server.task_talk import CORE, Talk, accept, talking, until
-from tests.unit.server.wire import PER_REQUEST
+from tests.rigs.conditions import until_async
+from tests.rigs.messages import PER_REQUEST
+from tests.unit.server.task_talk import CORE, Talk, accept, talking
 from trunkline import Context, Server, ServerLimits, TaskSettings
 from trunkline.engine.tasks import runner
 from trunkline.store import Key, MemoryStore, StoreUnavailable
@@ -163,13 +164,13 @@ def test_a_call_that_ends_while_it_becomes_a_task_is_answered_and_leaves_none() 
 
         @app.tool(task="optional")
         async def work() -> str:
-            await until(lambda: store.made == 1)
+            await until_async(lambda: store.made == 1)
             return "done"
 
         async with talking(app, PER_REQUEST) as talk:
             assert text(await talk.ask("tools/call", name="work")) == "done"
-            await until(lambda: not app._core.services.tasks.running)
-            await until(lambda: not app._core.services.tasks._spawned)
+            await until_async(lambda: not app._core.services.tasks.running)
+            await until_async(lambda: not app._core.services.tasks._spawned)
         assert await store.tasks() == 0
 
     asyncio.run(main())
@@ -188,7 +189,7 @@ def test_a_call_that_was_cancelled_in_its_first_moment_becomes_no_task() -> None
 
         async with talking(app, PER_REQUEST) as talk:
             id = talk.send("tools/call", name="work")
-            await until(lambda: seen == ["begun"])
+            await until_async(lambda: seen == ["begun"])
             talk.wire.tell("notifications/cancelled", {"requestId": id})
             await asyncio.sleep(0.05)
             assert talk.wire.got == []
@@ -209,7 +210,7 @@ def test_a_client_that_says_nothing_more_gets_a_result_and_no_task() -> None:
 
         async with talking(app, PER_REQUEST) as talk:
             id = talk.send("tools/call", name="work")
-            await until(lambda: app._core.runtime.in_flight == 1)
+            await until_async(lambda: app._core.runtime.in_flight == 1)
             next(iter(app._core.runtime.connections))._input_ended(None)
             await asyncio.sleep(0.3)
             gate.set()
@@ -234,7 +235,7 @@ def test_the_first_question_makes_a_task_however_quick_it_is_put() -> None:
         async with talking(app, PER_REQUEST) as talk:
             task = await talk.ask("tools/call", name="ask")
             assert task["resultType"] == "task"
-            await until(
+            await until_async(
                 lambda: len(app._core.services.tasks.running[task["taskId"]].input_futures) == 2
             )
             answers = {"one": accept("A"), "two": accept("B")}
@@ -371,8 +372,8 @@ def test_a_question_beside_it_goes_out_first(order: str, pause: float) -> None:
                 task = await retry(talk, "both", result, sure=True)
                 assert task["resultType"] == "task"
             assert text((await talk.until(task))["result"]) == "True True"
-            await until(lambda: not app._core.services.tasks.running)
-            await until(lambda: not app._core.services.tasks._spawned)
+            await until_async(lambda: not app._core.services.tasks.running)
+            await until_async(lambda: not app._core.services.tasks._spawned)
         assert await store.tasks() == 1
 
     asyncio.run(main())

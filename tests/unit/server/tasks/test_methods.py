@@ -9,8 +9,9 @@ import pytest
 from msgspec import Meta, to_builtins
 from msgspec.structs import replace
 
-from tests.unit.server.task_talk import CORE, EXTENSION, RELATED, Talk, accept, talking, until
-from tests.unit.server.wire import PER_REQUEST
+from tests.rigs.conditions import until_async
+from tests.rigs.messages import PER_REQUEST
+from tests.unit.server.task_talk import CORE, EXTENSION, RELATED, Talk, accept, talking
 from trunkline import Context, ErrorKind, RequestError, Server, TaskSettings, ToolError
 from trunkline.auth import Fixed, Principal
 from trunkline.engine.tasks import runner
@@ -401,7 +402,7 @@ def test_a_cancel_ends_a_task_at_once_and_what_its_handler_brings_is_dropped() -
                     assert (result["status"], result["taskId"]) == ("cancelled", task["taskId"])
                 else:
                     assert set(result) == {"resultType", "_meta"}
-                await until(lambda: not app._core.services.tasks.running)
+                await until_async(lambda: not app._core.services.tasks.running)
                 found = await talk.ask("tasks/get", taskId=task["taskId"])
                 assert found["status"] == "cancelled"
                 assert "result" not in found

@@ -8,9 +8,9 @@ import pytest
 from msgspec import UNSET, Raw, ValidationError, to_builtins
 from msgspec.json import decode, encode
 
+from tests.rigs.messages import PER_REQUEST
 from tests.unit.server.task_talk import CORE, RELATED
 from tests.unit.server.tasks.tool_record import record
-from tests.unit.server.wire import PER_REQUEST
 from trunkline import Server
 from trunkline.jsonrpc.messages import ErrorObject
 from trunkline.judge import judge_type

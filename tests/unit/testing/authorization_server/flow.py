@@ -2,12 +2,9 @@
 
 from __future__ import annotations
 
-import asyncio
 import hashlib
 import json
 from base64 import urlsafe_b64encode
-from collections.abc import Callable, Coroutine
-from functools import wraps
 from typing import Any
 from urllib.parse import parse_qs, urlencode, urlsplit
 
@@ -18,16 +15,6 @@ WAIT = 30
 REDIRECT = "http://127.0.0.1:7777/callback"
 RESOURCE = "https://files.example.org/mcp"
 VERIFIER = "CANARY-verifier-" + "v" * 40
-
-
-def on_a_loop(test: Callable[..., Coroutine[Any, Any, None]]) -> Callable[..., None]:
-    """Run a test on an event loop."""
-
-    @wraps(test)
-    def run(**given: Any) -> None:
-        asyncio.run(asyncio.wait_for(test(**given), WAIT))
-
-    return run
 
 
 def challenge(verifier: str = VERIFIER) -> str:

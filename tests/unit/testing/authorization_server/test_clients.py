@@ -9,12 +9,12 @@ from typing import Any
 
 import pytest
 
+from tests.rigs.event_loop import on_a_loop
 from tests.unit.testing.authorization_server.flow import (
     REDIRECT,
     authorization_url,
     authorize,
     known_server,
-    on_a_loop,
     redeem,
     request,
     token,

@@ -7,6 +7,7 @@ from typing import Any
 
 import pytest
 
+from tests.rigs.event_loop import on_a_loop
 from tests.unit.testing.authorization_server.flow import (
     REDIRECT,
     RESOURCE,
@@ -15,7 +16,6 @@ from tests.unit.testing.authorization_server.flow import (
     challenge,
     known_server,
     log_in,
-    on_a_loop,
     redeem,
     refresh,
     request,

@@ -8,11 +8,11 @@ from typing import Any
 
 import pytest
 
+from tests.rigs.event_loop import on_a_loop
 from tests.unit.testing.authorization_server.flow import (
     authorize,
     challenge,
     known_server,
-    on_a_loop,
     redeem,
     refresh,
     request,

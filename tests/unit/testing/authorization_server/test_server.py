@@ -11,6 +11,7 @@ from typing import Any
 import pytest
 
 from tests.canaries import CANARY
+from tests.rigs.event_loop import on_a_loop
 from tests.unit.testing.authorization_server.flow import (
     REDIRECT,
     VERIFIER,
@@ -19,7 +20,6 @@ from tests.unit.testing.authorization_server.flow import (
     authorize,
     known_server,
     log_in,
-    on_a_loop,
     redeem,
     refresh,
     request,

@@ -8,12 +8,12 @@ from typing import Any
 
 import pytest
 
+from tests.rigs.event_loop import on_a_loop
 from tests.unit.testing.authorization_server.flow import (
     RESOURCE,
     authorize,
     known_server,
     log_in,
-    on_a_loop,
     redeem,
     refresh,
     request,

@@ -6,10 +6,10 @@ import asyncio
 import json
 from typing import Any
 
+from tests.rigs.messages import HANDSHAKE, META, PER_REQUEST, frame, initialize_params
+
 # Each wait ends after this many seconds, with a failure.
 WAIT = 20
-
-PER_REQUEST = "2026-07-28"
 
 
 class AsgiCall:
@@ -118,28 +118,16 @@ def _dict(headers: Any) -> dict[str, str]:
     return headers if isinstance(headers, dict) else {}
 
 
-def _message(method: str, params: dict[str, Any], id: int | None) -> dict[str, Any]:
-    named = {} if id is None else {"id": id}
-    return {"jsonrpc": "2.0", **named, "method": method, "params": params}
-
-
 def request(
     method: str, params: dict[str, Any] | None = None, id: int | None = 1, **options: Any
 ) -> AsgiCall:
     """A request of the revision without sessions."""
-    prefix = "io.modelcontextprotocol"
-    meta = {
-        f"{prefix}/protocolVersion": PER_REQUEST,
-        f"{prefix}/clientInfo": {"name": "test", "version": "1"},
-        f"{prefix}/clientCapabilities": {},
-        "progressToken": 1,
-    }
-    message = _message(method, {**(params or {}), "_meta": meta}, id)
+    body = frame(method, {**(params or {}), "_meta": {**META, "progressToken": 1}}, id)
     headers = {"mcp-protocol-version": PER_REQUEST, "mcp-method": method}
     if params and "name" in params:
         headers["mcp-name"] = params["name"]
     headers |= options.pop("headers", {})
-    return AsgiCall(json.dumps(message).encode(), headers=headers, **options)
+    return AsgiCall(body, headers=headers, **options)
 
 
 def tool(name: str, headers: dict[str, str] | None = None, **arguments: Any) -> AsgiCall:
@@ -152,19 +140,18 @@ def in_session(
     params: dict[str, Any] | None = None,
     id: int | None = 1,
     session: str | None = None,
-    version: str = "2025-11-25",
+    version: str = HANDSHAKE,
     **options: Any,
 ) -> AsgiCall:
     """A request of a session."""
-    message = _message(method, params or {}, id)
+    body = frame(method, params or {}, id)
     headers = {} if session is None else {"mcp-session-id": session}
     if method != "initialize":
         headers["mcp-protocol-version"] = version
     headers |= options.pop("headers", {})
-    return AsgiCall(json.dumps(message).encode(), headers=headers, **options)
+    return AsgiCall(body, headers=headers, **options)
 
 
-def initialize(version: str = "2025-11-25", **options: Any) -> AsgiCall:
+def initialize(version: str = HANDSHAKE, **options: Any) -> AsgiCall:
     """The request that opens a session."""
-    client = {"clientInfo": {"name": "test", "version": "1"}, "capabilities": {}}
-    return in_session("initialize", {"protocolVersion": version, **client}, **options)
+    return in_session("initialize", initialize_params(version), **options)

@@ -19,6 +19,7 @@ from starlette.middleware.gzip import GZipMiddleware
 from starlette.routing import Mount, Route
 
 from tests.cases import for_each
+from tests.rigs.conditions import until_async
 from tests.unit.transports.http.asgi_call import (
     WAIT,
     AsgiCall,
@@ -80,12 +81,6 @@ async def serving(**options: Any) -> AsyncIterator[SimpleNamespace]:
     made.app = made.server.asgi(**options)
     async with made.app:
         yield made
-
-
-async def until(condition: Any) -> None:
-    async with asyncio.timeout(WAIT):
-        while not condition():
-            await asyncio.sleep(SOON)
 
 
 def is_listening(made: SimpleNamespace) -> bool:
@@ -216,7 +211,7 @@ def test_middleware_of_starlette_wraps_the_application() -> None:
             task = leaving.begin(wrapped)
             await asyncio.wait_for(made.begun.wait(), WAIT)
             leaving.disconnect()
-            await until(lambda: made.log)
+            await until_async(lambda: made.log)
             await asyncio.wait([task], timeout=WAIT)
             assert made.log == ["cancelled"]
 
@@ -334,7 +329,7 @@ def test_more_requests_at_once_than_allowed_are_503() -> None:
         async with serving(limits=HttpLimits(requests=2)) as made:
             waiting = [tool("wait") for _ in range(2)]
             tasks = [each.begin(made.app) for each in waiting]
-            await until(lambda: len(made.app._server.active) == 2)
+            await until_async(lambda: len(made.app._server.active) == 2)
             await asyncio.wait_for(made.begun.wait(), WAIT)
             refused = await tool("echo", text="").run(made.app)
             assert (refused.status, refused.headers["retry-after"]) == (503, "1")
@@ -453,7 +448,7 @@ def test_a_client_that_leaves_cancels_its_request() -> None:
             await asyncio.wait_for(made.begun.wait(), WAIT)
             call.disconnect()
             await asyncio.wait_for(task, WAIT)
-            await until(lambda: made.log)
+            await until_async(lambda: made.log)
             assert (made.log, call.sent) == (["cancelled"], [])
             assert not made.app._server.active
 
@@ -470,7 +465,7 @@ def test_a_client_that_leaves_a_session_does_not_cancel_its_request() -> None:
             call.disconnect()
             await asyncio.wait_for(task, WAIT)
             made.go_on.set()
-            await until(lambda: made.log)
+            await until_async(lambda: made.log)
             assert (made.log, call.sent) == (["finished"], [])
 
     asyncio.run(main())
@@ -487,7 +482,7 @@ def test_a_client_that_leaves_a_stream_ends_it() -> None:
             call.disconnect()
             await asyncio.wait_for(task, WAIT)
             assert not call.is_complete
-            await until(lambda: not is_listening(made))
+            await until_async(lambda: not is_listening(made))
 
     asyncio.run(main())
 
@@ -515,7 +510,7 @@ def test_a_server_that_cancels_the_application_cancels_the_request() -> None:
             task.cancel()
             await asyncio.wait([task], timeout=WAIT)
             assert task.cancelled()
-            await until(lambda: made.log)
+            await until_async(lambda: made.log)
             assert made.log == ["cancelled"]
 
     asyncio.run(main())
@@ -531,7 +526,7 @@ def test_a_server_that_cannot_send_any_more_ends_the_request() -> None:
 
             call.send = send  # type: ignore[method-assign]
             await call.run(made.app)
-            await until(lambda: not is_listening(made))
+            await until_async(lambda: not is_listening(made))
             assert not made.app._server.active
 
     asyncio.run(main())
@@ -543,11 +538,11 @@ def test_a_receive_that_raises_or_repeats_itself_does_not_keep_the_request() -> 
             call = tool("wait")
             call.incoming.put_nowait({"type": "http.request", "body": b"", "more_body": False})
             task = call.begin(made.app)
-            await until(lambda: call.receives == 3)
+            await until_async(lambda: call.receives == 3)
             assert not task.done()
             call.incoming.put_nowait(None)  # type: ignore[arg-type]  # as of a defective server
             await asyncio.wait_for(task, WAIT)
-            await until(lambda: made.log)
+            await until_async(lambda: made.log)
             assert made.log == ["cancelled"]
 
     asyncio.run(main())
@@ -612,7 +607,9 @@ def test_a_handler_waits_for_a_client_that_reads_slowly() -> None:
             call.reads.clear()
             task = call.begin(made.app)
             server = made.app._server
-            await until(lambda: server.active and next(iter(server.active)).unread > 4_000_000)
+            await until_async(
+                lambda: server.active and next(iter(server.active)).unread > 4_000_000
+            )
             before = next(iter(server.active)).unread
             for _ in range(20):
                 await asyncio.sleep(0)
@@ -646,7 +643,7 @@ def test_a_client_that_takes_nothing_is_dropped(monkeypatch: pytest.MonkeyPatch)
             call.reads.clear()
             await call.run(made.app)
             assert call.sent == []
-            await until(lambda: not is_listening(made))
+            await until_async(lambda: not is_listening(made))
             # Nothing is unread on a stream without messages: it stays.
             quiet = request("subscriptions/listen", {"notifications": {"toolsListChanged": True}})
             task = quiet.begin(made.app)
@@ -684,12 +681,12 @@ def test_timers_end_with_the_last_request_and_the_last_session() -> None:
             assert (server._timer, server._watch_timer) == (None, None)
             await tool("echo", text="").run(made.app)
             assert server._timer is not None
-            await until(lambda: server._timer is None)
+            await until_async(lambda: server._timer is None)
             await tool("on_a_thread", text="").run(made.app)
-            await until(lambda: server._timer is None and server._watch_timer is None)
+            await until_async(lambda: server._timer is None and server._watch_timer is None)
             await initialize().run(made.app)
             assert made.app.sessions == 1
-            await until(lambda: server._timer is None)
+            await until_async(lambda: server._timer is None)
             assert made.app.sessions == 0
 
     asyncio.run(main())

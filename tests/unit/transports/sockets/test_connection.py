@@ -7,21 +7,22 @@ import contextlib
 import socket
 import struct
 import threading
-from collections.abc import AsyncIterator, Awaitable, Callable
+from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from tests.faults.scene import run, until_async
+from tests.rigs.conditions import until_async
+from tests.rigs.leaks import run
+from tests.rigs.socket_listener import accepting
 from trunkline import TransportError
 from trunkline.jsonrpc import Limits, Policy
 from trunkline.transports.addresses import Tcp, Unix
 from trunkline.transports.base import HIGH_WATER
 from trunkline.transports.sockets import connection
-from trunkline.transports.sockets.connection import AcceptedSocket, DialledSocket, resolve
-from trunkline.transports.sockets.listener import Listener
+from trunkline.transports.sockets.connection import DialledSocket, resolve
 
 POLICY = Policy()
 ANY_PORT = Tcp("127.0.0.1", 0)
@@ -51,7 +52,7 @@ class Recorder:
         return end
 
 
-class Raw:
+class PlainSocket:
     """A socket of no library's."""
 
     def __init__(self, sock: socket.socket) -> None:
@@ -91,36 +92,14 @@ class Raw:
 
 
 @asynccontextmanager
-async def accepting(
-    address: Given = ANY_PORT, policy: Policy = POLICY
-) -> AsyncIterator[tuple[Given, Callable[[], Awaitable[AcceptedSocket]]]]:
-    """Listen; yield where, and what returns the next connection."""
-    arrived: asyncio.Queue[AcceptedSocket] = asyncio.Queue()
-    every: list[AcceptedSocket] = []
-
-    def take(transport: AcceptedSocket) -> None:
-        every.append(transport)
-        arrived.put_nowait(transport)
-
-    listener = Listener(address, policy, take)
-    await listener.open()
-    try:
-        yield listener.address, arrived.get
-    finally:
-        listener.close()
-        for each in every:
-            await each.close()
-
-
-@asynccontextmanager
-async def dialled(address: Given) -> AsyncIterator[Raw]:
+async def dialled(address: Given) -> AsyncIterator[PlainSocket]:
     """Connect with a plain socket."""
     if isinstance(address, Tcp):
         family = socket.AF_INET6 if ":" in address.host else socket.AF_INET
-        raw = Raw(socket.socket(family, socket.SOCK_STREAM))
+        raw = PlainSocket(socket.socket(family, socket.SOCK_STREAM))
         where: Any = (address.host, address.port)
     else:
-        raw, where = Raw(socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)), address.path
+        raw, where = PlainSocket(socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)), address.path
     try:
         await asyncio.get_running_loop().sock_connect(raw.socket, where)
         yield raw
@@ -131,7 +110,7 @@ async def dialled(address: Given) -> AsyncIterator[Raw]:
 @asynccontextmanager
 async def served(
     address: Given = ANY_PORT, policy: Policy = POLICY
-) -> AsyncIterator[tuple[Raw, Recorder]]:
+) -> AsyncIterator[tuple[PlainSocket, Recorder]]:
     """Yield a plain client, and our server's end."""
     async with accepting(address, policy) as (where, arrived), dialled(where) as raw:
         recorder = Recorder(await arrived())
@@ -151,13 +130,13 @@ async def plain_server() -> AsyncIterator[tuple[Tcp, socket.socket]]:
 
 
 @asynccontextmanager
-async def connected() -> AsyncIterator[tuple[Recorder, Raw]]:
+async def connected() -> AsyncIterator[tuple[Recorder, PlainSocket]]:
     """Yield our client's end, and a plain server."""
     async with plain_server() as (address, listening):
         recorder = Recorder(address.transport(POLICY))
         await recorder.transport.connect()
         sock, _ = await asyncio.get_running_loop().sock_accept(listening)
-        raw = Raw(sock)
+        raw = PlainSocket(sock)
         try:
             yield recorder, raw
         finally:
@@ -194,7 +173,7 @@ def test_the_last_answer_is_not_lost_when_something_unread_is_there() -> None:
                 # So that most of the answer stays on our side, until it is read.
                 sock.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 4096)
                 sock.connect((where.host, where.port))
-                raw = Raw(sock)
+                raw = PlainSocket(sock)
                 recorder = Recorder(await arrived())
                 await recorder.transport.connect()
                 recorder.transport.pause()  # as for who does not get round to reading

@@ -13,7 +13,8 @@ from typing import Any
 
 import pytest
 
-from tests.faults.scene import run, until_async
+from tests.rigs.conditions import until_async
+from tests.rigs.leaks import run
 from trunkline import TransportError
 from trunkline.jsonrpc import Policy
 from trunkline.transports.addresses import Tcp, Unix

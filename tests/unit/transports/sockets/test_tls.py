@@ -18,7 +18,9 @@ from typing import Any
 import pytest
 
 from tests.certificates import PASSWORD, Authority
-from tests.faults.scene import run, until_async
+from tests.rigs.conditions import until_async
+from tests.rigs.leaks import run
+from tests.rigs.socket_listener import accepting
 from trunkline import Client, ConnectionLost, RequestTimeout, Server, SocketLimits, TransportError
 from trunkline.jsonrpc import Limits, Policy
 from trunkline.transports.addresses import Tcp, Tls
@@ -67,32 +69,20 @@ class Recorder:
 
 
 @asynccontextmanager
-async def accepting(
+async def accepting_tls(
     tls: Any, handshake: float = 10.0, policy: Policy = POLICY
 ) -> AsyncIterator[tuple[int, Callable[[], Awaitable[AcceptedSocket]]]]:
-    arrived: asyncio.Queue[AcceptedSocket] = asyncio.Queue()
-    every: list[AcceptedSocket] = []
-
-    def take(transport: AcceptedSocket) -> None:
-        every.append(transport)
-        arrived.put_nowait(transport)
-
-    listener = Listener(Tcp("127.0.0.1", 0, tls=tls), policy, take, handshake=handshake)
-    await listener.open()
-    assert isinstance(listener.address, Tcp)
-    try:
-        yield listener.address.port, arrived.get
-    finally:
-        listener.close()
-        for each in every:
-            await each.close()
+    address = Tcp("127.0.0.1", 0, tls=tls)
+    async with accepting(address, policy, handshake=handshake) as (where, arrived):
+        assert isinstance(where, Tcp)
+        yield where.port, arrived
 
 
 @asynccontextmanager
 async def joined(
     client: Any, server: Any, policy: Policy = POLICY, host: str = "127.0.0.1"
 ) -> AsyncIterator[tuple[Recorder, Recorder]]:
-    async with accepting(server, policy=policy) as (port, arrived):
+    async with accepting_tls(server, policy=policy) as (port, arrived):
         near = Recorder(Tcp(host, port, tls=client).transport(policy))
         connecting = asyncio.create_task(near.transport.connect())
         far = Recorder(await arrived())
@@ -107,7 +97,7 @@ async def joined(
 async def refused(client: Any, server: Any, host: str = "127.0.0.1") -> tuple[str, str]:
     """Return what a client and a server say that do not trust each other, or "" """
     said = []
-    async with accepting(server) as (port, arrived):
+    async with accepting_tls(server) as (port, arrived):
         near = Recorder(Tcp(host, port, tls=client).transport(POLICY))
         connecting = asyncio.create_task(near.transport.connect())
         far = Recorder(await arrived())
@@ -320,7 +310,7 @@ def test_a_context_of_ones_own_is_used_as_it_is(files: Files) -> None:
 
 def test_silent_tls_client_times_out(files: Files) -> None:
     async def script() -> None:
-        async with accepting(files.server, handshake=0.05) as (port, arrived):
+        async with accepting_tls(files.server, handshake=0.05) as (port, arrived):
             silent = [socket.create_connection(("127.0.0.1", port)) for _ in range(50)]
             transports = [await arrived() for _ in silent]
             ended = await asyncio.gather(
@@ -340,7 +330,7 @@ def test_stalled_tls_handshake_times_out(files: Files) -> None:
         with pytest.raises(ssl.SSLWantReadError):
             tls.do_handshake()
         hello = outgoing.read()
-        async with accepting(files.server, handshake=0.05) as (port, arrived):
+        async with accepting_tls(files.server, handshake=0.05) as (port, arrived):
             for part in (hello, hello[:5], hello[:50]):
                 with socket.create_connection(("127.0.0.1", port)) as half:
                     half.sendall(part)
@@ -440,7 +430,7 @@ def test_frames_can_be_sent_after_the_tls_peer_has_ended_its_output(files: Files
     """Within TLS too the directions end one by one."""
 
     async def script() -> None:
-        async with accepting(files.server) as (port, arrived):
+        async with accepting_tls(files.server) as (port, arrived):
             with socket.create_connection(("127.0.0.1", port)) as sock:
                 sock.setblocking(False)
                 incoming, outgoing = ssl.MemoryBIO(), ssl.MemoryBIO()
@@ -584,7 +574,7 @@ def test_failed_connect_reports_no_end(files: Files) -> None:
     """Whoever called `connect` was told by what it raised."""
 
     async def script() -> None:
-        async with accepting(files.server) as (port, arrived):
+        async with accepting_tls(files.server) as (port, arrived):
             near = Recorder(Tcp("127.0.0.1", port, tls=True).transport(POLICY))
             connecting = asyncio.create_task(near.transport.connect())
             far = Recorder(await arrived())

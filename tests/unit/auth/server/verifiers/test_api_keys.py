@@ -9,7 +9,8 @@ import msgspec
 import pytest
 
 from tests.cases import for_each
-from tests.unit.auth.tokens import NOW, Clock, bearer
+from tests.rigs.clock import Clock
+from tests.unit.auth.tokens import NOW, bearer
 from trunkline.auth import ApiKey, ApiKeys, Credential, InvalidCredential
 
 
@@ -17,7 +18,7 @@ def test_a_key_names_its_principal() -> None:
     text, record = ApiKeys.generate(
         subject="build", client_id="ci", scopes=["files:read"], tenant="acme", expires_at=NOW + 1
     )
-    found = ApiKeys([record], issuer="keys", clock=Clock()).verify(bearer(text))
+    found = ApiKeys([record], issuer="keys", clock=Clock(NOW)).verify(bearer(text))
     assert found is not None
     assert (found.issuer, found.subject, found.client_id) == ("keys", "build", "ci")
     assert (sorted(found.scopes), found.tenant) == (["files:read"], "acme")
@@ -58,7 +59,7 @@ def test_an_unknown_key_is_refused() -> None:
 
 def test_an_expired_key_is_refused() -> None:
     text, record = ApiKeys.generate(subject="build", expires_at=NOW + 1)
-    clock = Clock()
+    clock = Clock(NOW)
     found = ApiKeys([record], clock=clock)
     assert found.verify(bearer(text)) is not None
     clock.now += 1

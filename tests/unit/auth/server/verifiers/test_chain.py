@@ -8,7 +8,8 @@ from typing import Any
 import pytest
 
 from tests.cases import for_each
-from tests.unit.auth.tokens import bearer, on_a_loop
+from tests.rigs.event_loop import on_a_loop
+from tests.unit.auth.tokens import bearer
 from trunkline.auth import (
     Chain,
     Credential,

@@ -9,18 +9,9 @@ from typing import Any
 import pytest
 
 from tests.cases import for_each
-from tests.unit.auth.tokens import (
-    AUDIENCE,
-    ISSUER,
-    NOW,
-    Clock,
-    bearer,
-    jwks,
-    key,
-    on_a_loop,
-    raw_token,
-    token,
-)
+from tests.rigs.clock import Clock
+from tests.rigs.event_loop import on_a_loop
+from tests.unit.auth.tokens import AUDIENCE, ISSUER, NOW, bearer, jwks, key, raw_token, token
 from trunkline.auth import (
     ApiKeys,
     Chain,
@@ -40,9 +31,9 @@ TOKEN = "invalid_token"
 CLIENT = key(key_id=None, number=100)
 
 
-class Scene:
+class DpopVerifier:
     def __init__(self, **settings: Any) -> None:
-        self.clock = Clock()
+        self.clock = Clock(NOW)
         self.inner = JwtBearer(issuer=ISSUER, audience=AUDIENCE, keys=jwks(), clock=self.clock)
         self.verifier = Dpop(self.inner, clock=self.clock, **settings)
 
@@ -82,7 +73,7 @@ class Scene:
 
 @on_a_loop
 async def test_a_bound_token_with_a_proof_is_accepted() -> None:
-    scene = Scene()
+    scene = DpopVerifier()
     assert await scene.verify(scene.credential()) == "ann"
     for algorithm in ("RS256", "PS256", "ES384", "Ed25519", "EdDSA"):
         signer = key(algorithm, None)
@@ -95,7 +86,7 @@ async def test_a_bound_token_with_a_proof_is_accepted() -> None:
 
 @on_a_loop
 async def test_a_stolen_token_without_its_key_is_worth_nothing() -> None:
-    scene = Scene()
+    scene = DpopVerifier()
     thief = key(number=101)
     text = scene.bound()
     wrong = f"{TOKEN}: The token is bound to a key that was not proved"
@@ -106,7 +97,7 @@ async def test_a_stolen_token_without_its_key_is_worth_nothing() -> None:
 
 @on_a_loop
 async def test_a_bound_token_sent_as_bearer_is_refused_where_bearer_tokens_are_accepted() -> None:
-    scene = Scene(required=False)
+    scene = DpopVerifier(required=False)
     wrong = f"{TOKEN}: The token is bound to a key that was not proved"
     assert await scene.verify(bearer(scene.bound())) == wrong
     # A thumbprint in the credential is not a proof.
@@ -129,7 +120,7 @@ async def test_a_verifier_that_ignores_the_binding_does_not_undo_it() -> None:
             return Principal(subject="ann", claims=self.claims)
 
     careless = Careless()
-    scene = Scene()
+    scene = DpopVerifier()
     scene.verifier = Dpop(careless, required=False, clock=scene.clock)
     assert await scene.verify(scene.credential("any")) == "ann"
     assert (await scene.verify(bearer("any"))).startswith(TOKEN)
@@ -144,21 +135,21 @@ async def test_a_verifier_that_ignores_the_binding_does_not_undo_it() -> None:
 
 @on_a_loop
 async def test_a_token_that_is_not_bound_is_refused_with_a_proof() -> None:
-    scene = Scene()
+    scene = DpopVerifier()
     wrong = f"{TOKEN}: The token is not bound to the key of the proof"
     assert await scene.verify(scene.credential(token())) == wrong
-    assert await Scene(required=False).verify(scene.credential(token())) == wrong
+    assert await DpopVerifier(required=False).verify(scene.credential(token())) == wrong
 
 
 @on_a_loop
 async def test_an_unbound_bearer_token_is_refused_where_proofs_are_required() -> None:
-    scene = Scene()
+    scene = DpopVerifier()
     assert await scene.verify(bearer(token())) == f"{TOKEN}: The token has to be sent with a proof"
 
 
 @on_a_loop
 async def test_a_token_that_is_not_valid_is_refused_with_any_proof() -> None:
-    scene = Scene()
+    scene = DpopVerifier()
     assert await scene.verify(scene.credential(scene.bound(exp=1))) == (
         f"{TOKEN}: The token has expired"
     )
@@ -170,7 +161,7 @@ async def test_a_token_that_is_not_valid_is_refused_with_any_proof() -> None:
 
 @on_a_loop
 async def test_a_proof_is_accepted_once() -> None:
-    scene = Scene()
+    scene = DpopVerifier()
     credential = scene.credential()
     replayed = f"{PROOF}: The proof was used before"
     assert await scene.verify(credential) == "ann"
@@ -185,7 +176,7 @@ async def test_a_proof_is_accepted_once() -> None:
 @on_a_loop
 async def test_a_proof_is_accepted_once_by_all_servers_of_a_store() -> None:
     store = MemoryStore()
-    one, other = Scene(store=store), Scene(store=store)
+    one, other = DpopVerifier(store=store), DpopVerifier(store=store)
     credential = one.credential()
     assert await one.verify(credential) == "ann"
     assert await other.verify(credential) == f"{PROOF}: The proof was used before"
@@ -194,7 +185,7 @@ async def test_a_proof_is_accepted_once_by_all_servers_of_a_store() -> None:
 @on_a_loop
 async def test_the_marker_of_a_proof_outlives_the_proof() -> None:
     """A proof from a clock that is ahead is accepted for longest, and just as long remembered."""
-    scene = Scene(max_age=60, leeway=5)
+    scene = DpopVerifier(max_age=60, leeway=5)
     store_clock = Clock(0.0)
     scene.verifier._store = MemoryStore(clock=store_clock)
     credential = scene.credential(issued_at=NOW + 5)
@@ -208,7 +199,7 @@ async def test_the_marker_of_a_proof_outlives_the_proof() -> None:
 
 @on_a_loop
 async def test_equal_ids_of_two_clients_do_not_clash() -> None:
-    scene = Scene()
+    scene = DpopVerifier()
     other = key(number=102)
     for signer in (CLIENT, other):
         text = scene.bound(signer)
@@ -248,7 +239,7 @@ def ath(text: str) -> str:
 )
 @on_a_loop
 async def test_a_proof_of_another_request_is_refused(change: dict[str, Any], outcome: str) -> None:
-    scene = Scene()
+    scene = DpopVerifier()
     text = scene.bound()
     credential = scene.credential(text, scene.proof(text, **change))
     assert await scene.verify(credential) == f"{PROOF}: {outcome}"
@@ -265,14 +256,14 @@ async def test_a_proof_of_another_request_is_refused(change: dict[str, Any], out
 )
 @on_a_loop
 async def test_a_proof_that_means_this_request_is_accepted(change: dict[str, Any]) -> None:
-    scene = Scene()
+    scene = DpopVerifier()
     text = scene.bound()
     assert await scene.verify(scene.credential(text, scene.proof(text, **change))) == "ann"
 
 
 @on_a_loop
 async def test_a_request_has_one_proof() -> None:
-    scene = Scene()
+    scene = DpopVerifier()
     text = scene.bound()
     wrong = f"{PROOF}: A request has one proof in one DPoP header"
     one, other = scene.proof(text), scene.proof(text)
@@ -285,7 +276,7 @@ async def test_a_request_has_one_proof() -> None:
 @for_each("url", ["", "/mcp", "not a url", "https://[::1"])
 @on_a_loop
 async def test_a_request_without_a_url_has_no_proof(url: str) -> None:
-    scene = Scene()
+    scene = DpopVerifier()
     text = scene.bound()
     credential = Credential("dpop", text, "POST", url, (scene.proof(text),))
     assert await scene.verify(credential) == f"{PROOF}: The proof is for another URL"
@@ -293,7 +284,7 @@ async def test_a_request_without_a_url_has_no_proof(url: str) -> None:
 
 @on_a_loop
 async def test_a_proof_that_cannot_be_read_is_refused() -> None:
-    scene = Scene()
+    scene = DpopVerifier()
     text = scene.bound()
     for proof in ("", "CANARY", "a.b.c", text, raw_token({"alg": "none"}, {})):
         found = await scene.verify(scene.credential(text, proof))
@@ -303,7 +294,7 @@ async def test_a_proof_that_cannot_be_read_is_refused() -> None:
 
 @on_a_loop
 async def test_a_private_key_in_a_proof_makes_it_void() -> None:
-    scene = Scene()
+    scene = DpopVerifier()
     text = scene.bound()
     header = {"alg": "ES256", "typ": "dpop+jwt", "jwk": CLIENT._key.as_dict(private=True)}
     claims = {"jti": "a", "htm": "POST", "htu": AUDIENCE, "iat": NOW, "ath": ath(text)}
@@ -313,7 +304,7 @@ async def test_a_private_key_in_a_proof_makes_it_void() -> None:
 
 @on_a_loop
 async def test_proofs_of_other_algorithms_are_refused() -> None:
-    scene = Scene(algorithms=["ES384"])
+    scene = DpopVerifier(algorithms=["ES384"])
     found = await scene.verify(scene.credential())
     assert found == f"{PROOF}: The algorithm of the proof is not accepted"
 
@@ -328,7 +319,7 @@ class Broken(MemoryStore):
 
 @on_a_loop
 async def test_a_proof_is_not_accepted_if_the_store_fails() -> None:
-    scene = Scene(store=Broken())
+    scene = DpopVerifier(store=Broken())
     with pytest.raises(VerifierUnavailable) as raised:
         await waiting(scene.verifier.verify(scene.credential()))
     assert str(raised.value) == "the store of used proofs failed: StoreUnavailable"
@@ -336,14 +327,14 @@ async def test_a_proof_is_not_accepted_if_the_store_fails() -> None:
 
 @on_a_loop
 async def test_a_full_store_accepts_no_proof() -> None:
-    scene = Scene(store=MemoryStore(StoreLimits(keys=1)))
+    scene = DpopVerifier(store=MemoryStore(StoreLimits(keys=1)))
     assert await scene.verify(scene.credential()) == "ann"
     assert await scene.verify(scene.credential()) == "unavailable"
 
 
 @on_a_loop
 async def test_only_proofs_of_valid_tokens_take_space_in_the_store() -> None:
-    scene = Scene(store=MemoryStore(StoreLimits(keys=1)))
+    scene = DpopVerifier(store=MemoryStore(StoreLimits(keys=1)))
     for _ in range(5):
         assert (await scene.verify(scene.credential(scene.bound(exp=1)))).startswith(TOKEN)
         assert (await scene.verify(scene.credential(token()))).startswith(TOKEN)
@@ -361,7 +352,7 @@ async def waiting(found: Principal | Awaitable[Principal | None] | None) -> Prin
 
 @on_a_loop
 async def test_beside_other_verifiers_the_nonce_is_that_of_the_one_that_knows_the_token() -> None:
-    scene = Scene(nonces=True)
+    scene = DpopVerifier(nonces=True)
     other = JwtBearer(issuer="https://b.example", audience=AUDIENCE, keys=jwks(), clock=scene.clock)
     first = Dpop(other, nonces=True, clock=scene.clock)
     for order in ((first, scene.verifier), (scene.verifier, first)):
@@ -375,7 +366,7 @@ async def test_beside_other_verifiers_the_nonce_is_that_of_the_one_that_knows_th
 
 @on_a_loop
 async def test_a_nonce_is_asked_for_and_accepted() -> None:
-    scene = Scene(nonces=True)
+    scene = DpopVerifier(nonces=True)
     with pytest.raises(InvalidCredential) as raised:
         await waiting(scene.verifier.verify(scene.credential()))
     error = raised.value
@@ -388,7 +379,7 @@ async def test_a_nonce_is_asked_for_and_accepted() -> None:
 
 @on_a_loop
 async def test_a_nonce_is_valid_in_its_period_and_the_next() -> None:
-    scene = Scene(nonces=True)
+    scene = DpopVerifier(nonces=True)
     scene.clock.now = NOW // 300 * 300
     nonce = scene.verifier.nonce()
     for later, is_valid in ((0, True), (299, True), (300, True), (599, True), (600, False)):
@@ -403,7 +394,7 @@ async def test_a_nonce_is_valid_in_its_period_and_the_next() -> None:
 @for_each("nonce", ["x", "é", "A" * 30, "A" * 2000, "\ud800"])
 @on_a_loop
 async def test_another_nonce_is_refused(nonce: str) -> None:
-    scene = Scene(nonces=True)
+    scene = DpopVerifier(nonces=True)
     text = scene.bound()
     claims = {"jti": "a", "htm": "POST", "htu": AUDIENCE, "iat": NOW, "ath": ath(text)}
     public = {name: value for name, value in CLIENT.public_jwk.items() if name != "kid"}
@@ -416,8 +407,8 @@ async def test_another_nonce_is_refused(nonce: str) -> None:
 
 @on_a_loop
 async def test_servers_with_one_secret_accept_the_nonces_of_each_other() -> None:
-    one, other = (Scene(nonce_secret=b"s" * 32) for _ in range(2))
-    stranger = Scene(nonces=True)
+    one, other = (DpopVerifier(nonce_secret=b"s" * 32) for _ in range(2))
+    stranger = DpopVerifier(nonces=True)
     assert one.verifier.nonce() == other.verifier.nonce()
     nonce = one.verifier.nonce()
     assert await other.verify(other.credential(nonce=nonce)) == "ann"
@@ -426,7 +417,7 @@ async def test_servers_with_one_secret_accept_the_nonces_of_each_other() -> None
 
 
 def test_without_nonces_there_is_none() -> None:
-    assert Scene().verifier.nonce() is None
+    assert DpopVerifier().verifier.nonce() is None
 
 
 # In a chain, and what the challenge needs
@@ -435,7 +426,7 @@ def test_without_nonces_there_is_none() -> None:
 @on_a_loop
 async def test_other_credentials_pass_through_to_the_next_verifier() -> None:
     text, record = ApiKeys.generate(subject="build")
-    scene = Scene()
+    scene = DpopVerifier()
     chain = Chain([scene.verifier, ApiKeys([record])])
     found = chain.verify(bearer(text))
     assert isinstance(found, Principal)
@@ -448,7 +439,10 @@ async def test_other_credentials_pass_through_to_the_next_verifier() -> None:
 
 
 def test_a_verifier_says_what_the_challenge_needs() -> None:
-    strict, mixed = Scene().verifier, Scene(required=False, algorithms=["ES256"]).verifier
+    strict, mixed = (
+        DpopVerifier().verifier,
+        DpopVerifier(required=False, algorithms=["ES256"]).verifier,
+    )
     assert (strict.schemes, strict.dpop_algorithms) == (("dpop",), ALGORITHMS)
     assert (mixed.schemes, mixed.dpop_algorithms) == (("dpop", "bearer"), ("ES256",))
     assert strict.authorization_servers == (ISSUER,)
@@ -460,14 +454,14 @@ def test_a_verifier_says_what_the_challenge_needs() -> None:
 )
 def test_settings_that_cannot_be_meant_are_refused(settings: dict[str, Any]) -> None:
     with pytest.raises(ValueError, match="Dpop") as raised:
-        Scene(**settings)
+        DpopVerifier(**settings)
     assert "CANARY" not in str(raised.value)
 
 
 @on_a_loop
 async def test_no_secret_is_in_a_log_a_repr_or_an_error(caplog: pytest.LogCaptureFixture) -> None:
     caplog.set_level(logging.DEBUG)
-    scene = Scene(nonce_secret=b"CANARY" * 8)
+    scene = DpopVerifier(nonce_secret=b"CANARY" * 8)
     text = scene.bound(sub="CANARY")
     credentials = [
         scene.credential(text, nonce="CANARY"),

@@ -13,15 +13,9 @@ from urllib.parse import parse_qs
 import pytest
 
 from tests.cases import for_each
-from tests.unit.auth.tokens import (
-    AUDIENCE,
-    NOW,
-    Clock,
-    JsonServer,
-    bearer,
-    issuer,
-    on_a_loop,
-)
+from tests.rigs.clock import Clock
+from tests.rigs.event_loop import on_a_loop
+from tests.unit.auth.tokens import AUDIENCE, NOW, JsonServer, bearer, issuer
 from trunkline.auth import (
     Credential,
     Introspection,
@@ -34,10 +28,10 @@ from trunkline.auth.server.verifiers import introspection as module
 INACTIVE = "The token is not active"
 
 
-class Scene:
+class IntrospectionVerifier:
     def __init__(self, server: JsonServer, **settings: Any) -> None:
         self.server = server
-        self.clock = Clock()
+        self.clock = Clock(NOW)
         given = {
             "issuer": server.origin,
             "client_id": "files",
@@ -81,10 +75,10 @@ def answer(**changes: Any) -> dict[str, Any]:
 
 
 @asynccontextmanager
-async def scene_of(response: Any = None, **settings: Any) -> AsyncIterator[Scene]:
+async def scene_of(response: Any = None, **settings: Any) -> AsyncIterator[IntrospectionVerifier]:
     async with issuer() as server:
         server.answers["/introspect"] = answer() if response is None else response
-        yield Scene(server, **settings)
+        yield IntrospectionVerifier(server, **settings)
 
 
 @on_a_loop
@@ -126,7 +120,7 @@ async def test_the_server_authenticates_itself_in_the_form() -> None:
 async def test_a_known_endpoint_needs_no_metadata() -> None:
     async with issuer() as server:
         server.answers["/here"] = answer()
-        scene = Scene(server, issuer=None, endpoint=f"{server.origin}/here")
+        scene = IntrospectionVerifier(server, issuer=None, endpoint=f"{server.origin}/here")
         found = await scene.verify()
         assert isinstance(found, Principal)
         # The endpoint tells the subjects of one server from those of another.

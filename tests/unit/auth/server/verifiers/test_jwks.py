@@ -10,16 +10,17 @@ from typing import Any
 import pytest
 
 from tests.cases import for_each
+from tests.rigs.clock import Clock
+from tests.rigs.event_loop import on_a_loop
 from tests.unit.auth.tokens import (
     AUDIENCE,
-    Clock,
+    NOW,
     JsonServer,
     bearer,
     issuer,
     json_server,
     jwks,
     key,
-    on_a_loop,
     token,
 )
 from trunkline.auth import InvalidCredential, JwtBearer, Principal, VerifierUnavailable
@@ -31,7 +32,7 @@ WELL_KNOWN = "/.well-known/oauth-authorization-server"
 OPENID = "/.well-known/openid-configuration"
 
 
-class Scene:
+class RemoteKeysVerifier:
     """A verifier whose keys are those of a server, and a clock for their age."""
 
     def __init__(self, server: JsonServer, **settings: Any) -> None:
@@ -39,7 +40,7 @@ class Scene:
         self.clock = Clock(0.0)
         name = settings.pop("issuer", server.origin)
         self.keys = RemoteKeys(name, clock=self.clock, **settings)
-        self.verifier = JwtBearer(issuer=name, audience=AUDIENCE, keys=self.keys, clock=Clock())
+        self.verifier = JwtBearer(issuer=name, audience=AUDIENCE, keys=self.keys, clock=Clock(NOW))
 
     def credential(self, signer: SigningKey | None = None, **header: Any) -> Any:
         return bearer(token(signer, iss=self.keys.issuer, header=header))
@@ -63,7 +64,7 @@ class Scene:
 @on_a_loop
 async def test_keys_are_fetched_once_and_then_at_hand() -> None:
     async with issuer() as server:
-        scene = Scene(server)
+        scene = RemoteKeysVerifier(server)
         assert await scene.verify() == "ann"
         assert server.paths == [WELL_KNOWN, "/jwks"]
         assert isinstance(scene.verifier.verify(scene.credential()), Principal)
@@ -76,7 +77,7 @@ async def test_metadata_is_looked_for_at_all_places_of_an_issuer() -> None:
         name = f"{server.origin}/tenant"
         server.answers[f"/tenant{OPENID}"] = {"issuer": name, "jwks_uri": f"{server.origin}/jwks"}
         server.answers["/jwks"] = jwks()
-        assert await Scene(server, issuer=name).verify() == "ann"
+        assert await RemoteKeysVerifier(server, issuer=name).verify() == "ann"
         assert server.paths == [
             f"{WELL_KNOWN}/tenant",
             f"{OPENID}/tenant",
@@ -91,7 +92,7 @@ async def test_metadata_of_another_issuer_is_void(name: object) -> None:
     async with issuer() as server:
         document = server.answers[WELL_KNOWN]
         document["issuer"] = name.format(server.origin) if isinstance(name, str) else name
-        scene = Scene(server)
+        scene = RemoteKeysVerifier(server)
         assert await scene.verify() == "VerifierUnavailable"
         assert "/jwks" not in server.paths
         # The next place may have the right one.
@@ -108,7 +109,7 @@ async def test_metadata_of_another_issuer_is_void(name: object) -> None:
 async def test_malformed_metadata_makes_the_verifier_unavailable(document: object) -> None:
     async with issuer() as server:
         server.answers[WELL_KNOWN] = document
-        scene = Scene(server)
+        scene = RemoteKeysVerifier(server)
         assert await scene.verify() == "VerifierUnavailable"
         assert "/jwks" not in server.paths
 
@@ -127,13 +128,15 @@ async def test_malformed_metadata_makes_the_verifier_unavailable(document: objec
 async def test_metadata_cannot_lead_to_other_schemes(url: object) -> None:
     async with issuer() as server:
         server.answers[WELL_KNOWN]["jwks_uri"] = url
-        assert await Scene(server).verify() == "VerifierUnavailable"
+        assert await RemoteKeysVerifier(server).verify() == "VerifierUnavailable"
 
 
 @on_a_loop
 async def test_private_addresses_can_be_forbidden() -> None:
     async with issuer() as server:
-        assert await Scene(server, allow_private=False).verify() == "VerifierUnavailable"
+        assert (
+            await RemoteKeysVerifier(server, allow_private=False).verify() == "VerifierUnavailable"
+        )
         assert server.paths == []
 
 
@@ -141,7 +144,7 @@ async def test_private_addresses_can_be_forbidden() -> None:
 async def test_a_known_place_of_the_keys_needs_no_metadata() -> None:
     async with json_server() as server:
         server.answers["/keys"] = jwks()
-        assert await Scene(server, jwks_uri=f"{server.origin}/keys").verify() == "ann"
+        assert await RemoteKeysVerifier(server, jwks_uri=f"{server.origin}/keys").verify() == "ann"
         assert server.paths == ["/keys"]
 
 
@@ -152,7 +155,7 @@ async def test_a_known_place_of_the_keys_needs_no_metadata() -> None:
 async def test_many_requests_wait_for_one_fetch() -> None:
     async with issuer() as server:
         server.gate = asyncio.Event()
-        scene = Scene(server)
+        scene = RemoteKeysVerifier(server)
         waiting = [asyncio.create_task(scene.verify()) for _ in range(50)]
         while not server.requests:
             await asyncio.sleep(0)
@@ -165,7 +168,7 @@ async def test_many_requests_wait_for_one_fetch() -> None:
 async def test_a_cancelled_request_leaves_the_fetch_to_the_others() -> None:
     async with issuer() as server:
         server.gate = asyncio.Event()
-        scene = Scene(server)
+        scene = RemoteKeysVerifier(server)
         first, second = (asyncio.create_task(scene.verify()) for _ in range(2))
         while not server.requests:
             await asyncio.sleep(0)
@@ -206,7 +209,7 @@ def test_a_fetch_of_an_event_loop_that_ended_is_not_waited_for() -> None:
 @on_a_loop
 async def test_a_new_key_is_found_at_once() -> None:
     async with issuer() as server:
-        scene = Scene(server)
+        scene = RemoteKeysVerifier(server)
         assert await scene.verify() == "ann"
         new = key(key_id="two", number=1)
         server.answers["/jwks"] = jwks(new)
@@ -219,7 +222,7 @@ async def test_a_new_key_is_found_at_once() -> None:
 @on_a_loop
 async def test_a_removed_key_is_refused_when_the_keys_are_old() -> None:
     async with issuer() as server:
-        scene = Scene(server)
+        scene = RemoteKeysVerifier(server)
         assert await scene.verify() == "ann"
         server.answers["/jwks"] = jwks(key(key_id="two", number=1))
         scene.clock.now += module.MAX_AGE_S - 1
@@ -231,7 +234,7 @@ async def test_a_removed_key_is_refused_when_the_keys_are_old() -> None:
 @on_a_loop
 async def test_a_flood_of_unknown_keys_causes_a_bounded_number_of_fetches() -> None:
     async with issuer() as server:
-        scene = Scene(server)
+        scene = RemoteKeysVerifier(server)
         assert await scene.verify() == "ann"
         for number in range(200):
             assert await scene.verify(kid=f"unknown-{number}") == "InvalidCredential"
@@ -250,7 +253,7 @@ async def test_a_flood_of_unknown_keys_causes_a_bounded_number_of_fetches() -> N
 @on_a_loop
 async def test_unknown_keys_at_once_share_one_fetch() -> None:
     async with issuer() as server:
-        scene = Scene(server)
+        scene = RemoteKeysVerifier(server)
         assert await scene.verify() == "ann"
         found = await asyncio.gather(*(scene.verify(kid=f"u{each}") for each in range(50)))
         assert found == ["InvalidCredential"] * 50
@@ -260,7 +263,7 @@ async def test_unknown_keys_at_once_share_one_fetch() -> None:
 @on_a_loop
 async def test_a_token_with_an_algorithm_that_is_not_allowed_causes_no_fetch() -> None:
     async with issuer() as server:
-        scene = Scene(server)
+        scene = RemoteKeysVerifier(server)
         assert await scene.verify() == "ann"
         for algorithm in ("HS256", "none", "ES999"):
             assert await scene.verify(alg=algorithm) == "InvalidCredential"
@@ -273,7 +276,7 @@ async def test_a_token_with_an_algorithm_that_is_not_allowed_causes_no_fetch() -
 @on_a_loop
 async def test_after_a_failure_unknown_keys_are_refused_at_once() -> None:
     async with issuer() as server:
-        scene = Scene(server)
+        scene = RemoteKeysVerifier(server)
         assert await scene.verify() == "ann"
         server.status = 500
         assert await scene.verify(kid="unknown") == "InvalidCredential"
@@ -288,7 +291,7 @@ async def test_keys_from_before_stay_in_use_while_the_issuer_fails(
     caplog: pytest.LogCaptureFixture,
 ) -> None:
     async with issuer() as server:
-        scene = Scene(server)
+        scene = RemoteKeysVerifier(server)
         assert await scene.verify() == "ann"
         server.status = 500
         scene.clock.now = module.MAX_AGE_S
@@ -306,7 +309,7 @@ async def test_keys_from_before_stay_in_use_while_the_issuer_fails(
 @on_a_loop
 async def test_failed_fetches_are_bounded_in_rate() -> None:
     async with issuer() as server:
-        scene = Scene(server)
+        scene = RemoteKeysVerifier(server)
         assert await scene.verify() == "ann"
         server.status = 500
         scene.clock.now = module.MAX_AGE_S
@@ -323,7 +326,7 @@ async def test_failed_fetches_are_bounded_in_rate() -> None:
 async def test_without_keys_requests_are_answered_at_once_until_the_next_attempt() -> None:
     async with issuer() as server:
         server.status = 500
-        scene = Scene(server)
+        scene = RemoteKeysVerifier(server)
         for _ in range(100):
             assert await scene.verify() == "VerifierUnavailable"
         assert server.paths == [WELL_KNOWN, OPENID]
@@ -336,7 +339,7 @@ async def test_without_keys_requests_are_answered_at_once_until_the_next_attempt
 async def test_the_error_of_a_failure_says_when_to_try_again() -> None:
     async with issuer() as server:
         server.status = 503
-        scene = Scene(server)
+        scene = RemoteKeysVerifier(server)
         with pytest.raises(VerifierUnavailable) as raised:
             await scene.keys.fetch("one", "ES256")
         assert raised.value.retry_after == 1.0
@@ -346,7 +349,7 @@ async def test_the_error_of_a_failure_says_when_to_try_again() -> None:
 @on_a_loop
 async def test_metadata_is_read_again_after_a_failure() -> None:
     async with issuer() as server:
-        scene = Scene(server)
+        scene = RemoteKeysVerifier(server)
         assert await scene.verify() == "ann"
         server.answers["/moved"] = server.answers.pop("/jwks")
         server.answers[WELL_KNOWN]["jwks_uri"] = f"{server.origin}/moved"
@@ -390,13 +393,13 @@ async def test_an_oversized_key_set_makes_the_verifier_unavailable(size: str) ->
     async with issuer() as server:
         many = [{}] * 10_000 if size == "keys" else [key().public_jwk] * 10_000
         server.answers["/jwks"] = {"keys": [key().public_jwk, *many]}
-        assert await Scene(server).verify() == "VerifierUnavailable"
+        assert await RemoteKeysVerifier(server).verify() == "VerifierUnavailable"
 
 
 @on_a_loop
 async def test_an_oversized_key_set_does_not_displace_the_keys_from_before() -> None:
     async with issuer() as server:
-        scene = Scene(server)
+        scene = RemoteKeysVerifier(server)
         assert await scene.verify() == "ann"
         server.answers["/jwks"] = {"keys": [key(number=1).public_jwk] * 10_000}
         scene.clock.now = module.MAX_AGE_S
@@ -440,7 +443,7 @@ async def test_neither_logs_nor_errors_show_what_a_server_sent(
 ) -> None:
     caplog.set_level(logging.DEBUG)
     async with issuer() as server:
-        scene = Scene(server, jwks_uri=f"{server.origin}/jwks?secret=CANARY-query")
+        scene = RemoteKeysVerifier(server, jwks_uri=f"{server.origin}/jwks?secret=CANARY-query")
         server.answers["/jwks?secret=CANARY-query"] = b"CANARY-body"
         with pytest.raises(VerifierUnavailable) as raised:
             await scene.keys.fetch("CANARY-kid", "ES256")

@@ -11,16 +11,16 @@ from typing import Any
 import pytest
 
 from tests.cases import for_each
+from tests.rigs.clock import Clock
+from tests.rigs.event_loop import on_a_loop
 from tests.unit.auth.tokens import (
     AUDIENCE,
     ISSUER,
     NOW,
-    Clock,
     bearer,
     claims,
     jwks,
     key,
-    on_a_loop,
     raw_token,
     segment,
     token,
@@ -41,7 +41,13 @@ BOUND = "The token is bound to a key that was not proved"
 
 
 def verifier(**settings: Any) -> JwtBearer:
-    given = {"issuer": ISSUER, "audience": AUDIENCE, "keys": jwks(), "clock": Clock(), **settings}
+    given = {
+        "issuer": ISSUER,
+        "audience": AUDIENCE,
+        "keys": jwks(),
+        "clock": Clock(NOW),
+        **settings,
+    }
     return JwtBearer(**given)
 
 
@@ -322,7 +328,7 @@ def test_the_leeway_can_be_none() -> None:
 
 
 def test_a_token_expires_between_two_requests() -> None:
-    clock = Clock()
+    clock = Clock(NOW)
     found = verifier(clock=clock)
     credential = bearer(token())
     assert isinstance(found.verify(credential), Principal)
@@ -536,7 +542,7 @@ def test_the_signature_of_a_token_is_verified_once(monkeypatch: pytest.MonkeyPat
 
 
 def test_a_token_that_was_accepted_expires() -> None:
-    clock = Clock()
+    clock = Clock(NOW)
     ours, text = verifier(clock=clock), token()
     assert ours.verify(bearer(text)) is not None
     clock.now = NOW + 300 + 30
@@ -545,7 +551,7 @@ def test_a_token_that_was_accepted_expires() -> None:
 
 
 def test_a_token_that_was_accepted_is_not_valid_before_its_time() -> None:
-    clock = Clock()
+    clock = Clock(NOW)
     ours, text = verifier(clock=clock), token(nbf=int(NOW))
     assert ours.verify(bearer(text)) is not None
     clock.now = NOW - 60

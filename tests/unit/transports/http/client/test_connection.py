@@ -57,7 +57,7 @@ class Handler:
         self.losses.append((error, was_reused, has_begun))
 
 
-class Scene:
+class ConnectionOnFakeSocket:
     def __init__(self) -> None:
         self.freed: list[HttpClientConnection] = []
         self.lost: list[HttpClientConnection] = []
@@ -84,7 +84,7 @@ class Scene:
 
 
 def test_a_connection_whose_response_ended_is_used_again() -> None:
-    scene = Scene()
+    scene = ConnectionOnFakeSocket()
     assert scene.connection.is_usable
     first = scene.ask()
     assert not scene.connection.is_usable
@@ -100,7 +100,7 @@ def test_a_connection_whose_response_ended_is_used_again() -> None:
 
 @pytest.mark.parametrize("step", [1, 2, 3, 7])
 def test_a_response_may_come_in_any_pieces_on_a_connection_that_was_used(step: int) -> None:
-    scene = Scene()
+    scene = ConnectionOnFakeSocket()
     scene.ask()
     scene.receive(OK, step)
     handler = scene.ask()
@@ -116,7 +116,7 @@ def test_a_response_may_come_in_any_pieces_on_a_connection_that_was_used(step: i
 
 
 def test_interim_responses_are_skipped_with_their_headers() -> None:
-    scene = Scene()
+    scene = ConnectionOnFakeSocket()
     for _ in range(2):
         handler = scene.ask()
         scene.receive(b"HTTP/1.1 100 Continue\r\nRetry-After: 9\r\n\r\n" + OK)
@@ -126,7 +126,7 @@ def test_interim_responses_are_skipped_with_their_headers() -> None:
 
 
 def test_a_response_of_no_stated_length_ends_with_the_connection() -> None:
-    scene = Scene()
+    scene = ConnectionOnFakeSocket()
     handler = scene.ask()
     scene.receive(b"HTTP/1.1 200 OK\r\n\r\nall of it")
     assert not handler.is_complete
@@ -136,7 +136,7 @@ def test_a_response_of_no_stated_length_ends_with_the_connection() -> None:
 
 
 def test_a_response_of_no_stated_length_is_lost_with_a_reset() -> None:
-    scene = Scene()
+    scene = ConnectionOnFakeSocket()
     handler = scene.ask()
     scene.receive(b"HTTP/1.1 200 OK\r\n\r\nall of it")
     scene.end(ConnectionResetError("reset"))
@@ -156,7 +156,7 @@ def test_a_response_of_no_stated_length_is_lost_with_a_reset() -> None:
     ],
 )
 def test_a_response_that_is_cut_short_is_lost_and_had_begun(cut: bytes) -> None:
-    scene = Scene()
+    scene = ConnectionOnFakeSocket()
     handler = scene.ask()
     scene.receive(cut)
     scene.end()
@@ -164,7 +164,7 @@ def test_a_response_that_is_cut_short_is_lost_and_had_begun(cut: bytes) -> None:
 
 
 def test_a_reused_connection_that_closes_before_a_byte_says_so() -> None:
-    scene = Scene()
+    scene = ConnectionOnFakeSocket()
     scene.ask()
     scene.receive(OK)
     handler = scene.ask()
@@ -173,7 +173,7 @@ def test_a_reused_connection_that_closes_before_a_byte_says_so() -> None:
 
 
 def test_a_connection_that_the_server_closes_is_not_used_again() -> None:
-    scene = Scene()
+    scene = ConnectionOnFakeSocket()
     handler = scene.ask()
     scene.receive(b"HTTP/1.1 200 OK\r\nConnection: close\r\nContent-Length: 2\r\n\r\nhi")
     assert handler.is_complete
@@ -193,7 +193,7 @@ def test_a_connection_that_the_server_closes_is_not_used_again() -> None:
     ],
 )
 def test_bytes_after_a_response_close_the_connection(excess: bytes) -> None:
-    scene = Scene()
+    scene = ConnectionOnFakeSocket()
     handler = scene.ask()
     scene.receive(OK + excess)
     assert (handler.body, handler.is_complete) == (b"hi", True)
@@ -202,7 +202,7 @@ def test_bytes_after_a_response_close_the_connection(excess: bytes) -> None:
 
 
 def test_a_request_from_the_end_of_a_response_does_not_get_what_followed_it() -> None:
-    scene = Scene()
+    scene = ConnectionOnFakeSocket()
     second = Handler()
 
     class First(Handler):
@@ -220,7 +220,7 @@ def test_a_request_from_the_end_of_a_response_does_not_get_what_followed_it() ->
 
 @pytest.mark.parametrize("uses", [0, 1])
 def test_bytes_without_a_request_close_the_connection(uses: int) -> None:
-    scene = Scene()
+    scene = ConnectionOnFakeSocket()
     for _ in range(uses):
         scene.ask()
         scene.receive(OK)
@@ -244,7 +244,7 @@ def test_bytes_without_a_request_close_the_connection(uses: int) -> None:
     ],
 )
 def test_a_response_that_is_not_http_is_lost_once_and_closes(data: bytes) -> None:
-    scene = Scene()
+    scene = ConnectionOnFakeSocket()
     handler = scene.ask()
     scene.receive(data)
     scene.end()
@@ -257,7 +257,7 @@ def test_a_response_that_is_not_http_is_lost_once_and_closes(data: bytes) -> Non
 
 @pytest.mark.parametrize("line", [b"X: y\r\n", b"X: " + b"y" * 1000 + b"\r\n"])
 def test_a_head_without_end_is_bounded(line: bytes) -> None:
-    scene = Scene()
+    scene = ConnectionOnFakeSocket()
     handler = scene.ask()
     scene.receive(b"HTTP/1.1 200 OK\r\n")
     received = 0
@@ -273,7 +273,7 @@ def test_a_head_without_end_is_bounded(line: bytes) -> None:
     "part", [b"0\r\n" + b"X: y\r\n" * 50_000, b"0\r\nX: " + b"y" * 200_000, b"1;" + b"x" * 200_000]
 )
 def test_trailers_and_extensions_of_chunks_are_bounded(part: bytes) -> None:
-    scene = Scene()
+    scene = ConnectionOnFakeSocket()
     handler = scene.ask()
     scene.receive(b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n2\r\nhi\r\n")
     scene.receive(part, 4096)
@@ -282,7 +282,7 @@ def test_trailers_and_extensions_of_chunks_are_bounded(part: bytes) -> None:
 
 
 def test_a_body_in_many_small_chunks_is_not_bounded_here() -> None:
-    scene = Scene()
+    scene = ConnectionOnFakeSocket()
     handler = scene.ask()
     scene.receive(b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n")
     scene.receive(b"1\r\nx\r\n" * 50_000 + b"0\r\n\r\n", 4096)
@@ -290,7 +290,7 @@ def test_a_body_in_many_small_chunks_is_not_bounded_here() -> None:
 
 
 def test_interim_responses_without_end_are_bounded() -> None:
-    scene = Scene()
+    scene = ConnectionOnFakeSocket()
     handler = scene.ask()
     for _ in range(10_000):
         if scene.socket.is_closed:
@@ -300,7 +300,7 @@ def test_interim_responses_without_end_are_bounded() -> None:
 
 
 def test_forgotten_handler_is_not_called_again() -> None:
-    scene = Scene()
+    scene = ConnectionOnFakeSocket()
     handler = scene.ask()
     scene.connection.forget()
     scene.receive(OK)
@@ -310,6 +310,6 @@ def test_forgotten_handler_is_not_called_again() -> None:
 
 
 def test_unsent_bytes_are_those_that_the_system_has_not_taken() -> None:
-    scene = Scene()
+    scene = ConnectionOnFakeSocket()
     assert scene.connection.unsent == 7
     assert HttpClientConnection(memoryview(b""), print, print).unsent == 0

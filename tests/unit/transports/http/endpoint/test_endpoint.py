@@ -9,17 +9,8 @@ from typing import Any
 
 import pytest
 
-from tests.unit.transports.http.plain import (
-    INFO,
-    META,
-    PER_REQUEST,
-    SESSION,
-    Plain,
-    PlainResponder,
-    message,
-    request,
-    serving,
-)
+from tests.rigs.http_endpoint import Plain, PlainResponder, request, serving
+from tests.rigs.messages import HANDSHAKE, META, PER_REQUEST, frame, initialize_params
 from trunkline import Context, HttpLimits, HttpSettings, Server
 from trunkline.auth import AuthSettings
 from trunkline.jsonrpc.framing.framing import Oversize
@@ -125,7 +116,7 @@ def test_health_checks_answer_any_host_and_reveal_nothing() -> None:
 )
 def test_a_post_is_json_and_accepts_json_or_events(known: dict[str, Any], status: int) -> None:
     async def work(stage: Stage, plain: Plain) -> None:
-        assert plain.send(request(**known), message("ping")).status == status
+        assert plain.send(request(**known), frame("ping")).status == status
         right = {"content_type": "Application/JSON; charset=utf-8", "accept": "*/*"}
         answered = plain.call("echo", arguments={"text": "a"}, **right)
         assert (await answered.over()).status == 200
@@ -151,7 +142,7 @@ def test_a_version_without_a_handshake_or_an_unknown_one_makes_a_single_request(
         answered = await plain.call("echo", arguments={"text": "a"}).over()
         assert text_of(answered) == "a"
         assert "mcp-session-id" not in answered.headers
-        unknown = plain.send(request(protocol_version="2031-01-01"), message("ping"))
+        unknown = plain.send(request(protocol_version="2031-01-01"), frame("ping"))
         assert unknown.status == 400
         assert unknown.json["error"]["data"]["requested"] == "2031-01-01"
         # Even with the id of a session.
@@ -166,7 +157,7 @@ def test_a_version_without_a_handshake_or_an_unknown_one_makes_a_single_request(
 def test_initialize_opens_a_session_and_the_id_leads_to_it() -> None:
     async def work(stage: Stage, plain: Plain) -> None:
         session = plain.open()
-        assert session.opened.json["result"]["protocolVersion"] == SESSION
+        assert session.opened.json["result"]["protocolVersion"] == HANDSHAKE
         assert text_of(await session.call("echo", arguments={"text": "a"}).over()) == "a"
         # The header of the version may be left out.
         answered = session.call("echo", arguments={"text": "b"}, protocol_version=None)
@@ -180,14 +171,14 @@ def test_initialize_opens_a_session_and_the_id_leads_to_it() -> None:
 
 def test_request_without_session_id_is_400_with_its_id() -> None:
     async def work(stage: Stage, plain: Plain) -> None:
-        refused = plain.send(request(), message("tools/list", id="seven"))
+        refused = plain.send(request(), frame("tools/list", id="seven"))
         assert (refused.status, refused.json["id"]) == (400, "seven")
         assert "Mcp-Session-Id is missing" in refused.json["error"]["message"]
         assert plain.send(request(), b"[]").status == 400
         for method in ("GET", "DELETE"):
             assert plain.send(request(method)).status == 400
         # A version in the body alone: the header is missing.
-        body = message("tools/list", {"_meta": META})
+        body = frame("tools/list", {"_meta": META})
         refused = plain.send(request(), body)
         assert (refused.status, refused.json["error"]["code"]) == (400, -32020)
 
@@ -199,8 +190,8 @@ def test_get_and_delete_are_405_where_no_revision_has_sessions() -> None:
         for method in ("GET", "DELETE"):
             refused = plain.send(request(method, session_id="x"))
             assert (refused.status, refused.headers["allow"]) == (405, "POST")
-        params = {"protocolVersion": SESSION, "capabilities": {}, "clientInfo": INFO}
-        opened = plain.send(request(), message("initialize", params))
+        params = initialize_params()
+        opened = plain.send(request(), frame("initialize", params))
         assert opened.status == 400
         assert opened.json["error"]["data"]["supported"] == [PER_REQUEST]
         assert len(plain.endpoint.sessions) == 0
@@ -282,7 +273,7 @@ def test_progress_for_a_json_only_client_is_sent_on_its_get_stream() -> None:
 def test_a_batch_is_answered_by_one_batch_where_the_revision_has_them() -> None:
     async def work(stage: Stage, plain: Plain) -> None:
         session = plain.open("2025-03-26")
-        call = json.loads(message("tools/call", {"name": "echo", "arguments": {"text": "a"}}))
+        call = json.loads(frame("tools/call", {"name": "echo", "arguments": {"text": "a"}}))
         calls = [{**call, "id": n} for n in (1, 2)]
         told = {"jsonrpc": "2.0", "method": "notifications/x"}
         asked = request(**session.headers)
@@ -330,19 +321,19 @@ def by(function: Any) -> AuthSettings:
 @pytest.mark.parametrize("hook", [user_of, slow_user_of])
 def test_a_session_and_its_streams_do_not_exist_for_another_principal(hook: Any) -> None:
     async def work(stage: Stage, plain: Plain) -> None:
-        params = {"protocolVersion": SESSION, "capabilities": {}, "clientInfo": INFO}
+        params = initialize_params()
         ada, bob = {"x-user": "ada"}, {"x-user": "bob"}
-        opened = await plain.send(request(extra=ada), message("initialize", params)).over()
+        opened = await plain.send(request(extra=ada), frame("initialize", params)).over()
         id = opened.headers["mcp-session-id"]
         for extra in (bob, {}):
             for method in ("POST", "GET", "DELETE"):
                 asked = request(method, session_id=id, extra=extra)
-                theirs = await plain.send(asked, message("ping")).over()
+                theirs = await plain.send(asked, frame("ping")).over()
                 unknown = request(method, session_id="x" * 43, extra=extra)
-                other = await plain.send(unknown, message("ping")).over()
+                other = await plain.send(unknown, frame("ping")).over()
                 assert theirs.status == 404
                 assert (theirs.body, theirs.headers) == (other.body, other.headers)
-        mine = await plain.send(request(session_id=id, extra=ada), message("ping")).over()
+        mine = await plain.send(request(session_id=id, extra=ada), frame("ping")).over()
         assert mine.status == 200
 
     run(work, auth=by(hook))
@@ -352,9 +343,9 @@ def test_a_caller_that_is_refused_is_401_and_a_hook_that_fails_is_500(
     caplog: pytest.LogCaptureFixture,
 ) -> None:
     async def work(stage: Stage, plain: Plain) -> None:
-        refused = plain.send(request(extra={"x-user": "nobody"}), message("ping"))
+        refused = plain.send(request(extra={"x-user": "nobody"}), frame("ping"))
         assert (await refused.over()).status == 401
-        failed = plain.send(request(extra={"x-user": "broken"}), message("ping"))
+        failed = plain.send(request(extra={"x-user": "broken"}), frame("ping"))
         assert (await failed.over()).status == 500
         assert b"secret" not in failed.body
         assert "principal of a request cannot be determined" in caplog.text
@@ -364,8 +355,8 @@ def test_a_caller_that_is_refused_is_401_and_a_hook_that_fails_is_500(
 
 def test_disconnect_during_authentication_ends_the_request() -> None:
     async def work(stage: Stage, plain: Plain) -> None:
-        params = {"protocolVersion": SESSION, "capabilities": {}, "clientInfo": INFO}
-        gone = plain.send(request(), message("initialize", params))
+        params = initialize_params()
+        gone = plain.send(request(), frame("initialize", params))
         gone.hang_up()
         while plain.routes._tasks:
             await asyncio.sleep(0)
@@ -670,8 +661,8 @@ def test_when_all_sessions_are_in_use_a_new_one_is_503() -> None:
     async def work(stage: Stage, plain: Plain) -> None:
         session = plain.open()
         listening = session.get()
-        params = {"protocolVersion": SESSION, "capabilities": {}, "clientInfo": INFO}
-        refused = plain.send(request(), message("initialize", params))
+        params = initialize_params()
+        refused = plain.send(request(), frame("initialize", params))
         assert (refused.status, refused.headers["retry-after"]) == (503, "10")
         listening.hang_up()
         plain.open()

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from tests.unit.transports.http.plain import PlainResponder, request
+from tests.rigs.http_endpoint import PlainResponder, request
 from trunkline.jsonrpc.messages import ErrorObject
 from trunkline.transports.http.endpoint.exchange import Exchange, accepted_types, event_of
 

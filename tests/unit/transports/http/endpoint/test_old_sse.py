@@ -14,6 +14,7 @@ import pytest
 
 from tests.cases import for_each
 from tests.http_client.old_sse import OldSseTransport
+from tests.rigs.conditions import until_async
 from tests.unit.transports.http.asgi_call import WAIT, AsgiCall, in_session, initialize
 from trunkline import Client, Context, HttpLimits, HttpSettings, Server
 from trunkline.auth import Principal
@@ -26,7 +27,7 @@ HANDSHAKES = [each for each in REVISIONS if each != V2026_07_28]
 SOON = 0.005
 
 
-class Session:
+class SseSession:
     """A client: its stream, and POSTs to the address in it."""
 
     def __init__(self, app: Any, path: str = "/sse", **options: Any) -> None:
@@ -36,7 +37,7 @@ class Session:
         self.call = AsgiCall(method="GET", path=path, **options)
         self.task = self.call.begin(app)
 
-    async def opened(self) -> Session:
+    async def opened(self) -> SseSession:
         await self.call.until(b"event: endpoint\n")
         return self
 
@@ -63,7 +64,7 @@ class Session:
         message = {"jsonrpc": "2.0", "id": id, "method": method, "params": params or {}}
         posted = await self.post(message, **options)
         assert (posted.status, posted.body) == (202, b"")
-        await until(lambda: any(each.get("id") == id for each in self.messages))
+        await until_async(lambda: any(each.get("id") == id for each in self.messages))
         return next(each for each in self.messages if each.get("id") == id)
 
     async def initialize(self, version: str = HANDSHAKES[0]) -> Any:
@@ -76,12 +77,6 @@ class Session:
     async def leave(self) -> None:
         self.call.disconnect()
         await asyncio.wait_for(self.task, WAIT)
-
-
-async def until(condition: Any) -> None:
-    async with asyncio.timeout(WAIT):
-        while not condition():
-            await asyncio.sleep(SOON)
 
 
 def new_server(**options: Any) -> SimpleNamespace:
@@ -138,7 +133,7 @@ def tool(name: str, /, **arguments: Any) -> dict[str, Any]:
 def test_every_revision_with_a_handshake_may_be_negotiated(version: str) -> None:
     async def main() -> None:
         async with serving() as made:
-            session = await Session(made.app).opened()
+            session = await SseSession(made.app).opened()
             assert session.call.headers["content-type"] == "text/event-stream"
             assert (await session.initialize(version))["protocolVersion"] == version
             answer = await session.ask("tools/call", tool("double", number=4))
@@ -159,7 +154,7 @@ def test_every_revision_with_a_handshake_may_be_negotiated(version: str) -> None
 def test_the_first_event_is_an_address_that_cannot_be_guessed() -> None:
     async def main() -> None:
         async with serving() as made:
-            sessions = [await Session(made.app).opened() for _ in range(20)]
+            sessions = [await SseSession(made.app).opened() for _ in range(20)]
             ids = set()
             for each in sessions:
                 parts = urlsplit(each.uri)
@@ -177,11 +172,11 @@ def test_the_first_event_is_an_address_that_cannot_be_guessed() -> None:
 def test_a_batch_is_answered_as_one() -> None:
     async def main() -> None:
         async with serving() as made:
-            session = await Session(made.app).opened()
+            session = await SseSession(made.app).opened()
             await session.initialize("2025-03-26")
             batch = [{"jsonrpc": "2.0", "id": each, "method": "ping"} for each in (1, 2)]
             assert (await session.post(batch)).status == 202
-            await until(lambda: len(session.messages) == 2)
+            await until_async(lambda: len(session.messages) == 2)
             assert [each["id"] for each in session.messages[1]] == [1, 2]
             await session.leave()
 
@@ -191,7 +186,7 @@ def test_a_batch_is_answered_as_one() -> None:
 def test_handlers_see_the_headers_of_the_post() -> None:
     async def main() -> None:
         async with serving() as made:
-            session = await Session(made.app).opened()
+            session = await SseSession(made.app).opened()
             await session.initialize()
             call = tool("header", name="x-mine")
             answer = await session.ask("tools/call", call, headers={"x-mine": "here"})
@@ -204,7 +199,7 @@ def test_handlers_see_the_headers_of_the_post() -> None:
 def test_a_slow_client_gets_everything_in_order() -> None:
     async def main() -> None:
         async with serving() as made:
-            session = await Session(made.app).opened()
+            session = await SseSession(made.app).opened()
             await session.initialize()
             session.call.reads.clear()
             for id in range(1, 200):
@@ -213,7 +208,7 @@ def test_a_slow_client_gets_everything_in_order() -> None:
             responder = next(iter(made.app._server.active))
             assert responder.unread > 64 * 1024
             session.call.reads.set()
-            await until(lambda: len(session.messages) == 200)
+            await until_async(lambda: len(session.messages) == 200)
             assert [each["id"] for each in session.messages[1:]] == [*range(1, 200)]
             assert responder.unread == 0
             await session.leave()
@@ -227,7 +222,7 @@ def test_a_slow_client_gets_everything_in_order() -> None:
 def test_a_post_needs_the_id_of_an_open_session() -> None:
     async def main() -> None:
         async with serving() as made:
-            session = await Session(made.app).opened()
+            session = await SseSession(made.app).opened()
             good = session.uri
             for path in (
                 "/messages",
@@ -253,7 +248,7 @@ def test_a_post_needs_the_id_of_an_open_session() -> None:
 def test_ids_of_the_two_kinds_of_sessions_are_not_for_each_other() -> None:
     async def main() -> None:
         async with serving() as made:
-            session = await Session(made.app).opened()
+            session = await SseSession(made.app).opened()
             theirs = parse_qs(urlsplit(session.uri).query)["session_id"][0]
             assert (await in_session("ping", session=theirs).run(made.app)).status == 404
             newer = (await initialize().run(made.app)).headers["mcp-session-id"]
@@ -269,7 +264,7 @@ def test_a_session_of_another_principal_does_not_exist() -> None:
     async def main() -> None:
         principal = lambda request: request.scope["user"]  # noqa: E731
         async with serving(auth=principal) as made:
-            session = await Session(made.app, user="ada").opened()
+            session = await SseSession(made.app, user="ada").opened()
             message = {"jsonrpc": "2.0", "id": 1, "method": "ping"}
             theirs = await session.post(message, user="eve")
             unknown = await session.post(message, user="ada", path="/messages?session_id=x")
@@ -288,7 +283,7 @@ def test_a_fault_that_names_no_request_is_the_response_of_its_post() -> None:
     async def main() -> None:
         policy = Policy(limits=Limits(http=2000, sse=2000))
         async with serving(server={"policy": policy}) as made:
-            session = await Session(made.app).opened()
+            session = await SseSession(made.app).opened()
             await session.initialize()
             before = len(session.events)
             for body, status in ((b"{", 400), (b"", 400), (b"17", 400), (b"x" * 3000, 413)):
@@ -302,7 +297,7 @@ def test_a_fault_that_names_no_request_is_the_response_of_its_post() -> None:
             assert (await session.post(large)).status == 413
             wrong = {"jsonrpc": "2.0", "id": 6, "method": "ping", "params": 7}
             assert (await session.post(wrong)).status == 202
-            await until(lambda: len(session.events) == before + 2)
+            await until_async(lambda: len(session.events) == before + 2)
             assert [each["id"] for each in session.messages[-2:]] == [5, 6]
             assert all("error" in each for each in session.messages[-2:])
             await session.leave()
@@ -347,7 +342,7 @@ def test_cors_is_answered_on_both_paths() -> None:
                 call = await AsgiCall(method="OPTIONS", path=path, headers=headers).run(made.app)
                 assert call.status == 204
                 assert call.headers["access-control-allow-origin"] == page
-            session = await Session(made.app, headers={"origin": page}).opened()
+            session = await SseSession(made.app, headers={"origin": page}).opened()
             assert session.call.headers["access-control-allow-origin"] == page
             message = {"jsonrpc": "2.0", "id": 1, "method": "ping"}
             posted = await session.post(message, headers={"origin": page})
@@ -396,7 +391,7 @@ def test_the_address_is_below_what_precedes_the_paths(
 ) -> None:
     async def main() -> None:
         async with serving(settings, path) as made:
-            session = await Session(made.app, **scope, raw_path=None).opened()
+            session = await SseSession(made.app, **scope, raw_path=None).opened()
             assert session.uri.partition("?")[0] == uri
             await session.leave()
 
@@ -419,19 +414,19 @@ def test_mcp_is_not_served_at_the_same_path(path: str) -> None:
 def test_a_session_ends_with_its_stream() -> None:
     async def main() -> None:
         async with serving() as made:
-            session = await Session(made.app).opened()
+            session = await SseSession(made.app).opened()
             await session.initialize()
             await session.post(
                 {"jsonrpc": "2.0", "id": 1, "method": "tools/call", "params": tool("wait")}
             )
-            await until(lambda: made.log)
+            await until_async(lambda: made.log)
             await session.leave()
-            await until(lambda: len(made.log) == 2)
+            await until_async(lambda: len(made.log) == 2)
             assert made.log == ["waiting", "cancelled"]
             assert len(made.old) == 0
             gone = await session.post({"jsonrpc": "2.0", "id": 1, "method": "ping"})
             assert gone.status == 404
-            await until(lambda: not made.server._core.runtime.connections)
+            await until_async(lambda: not made.server._core.runtime.connections)
 
     asyncio.run(main())
 
@@ -439,14 +434,14 @@ def test_a_session_ends_with_its_stream() -> None:
 def test_shutdown_answers_what_runs_and_ends_the_stream() -> None:
     async def main() -> None:
         async with serving() as made:
-            session = await Session(made.app).opened()
+            session = await SseSession(made.app).opened()
             await session.initialize()
             await session.post(
                 {"jsonrpc": "2.0", "id": 1, "method": "tools/call", "params": tool("wait")}
             )
-            await until(lambda: made.log)
+            await until_async(lambda: made.log)
             closing = asyncio.create_task(made.app.close())
-            await until(lambda: made.app._run.is_stopping)
+            await until_async(lambda: made.app._run.is_stopping)
             made.go_on.set()
             await asyncio.wait_for(closing, WAIT)
             await asyncio.wait_for(session.task, WAIT)
@@ -460,11 +455,11 @@ def test_streams_count_as_sessions() -> None:
     async def main() -> None:
         async with serving(limits=HttpLimits(sessions=2)) as made:
             newer = (await initialize().run(made.app)).headers["mcp-session-id"]
-            first = await Session(made.app).opened()
+            first = await SseSession(made.app).opened()
             # The idle one gives way; one with a stream does not.
-            second = await Session(made.app).opened()
+            second = await SseSession(made.app).opened()
             assert (await in_session("ping", session=newer).run(made.app)).status == 404
-            third = Session(made.app)
+            third = SseSession(made.app)
             await asyncio.wait_for(third.task, WAIT)
             assert (third.call.status, third.call.headers["retry-after"]) == (503, "10")
             assert (await initialize().run(made.app)).status == 503
@@ -482,7 +477,7 @@ def test_a_stream_is_kept_alive_and_ends_when_it_is_too_old(
 
     async def main() -> None:
         async with serving(limits=HttpLimits(keep_alive=0.02, session_lifetime=0.3)) as made:
-            session = await Session(made.app).opened()
+            session = await SseSession(made.app).opened()
             await session.call.until(b":\n\n:\n\n")
             await asyncio.wait_for(session.task, WAIT)
             assert session.call.is_complete
@@ -494,7 +489,7 @@ def test_a_stream_is_kept_alive_and_ends_when_it_is_too_old(
 def test_reprs_and_logs_do_not_show_the_id() -> None:
     async def main() -> None:
         async with serving() as made:
-            session = await Session(made.app).opened()
+            session = await SseSession(made.app).opened()
             id = parse_qs(urlsplit(session.uri).query)["session_id"][0]
             inner = made.old._sessions[id]
             shown = [repr(inner), repr(inner._exchange), repr(made.old), repr(made.app)]
@@ -532,6 +527,6 @@ def test_our_own_server_has_the_same_routes(version: str) -> None:
                         "count", {"to": 2}, on_progress=lambda done, *_: progress.append(done)
                     )
                     assert progress == [1, 2]
-            await until(lambda: not server._core.runtime.connections)
+            await until_async(lambda: not server._core.runtime.connections)
 
     asyncio.run(main())

@@ -11,9 +11,9 @@ from typing import Any, Final, NamedTuple
 import pytest
 
 from tests.cases import for_each
-from tests.unit.server.runtime.http_wire import HttpWire, call, initialize
+from tests.rigs.http_connection import HttpConnection, call, initialize
+from tests.rigs.http_endpoint import PlainResponder, request
 from tests.unit.transports.http.asgi_call import AsgiCall
-from tests.unit.transports.http.plain import PlainResponder, request
 from trunkline import HttpLimits, HttpSettings, Server
 from trunkline.auth import AuthSettings
 from trunkline.server.runtime.asgi import AsgiApp
@@ -116,7 +116,7 @@ class Client:
             sent = AsgiCall(body or b"", method=method, path=path, headers=given)
             await sent.run(self.app)
             return Answer(sent.status, sent.headers, sent.body)
-        wire = await HttpWire.open(self.port)
+        wire = await HttpConnection.open(self.port)
         try:
             found = await wire.ask(method, path, body, **headers)
         finally:
@@ -287,7 +287,7 @@ def test_a_stream_of_a_second_protocol_ends_with_the_listener(served: Any) -> No
             asked.append(sent.begin(client.app))
             await sent.until(b"data: 1")
         else:
-            wire = await HttpWire.open(client.port)
+            wire = await HttpConnection.open(client.port)
             wire.send("POST", "/second/events", b"{}")
             await wire.until(b"data: 1")
             asked.append(asyncio.get_running_loop().create_task(wire.ended()))
@@ -311,7 +311,7 @@ def test_a_stream_of_a_second_protocol_ends_with_the_listener(served: Any) -> No
 
 def test_the_end_of_a_connection_is_reported_to_the_exchange_of_a_second_protocol() -> None:
     async def work(client: Client) -> None:
-        wire = await HttpWire.open(client.port)
+        wire = await HttpConnection.open(client.port)
         wire.send("GET", "/second/events")
         await wire.until(b"data: 1")
         wire.close()

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 from msgspec.structs import replace
 
-from tests.unit.transports.http.plain import PlainResponder, request
+from tests.rigs.http_endpoint import PlainResponder, request
 from trunkline import HttpLimits
 from trunkline.auth import Principal
 from trunkline.jsonrpc.messages import ErrorObject

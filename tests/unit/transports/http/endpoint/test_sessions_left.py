@@ -7,12 +7,22 @@ from collections.abc import Awaitable, Callable
 
 import pytest
 
-from tests.fuzz.fuzz_http import INFO, LIMITS, REVISION, Scene, Wire, body_of, opened, plain, scene
+from tests.fuzz.fuzz_http import (
+    LIMITS,
+    REVISION,
+    FuzzedConnection,
+    FuzzedHttpServer,
+    body_of,
+    opened,
+    plain,
+    scene,
+)
+from tests.rigs.messages import INFO
 from trunkline import HttpLimits
 from trunkline.transports.http.endpoint.sessions import HttpSession, SessionTable
 
 
-def run(act: Callable[[Scene], Awaitable[None]]) -> None:
+def run(act: Callable[[FuzzedHttpServer], Awaitable[None]]) -> None:
     """Act on a server that runs; end what is left."""
     stage = scene()
 
@@ -33,7 +43,7 @@ def run(act: Callable[[Scene], Awaitable[None]]) -> None:
     assert stage.faults == []
 
 
-def only_session(stage: Scene) -> HttpSession:
+def only_session(stage: FuzzedHttpServer) -> HttpSession:
     (session,) = stage.endpoint.sessions
     assert isinstance(session, HttpSession)
     return session
@@ -50,8 +60,8 @@ def only_session(stage: Scene) -> HttpSession:
 def test_an_initialize_that_fails_leaves_no_session(
     params: dict[str, object], id: int | None, status: int
 ) -> None:
-    async def act(stage: Scene) -> None:
-        wire = Wire(stage.http)
+    async def act(stage: FuzzedHttpServer) -> None:
+        wire = FuzzedConnection(stage.http)
         await wire.feed(plain(body_of("initialize", params, id)))
         while not wire.responses() or len(stage.endpoint.sessions) or stage.service._ending:
             await asyncio.sleep(0)
@@ -64,10 +74,10 @@ def test_an_initialize_that_fails_leaves_no_session(
 
 
 def test_a_stream_that_another_has_replaced_is_forgotten_with_its_client() -> None:
-    async def act(stage: Scene) -> None:
+    async def act(stage: FuzzedHttpServer) -> None:
         id = await opened(stage)
         head = b"GET /mcp HTTP/1.1\r\nHost: localhost\r\nMcp-Session-Id: %b\r\n\r\n" % id
-        wires = [Wire(stage.http) for _ in range(3)]
+        wires = [FuzzedConnection(stage.http) for _ in range(3)]
         for wire in wires:
             await wire.feed(head, turns=2)
         session = only_session(stage)
@@ -84,9 +94,9 @@ def test_a_stream_that_another_has_replaced_is_forgotten_with_its_client() -> No
 
 
 def test_a_session_is_idle_from_the_end_of_its_last_request() -> None:
-    async def act(stage: Scene) -> None:
+    async def act(stage: FuzzedHttpServer) -> None:
         id = await opened(stage)
-        wire = Wire(stage.http)
+        wire = FuzzedConnection(stage.http)
         await wire.feed(
             plain(
                 body_of("tools/call", {"name": "hold", "arguments": {"text": ""}}, 1),
@@ -109,9 +119,9 @@ def test_a_session_is_idle_from_the_end_of_its_last_request() -> None:
 
 
 def test_a_session_gives_way_whose_streams_have_no_client() -> None:
-    async def act(stage: Scene) -> None:
+    async def act(stage: FuzzedHttpServer) -> None:
         id = await opened(stage)
-        wire = Wire(stage.http)
+        wire = FuzzedConnection(stage.http)
         head = b"GET /mcp HTTP/1.1\r\nHost: localhost\r\nMcp-Session-Id: %b\r\n\r\n" % id
         await wire.feed(head, turns=2)
         session = only_session(stage)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 
-from tests.unit.transports.http.plain import PlainResponder, request
+from tests.rigs.http_endpoint import PlainResponder, request
 from trunkline.transports.http.endpoint.exchange import Exchange
 from trunkline.transports.http.endpoint.single_request import SingleRequest
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from typing import Any
 
-from tests.unit.transports.http.plain import request
+from tests.rigs.http_endpoint import request
 from trunkline.transports.http.endpoint.endpoint import MCP_CORS
 from trunkline.transports.http.gate import cors as module
 from trunkline.transports.http.gate.cors import Cors, CorsPolicy

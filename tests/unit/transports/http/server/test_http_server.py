@@ -9,8 +9,8 @@ from typing import Any
 
 import pytest
 
-from tests.fuzz.fuzz_http import Wire
-from tests.unit.transports.http.plain import request
+from tests.fuzz.fuzz_http import FuzzedConnection
+from tests.rigs.http_endpoint import request
 from trunkline import HttpLimits, HttpSettings
 from trunkline.jsonrpc.framing.framing import Oversize
 from trunkline.spec.http_conditions import HTTP
@@ -96,8 +96,8 @@ class Stage:
         self.routes = Served()
         self.http = HttpServer(self.routes, limits, LIMIT, **options)
 
-    def open(self) -> Wire:
-        return Wire(self.http)
+    def open(self) -> FuzzedConnection:
+        return FuzzedConnection(self.http)
 
     def exchange(self, protocol: ResponseWriter) -> Exchange:
         """Give the request that is served an exchange."""
@@ -118,7 +118,7 @@ def run(work: Callable[[Stage], Awaitable[None]], **options: Any) -> None:
     asyncio.run(main())
 
 
-def statuses(wire: Wire) -> list[int]:
+def statuses(wire: FuzzedConnection) -> list[int]:
     return [each.status for each in wire.responses()]
 
 
@@ -374,7 +374,7 @@ def test_idle_connections_make_room_when_descriptors_run_out() -> None:
 # -- timeouts ----------------------------------------------------------------------------------
 
 
-def later(wire: Wire, seconds: float) -> None:
+def later(wire: FuzzedConnection, seconds: float) -> None:
     """Look at a connection so many seconds after its last change."""
     wire.protocol.tick(wire.protocol.reader.since + seconds)
 

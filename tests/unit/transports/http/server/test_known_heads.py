@@ -12,15 +12,15 @@ from msgspec.structs import replace
 
 from tests.fuzz.fuzz_http import (
     LIMITS,
-    META,
     REVISION,
+    FuzzedConnection,
+    FuzzedHttpServer,
     Response,
-    Scene,
-    Wire,
     body_of,
     plain,
     scene,
 )
+from tests.rigs.messages import META
 from trunkline import HttpSettings
 from trunkline.auth.server.resource_server import resource_server_of
 from trunkline.spec.revisions import LATEST
@@ -42,7 +42,7 @@ def call(text: str = "text", lines: bytes = LINES) -> bytes:
     return plain(body_of("tools/call", params, 1), lines)
 
 
-def parsed(wire: Wire) -> list[int]:
+def parsed(wire: FuzzedConnection) -> list[int]:
     """Count, from now on, what is handed to the parser."""
     counted: list[int] = []
     parser = wire.protocol.reader._parser
@@ -59,11 +59,11 @@ def parsed(wire: Wire) -> list[int]:
     return counted
 
 
-def run(act: Callable[[Scene, Wire], Awaitable[None]]) -> None:
+def run(act: Callable[[FuzzedHttpServer, FuzzedConnection], Awaitable[None]]) -> None:
     stage = scene()
 
     async def acted() -> None:
-        wire = Wire(stage.http)
+        wire = FuzzedConnection(stage.http)
         try:
             async with asyncio.timeout(10):
                 await act(stage, wire)
@@ -74,7 +74,7 @@ def run(act: Callable[[Scene, Wire], Awaitable[None]]) -> None:
     assert stage.faults == []
 
 
-async def answers(wire: Wire, *requests: bytes) -> list[Response]:
+async def answers(wire: FuzzedConnection, *requests: bytes) -> list[Response]:
     for each in requests:
         await wire.feed(each, turns=5)
     return wire.responses()
@@ -84,7 +84,7 @@ async def answers(wire: Wire, *requests: bytes) -> list[Response]:
 
 
 def test_a_head_is_parsed_twice_and_then_known_whatever_the_length_of_the_body() -> None:
-    async def act(stage: Scene, wire: Wire) -> None:
+    async def act(stage: FuzzedHttpServer, wire: FuzzedConnection) -> None:
         counted = parsed(wire)
         found = await answers(wire, *(call("x" * size) for size in (1, 5, 5, 80, 1000, 5)))
         assert [each.status for each in found] == [200] * 6
@@ -96,7 +96,7 @@ def test_a_head_is_parsed_twice_and_then_known_whatever_the_length_of_the_body()
 
 
 def test_a_head_is_known_whatever_its_trace_context_and_its_tool_are() -> None:
-    async def act(stage: Scene, wire: Wire) -> None:
+    async def act(stage: FuzzedHttpServer, wire: FuzzedConnection) -> None:
         counted = parsed(wire)
         for number, tool in enumerate(["inline", "inline", "echo", "missing", "inline"] * 2):
             lines = LINES.replace(b"inline", tool.encode())
@@ -119,7 +119,7 @@ def test_a_head_is_known_whatever_its_trace_context_and_its_tool_are() -> None:
 
 
 def test_several_heads_that_take_turns_are_known() -> None:
-    async def act(stage: Scene, wire: Wire) -> None:
+    async def act(stage: FuzzedHttpServer, wire: FuzzedConnection) -> None:
         kinds = [LINES + b"X-Kind: %d\r\n" % kind for kind in range(4)]
         await answers(wire, *(call("a", each) for each in (kinds[0], *kinds)))
         counted = parsed(wire)
@@ -130,7 +130,7 @@ def test_several_heads_that_take_turns_are_known() -> None:
 
 
 def test_a_client_whose_heads_differ_each_time_is_not_compared_any_more() -> None:
-    async def act(stage: Scene, wire: Wire) -> None:
+    async def act(stage: FuzzedHttpServer, wire: FuzzedConnection) -> None:
         for number in range(20):
             await wire.feed(call("a", LINES + b"X-Kind: %d\r\n" % number), turns=5)
         known = wire.protocol.reader.known
@@ -143,7 +143,7 @@ def test_a_client_whose_heads_differ_each_time_is_not_compared_any_more() -> Non
 
 
 def test_a_connection_of_one_request_remembers_nothing() -> None:
-    async def act(stage: Scene, wire: Wire) -> None:
+    async def act(stage: FuzzedHttpServer, wire: FuzzedConnection) -> None:
         await answers(wire, call())
         assert not (wire.protocol.reader.known and wire.protocol.reader.known.heads)
         assert wire.protocol.reader._learnt is None
@@ -152,7 +152,7 @@ def test_a_connection_of_one_request_remembers_nothing() -> None:
 
 
 def test_known_heads_are_bounded_in_number_and_length() -> None:
-    async def act(stage: Scene, wire: Wire) -> None:
+    async def act(stage: FuzzedHttpServer, wire: FuzzedConnection) -> None:
         for number in range(60):
             lines = LINES + b"X-Kind: %d\r\n" % (number // 3)
             await wire.feed(call("a", lines), turns=5)
@@ -231,7 +231,7 @@ def test_limits_on_headers_below_those_of_known_heads_are_kept() -> None:
     async def act() -> None:
         limits = replace(LIMITS, header_line_bytes=200)
         server = HttpServer(stage.http.routes, limits, 4096)
-        wire = Wire(server)
+        wire = FuzzedConnection(server)
         lines = LINES + b"traceparent: %b\r\n"
         found = await answers(
             wire, *(call("a", lines % (b"x" * size)) for size in (1, 1, 1, 199, 201))
@@ -312,9 +312,9 @@ def test_a_head_that_differs_after_content_length_is_not_known() -> None:
 def test_head_that_differs_from_a_known_one_is_parsed(
     change: Callable[[bytes], bytes],
 ) -> None:
-    async def act(stage: Scene, wire: Wire) -> None:
+    async def act(stage: FuzzedHttpServer, wire: FuzzedConnection) -> None:
         await answers(wire, call(), call(), call())
-        fresh = Wire(stage.http)
+        fresh = FuzzedConnection(stage.http)
         before = len(wire.responses())
         changed = change(call())
         counted = parsed(wire)
@@ -333,12 +333,12 @@ def test_head_that_differs_from_a_known_one_is_parsed(
 def test_a_damaged_request_is_answered_as_on_a_connection_that_knows_nothing(
     data: st.DataObject,
 ) -> None:
-    async def act(stage: Scene, wire: Wire) -> None:
+    async def act(stage: FuzzedHttpServer, wire: FuzzedConnection) -> None:
         # On a busy machine its timeouts would end one of the two before they are compared.
         if stage.http._timer is not None:
             stage.http._timer.cancel()
         await answers(wire, call("a"), call("b"), call("c"))
-        fresh = Wire(stage.http)
+        fresh = FuzzedConnection(stage.http)
         before = len(wire.responses())
         request = call("damaged")
         start = data.draw(st.integers(0, len(request)))
@@ -370,7 +370,7 @@ def _outcomes(responses: list[Response]) -> list[tuple[int, bytes, bool]]:
     ],
 )
 def test_heads_that_change_how_a_message_is_read_are_not_remembered(line: bytes) -> None:
-    async def act(stage: Scene, wire: Wire) -> None:
+    async def act(stage: FuzzedHttpServer, wire: FuzzedConnection) -> None:
         await answers(wire, call("a", LINES + line), call("a", LINES + line))
         assert not (wire.protocol.reader.known and wire.protocol.reader.known.heads)
 
@@ -378,7 +378,7 @@ def test_heads_that_change_how_a_message_is_read_are_not_remembered(line: bytes)
 
 
 def test_a_head_that_was_refused_is_refused_again() -> None:
-    async def act(stage: Scene, wire: Wire) -> None:
+    async def act(stage: FuzzedHttpServer, wire: FuzzedConnection) -> None:
         await answers(wire, call(), call(), call())
         # In two parts, so that nothing is learnt of the last request that was admitted.
         empty = plain(b"", LINES)
@@ -394,7 +394,7 @@ def test_a_head_that_was_refused_is_refused_again() -> None:
 
 
 def test_a_session_that_has_ended_is_not_found_by_a_known_head() -> None:
-    async def act(stage: Scene, wire: Wire) -> None:
+    async def act(stage: FuzzedHttpServer, wire: FuzzedConnection) -> None:
         info = {"name": "test", "version": "1"}
         params = {"protocolVersion": REVISION, "capabilities": {}, "clientInfo": info}
         (opened,) = await answers(wire, plain(body_of("initialize", params, 1), b""))
@@ -433,7 +433,7 @@ def test_principal_and_rate_are_checked_for_each_request() -> None:
         routes = Routes(admission, http, lambda: 0.0, auth)
         McpEndpoint(stage.service, routes, http, LIMITS, "/mcp")
         server = HttpServer(routes, LIMITS, 4096)
-        wire = Wire(server)
+        wire = FuzzedConnection(server)
         counted = parsed(wire)
         found = await answers(wire, *[call()] * 6)
         assert [each.status for each in found] == [200, 200, 200, 401, 200, 429]

@@ -11,9 +11,9 @@ import pytest
 from tests.fuzz.fuzz_http import (
     LIMITS,
     MESSAGE_BYTES,
+    FuzzedConnection,
+    FuzzedHttpServer,
     Response,
-    Scene,
-    Wire,
     body_of,
     opened,
     plain,
@@ -39,13 +39,13 @@ def call(tool: str, text: str = "text") -> bytes:
     return plain(body_of("tools/call", params, 1), headers.encode())
 
 
-def run(act: Callable[[Scene, Wire], Awaitable[None]]) -> None:
+def run(act: Callable[[FuzzedHttpServer, FuzzedConnection], Awaitable[None]]) -> None:
     """Act on a connection of a server that runs; end what is left of it."""
     stage = scene()
 
     async def acted() -> None:
         stage.released = asyncio.Event()
-        wire = Wire(stage.http)
+        wire = FuzzedConnection(stage.http)
         try:
             async with asyncio.timeout(10):
                 await act(stage, wire)
@@ -61,7 +61,7 @@ def run(act: Callable[[Scene, Wire], Awaitable[None]]) -> None:
     assert stage.faults == []
 
 
-async def received(wire: Wire, count: int) -> list[Response]:
+async def received(wire: FuzzedConnection, count: int) -> list[Response]:
     while len([each for each in wire.responses() if each.is_whole]) < count:
         await asyncio.sleep(0)
     for _ in range(5):
@@ -70,7 +70,7 @@ async def received(wire: Wire, count: int) -> list[Response]:
 
 
 def test_malformed_request_is_answered_after_the_requests_before_it() -> None:
-    async def act(stage: Scene, wire: Wire) -> None:
+    async def act(stage: FuzzedHttpServer, wire: FuzzedConnection) -> None:
         await wire.feed(call("hold") + call("echo") + b"nonsense\r\n\r\n" + HEALTH, turns=5)
         stage.released.set()
         responses = await received(wire, 3)
@@ -82,7 +82,7 @@ def test_malformed_request_is_answered_after_the_requests_before_it() -> None:
 
 
 def test_a_body_that_arrives_after_the_response_before_it_is_not_counted_as_a_head() -> None:
-    async def act(stage: Scene, wire: Wire) -> None:
+    async def act(stage: FuzzedHttpServer, wire: FuzzedConnection) -> None:
         request = call("echo", "x" * (LIMITS.header_bytes + 100))
         await wire.feed(call("hold") + request[:400], turns=5)
         stage.released.set()
@@ -97,7 +97,7 @@ def test_a_body_that_arrives_after_the_response_before_it_is_not_counted_as_a_he
 
 @pytest.mark.parametrize("endless", [b"X-A: b\r\n", b"x", b"X: "])
 def test_a_head_without_end_is_refused_while_another_request_is_served(endless: bytes) -> None:
-    async def act(stage: Scene, wire: Wire) -> None:
+    async def act(stage: FuzzedHttpServer, wire: FuzzedConnection) -> None:
         await wire.feed(call("hold") + b"GET /mcp HTTP/1.1\r\n", turns=5)
         piece = endless * (1000 // len(endless))
         for _ in range(20):
@@ -109,7 +109,7 @@ def test_a_head_without_end_is_refused_while_another_request_is_served(endless: 
 
 
 def test_a_header_after_the_body_is_not_one_of_the_request() -> None:
-    async def act(stage: Scene, wire: Wire) -> None:
+    async def act(stage: FuzzedHttpServer, wire: FuzzedConnection) -> None:
         body = body_of("no/such", {"_meta": META}, 1)
         head = b"POST /mcp HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\n"
         head += b"MCP-Protocol-Version: %b\r\nTransfer-Encoding: chunked\r\n\r\n" % LATEST.encode()
@@ -123,7 +123,7 @@ def test_a_header_after_the_body_is_not_one_of_the_request() -> None:
 
 
 def test_headers_without_end_after_the_body_are_refused() -> None:
-    async def act(stage: Scene, wire: Wire) -> None:
+    async def act(stage: FuzzedHttpServer, wire: FuzzedConnection) -> None:
         head = b"POST /mcp HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\n"
         await wire.feed(head + b"Transfer-Encoding: chunked\r\n\r\n2\r\n{}\r\n0\r\nX: ")
         for _ in range(LIMITS.header_bytes // 500 + 1):
@@ -134,7 +134,7 @@ def test_headers_without_end_after_the_body_are_refused() -> None:
 
 
 def test_a_head_request_that_is_refused_has_no_body() -> None:
-    async def act(stage: Scene, wire: Wire) -> None:
+    async def act(stage: FuzzedHttpServer, wire: FuzzedConnection) -> None:
         twice = b"HEAD /healthz HTTP/1.1\r\nHost: localhost\r\nHost: localhost\r\n\r\n"
         await wire.feed(twice + HEALTH)
         assert [each.status for each in await received(wire, 2)] == [400, 200]
@@ -143,7 +143,7 @@ def test_a_head_request_that_is_refused_has_no_body() -> None:
 
 
 def test_a_malformed_request_after_a_head_request_has_a_body() -> None:
-    async def act(stage: Scene, wire: Wire) -> None:
+    async def act(stage: FuzzedHttpServer, wire: FuzzedConnection) -> None:
         await wire.feed(HEALTH.replace(b"GET", b"HEAD") + b"nonsense\r\n\r\n")
         responses = await received(wire, 2)
         assert b"Malformed" in responses[1].body
@@ -152,7 +152,7 @@ def test_a_malformed_request_after_a_head_request_has_a_body() -> None:
 
 
 def test_requests_that_offer_other_protocols_are_served_one_after_the_other() -> None:
-    async def act(stage: Scene, wire: Wire) -> None:
+    async def act(stage: FuzzedHttpServer, wire: FuzzedConnection) -> None:
         offer = HEALTH[:-2] + b"Connection: upgrade\r\nUpgrade: websocket\r\n\r\n"
         await wire.feed(offer * 3 + b"nonsense\r\n\r\n")
         assert [each.status for each in await received(wire, 4)] == [200, 200, 200, 400]
@@ -161,7 +161,7 @@ def test_requests_that_offer_other_protocols_are_served_one_after_the_other() ->
 
 
 def test_the_form_of_a_response_is_that_of_its_own_request() -> None:
-    async def act(stage: Scene, wire: Wire) -> None:
+    async def act(stage: FuzzedHttpServer, wire: FuzzedConnection) -> None:
         await wire.feed(call("reports"))
         await wire.feed(HEALTH.replace(b"HTTP/1.1", b"HTTP/1.0"), turns=5)
         stage.released.set()
@@ -173,7 +173,7 @@ def test_the_form_of_a_response_is_that_of_its_own_request() -> None:
 
 
 def test_a_client_that_resets_its_connection_after_nonsense_leaves_nothing() -> None:
-    async def act(stage: Scene, wire: Wire) -> None:
+    async def act(stage: FuzzedHttpServer, wire: FuzzedConnection) -> None:
         wire.transport.is_reset = True
         await wire.feed(b"nonsense\r\n\r\n", turns=2)
         assert [each.status for each in wire.responses()] == [400]
@@ -184,7 +184,7 @@ def test_a_client_that_resets_its_connection_after_nonsense_leaves_nothing() -> 
 
 
 def test_empty_lines_are_not_the_start_of_a_request() -> None:
-    async def act(stage: Scene, wire: Wire) -> None:
+    async def act(stage: FuzzedHttpServer, wire: FuzzedConnection) -> None:
         await wire.feed(HEALTH + b"\r\n")
         await wire.feed(b"\r\n\r\n")
         assert wire.protocol in stage.http.idle
@@ -200,7 +200,7 @@ def test_empty_lines_are_not_the_start_of_a_request() -> None:
 def test_a_defect_after_a_response_does_not_answer_the_next_request(
     monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
-    async def act(stage: Scene, wire: Wire) -> None:
+    async def act(stage: FuzzedHttpServer, wire: FuzzedConnection) -> None:
         handle = stage.http.routes.handle
 
         def fail_after(*given: Any) -> None:
@@ -220,9 +220,9 @@ def test_a_defect_after_a_response_does_not_answer_the_next_request(
 
 
 def test_a_request_beyond_the_limit_is_answered_with_503() -> None:
-    async def act(stage: Scene, wire: Wire) -> None:
+    async def act(stage: FuzzedHttpServer, wire: FuzzedConnection) -> None:
         http = HttpServer(stage.http.routes, HttpLimits(requests=2), MESSAGE_BYTES)
-        wires = [Wire(http) for _ in range(4)]
+        wires = [FuzzedConnection(http) for _ in range(4)]
         for each in wires[:3]:
             await each.feed(call("hold"), turns=5)
         await wires[3].feed(HEALTH, turns=5)
@@ -243,7 +243,7 @@ def test_a_request_beyond_the_limit_is_answered_with_503() -> None:
 
 
 def test_a_connection_that_serves_is_not_idle() -> None:
-    async def act(stage: Scene, wire: Wire) -> None:
+    async def act(stage: FuzzedHttpServer, wire: FuzzedConnection) -> None:
         await wire.feed(HEALTH + call("hold"), turns=5)
         assert wire.protocol not in stage.http.idle
         stage.released.set()
@@ -256,7 +256,7 @@ def test_a_connection_that_serves_is_not_idle() -> None:
 
 
 def test_a_client_is_not_asked_for_a_body_before_its_turn() -> None:
-    async def act(stage: Scene, wire: Wire) -> None:
+    async def act(stage: FuzzedHttpServer, wire: FuzzedConnection) -> None:
         expecting = call("echo").replace(b"\r\n", b"\r\nExpect: 100-continue\r\n", 1)
         session = await opened(stage)
         resumed = b"GET /mcp HTTP/1.1\r\nHost: localhost\r\nLast-Event-ID: 9-9\r\n"
@@ -278,7 +278,7 @@ def test_request_read_between_two_responses_waits_for_its_turn(
 ) -> None:
     serve_next = HttpServerConnection._serve_next
 
-    async def act(stage: Scene, wire: Wire) -> None:
+    async def act(stage: FuzzedHttpServer, wire: FuzzedConnection) -> None:
         def read_first(protocol: HttpServerConnection) -> None:
             # In the same turn of the event loop the socket was readable.
             monkeypatch.undo()

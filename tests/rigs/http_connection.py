@@ -6,14 +6,14 @@ import asyncio
 import json
 from typing import Any
 
-from tests.fuzz.strict_http import Malformed, Response, read_responses
-from tests.unit.transports.http.plain import INFO, META, PER_REQUEST, WAIT, message
+from tests.rigs.conditions import WAIT_S
+from tests.rigs.http_requests import request_head
+from tests.rigs.http_responses import Malformed, Response, read_responses
+from tests.rigs.messages import HANDSHAKE, META, PER_REQUEST, frame, initialize_params
 
-__all__ = ["META", "HttpWire", "call", "fetch", "initialize"]
 
-
-class HttpWire:
-    """One connection."""
+class HttpConnection:
+    """One connection of a client that sends requests in order."""
 
     def __init__(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         self._reader = reader
@@ -22,11 +22,11 @@ class HttpWire:
         self._got = b""
 
     @classmethod
-    async def open(cls, port: int, host: str = "127.0.0.1", **options: Any) -> HttpWire:
+    async def open(cls, port: int, host: str = "127.0.0.1", **options: Any) -> HttpConnection:
         return cls(*await asyncio.open_connection(host, port, **options))
 
     @classmethod
-    async def open_unix(cls, path: str) -> HttpWire:
+    async def open_unix(cls, path: str) -> HttpConnection:
         return cls(*await asyncio.open_unix_connection(path))
 
     def send(
@@ -39,15 +39,15 @@ class HttpWire:
         **headers: str,
     ) -> None:
         self._methods.append(method)
-        lines = [f"{method} {path} HTTP/1.1", f"Host: {host}"]
+        given = [("Host", host)]
         if body is not None:
-            lines += ["Content-Type: application/json", f"Content-Length: {len(body)}"]
-        lines += [f"{name.replace('_', '-')}: {value}" for name, value in headers.items()]
-        self._writer.write("\r\n".join([*lines, "", ""]).encode() + (body or b""))
+            given += [("Content-Type", "application/json"), ("Content-Length", str(len(body)))]
+        given += [(name.replace("_", "-"), value) for name, value in headers.items()]
+        self._writer.write(request_head(method, path, given) + (body or b""))
 
     async def answers(self, count: int) -> list[Response]:
         """Return the responses so far, once so many are whole."""
-        async with asyncio.timeout(WAIT):
+        async with asyncio.timeout(WAIT_S):
             while True:
                 try:
                     found = read_responses(self._got, self._methods, False)
@@ -68,7 +68,7 @@ class HttpWire:
 
     async def until(self, text: bytes) -> None:
         """Read until a text has come."""
-        async with asyncio.timeout(WAIT):
+        async with asyncio.timeout(WAIT_S):
             while text not in self._got:
                 data = await self._reader.read(65536)
                 assert data, self._got
@@ -76,7 +76,7 @@ class HttpWire:
 
     async def ended(self) -> bytes:
         """Read to the end, and return everything."""
-        async with asyncio.timeout(WAIT):
+        async with asyncio.timeout(WAIT_S):
             try:
                 while data := await self._reader.read(65536):
                     self._got += data
@@ -92,7 +92,7 @@ async def fetch(
     port: int, method: str, path: str, body: bytes | None = None, **given: str
 ) -> Response:
     """Return the response to one request, on a connection of its own."""
-    wire = await HttpWire.open(port)
+    wire = await HttpConnection.open(port)
     try:
         return await wire.ask(method, path, body, **given)
     finally:
@@ -103,16 +103,16 @@ def call(tool: str, id: Any = 1, **arguments: Any) -> dict[str, Any]:
     """Return body and headers of a single request that calls a tool."""
     params = {"name": tool, "arguments": arguments, "_meta": META}
     return {
-        "body": message("tools/call", params, id),
+        "body": frame("tools/call", params, id),
         "mcp_protocol_version": PER_REQUEST,
         "mcp_method": "tools/call",
         "mcp_name": tool,
     }
 
 
-def initialize(revision: str = "2025-11-25") -> bytes:
-    params = {"protocolVersion": revision, "capabilities": {}, "clientInfo": INFO}
-    return message("initialize", params)
+def initialize(revision: str = HANDSHAKE) -> bytes:
+    """Return the body of the request that opens a session."""
+    return frame("initialize", initialize_params(revision))
 
 
 def text_of(answered: Response) -> str:

@@ -13,13 +13,13 @@ from trunkline import Client, Context, Server
 from trunkline.auth import Dpop, JwtBearer
 from trunkline.testing import AuthorizationServer
 
-__all__ = ["SCOPES", "Scene", "hosted", "scene"]
+__all__ = ["SCOPES", "ProtectedServer", "hosted", "protected_server"]
 
 SCOPES = ("files:read", "files:write")
 
 
-class Scene(NamedTuple):
-    """What a test talks to."""
+class ProtectedServer(NamedTuple):
+    """The URL of a protected server, and its authorization server."""
 
     url: str
     login: AuthorizationServer
@@ -64,9 +64,9 @@ def files_server() -> Server:
 
 
 @asynccontextmanager
-async def scene(
+async def protected_server(
     *, dpop: bool = False, nonces: bool = False, **options: Any
-) -> AsyncIterator[Scene]:
+) -> AsyncIterator[ProtectedServer]:
     """Start both servers; `options` are those of the authorization server."""
     options.setdefault("scopes", SCOPES)
     sock = socket.socket()
@@ -77,18 +77,18 @@ async def scene(
         if dpop:
             verifier = Dpop(verifier, nonces=nonces)
         async with files_server().listen(url, sock=sock, auth=verifier):
-            yield Scene(url, login)
+            yield ProtectedServer(url, login)
 
 
 @contextmanager
-def hosted(**options: Any) -> Iterator[Scene]:
+def hosted(**options: Any) -> Iterator[ProtectedServer]:
     """Start both servers in a thread, for tests that run the command."""
-    ready: list[Scene] = []
+    ready: list[ProtectedServer] = []
     is_ready, loop = threading.Event(), asyncio.new_event_loop()
     is_over = asyncio.Event()
 
     async def main() -> None:
-        async with scene(**options) as where:
+        async with protected_server(**options) as where:
             ready.append(where)
             is_ready.set()
             await is_over.wait()

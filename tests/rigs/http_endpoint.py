@@ -12,6 +12,7 @@ from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from typing import Any, Final
 
+from tests.rigs.messages import HANDSHAKE, META, PER_REQUEST, frame, initialize_params
 from trunkline import HttpLimits, HttpSettings, Server
 from trunkline.auth.server.resource_server import resource_server_of
 from trunkline.engine.log_limit import LogLimit
@@ -22,14 +23,6 @@ from trunkline.transports.http.gate.admission import Admission
 from trunkline.transports.http.request import HttpRequest
 from trunkline.transports.http.response import Headers, Refusal
 
-PER_REQUEST: Final = "2026-07-28"
-SESSION: Final = "2025-11-25"
-INFO: Final = {"name": "tests", "version": "1"}
-META: Final = {
-    "io.modelcontextprotocol/protocolVersion": PER_REQUEST,
-    "io.modelcontextprotocol/clientCapabilities": {},
-    "io.modelcontextprotocol/clientInfo": INFO,
-}
 # Seconds after which a test that hangs is ended.
 WAIT: Final = 30.0
 
@@ -149,13 +142,6 @@ def request(
     return HttpRequest(method, path, "", "1.1", headers, client, False, **values)
 
 
-def message(method: str, params: dict[str, Any] | None = None, id: Any = 1) -> bytes:
-    """Return a request, or a notification without an id."""
-    named = {} if id is None else {"id": id}
-    given = {} if params is None else {"params": params}
-    return json.dumps({"jsonrpc": "2.0", **named, "method": method, **given}).encode()
-
-
 class Plain:
     """A server behind an endpoint, and what clients do with it."""
 
@@ -210,24 +196,24 @@ class Plain:
             extra["mcp-name"] = name
         known = {"protocol_version": PER_REQUEST, **headers}
         asked = request(extra=extra, **known)
-        return self.send(asked, message(method, {**params, "_meta": meta}, id))
+        return self.send(asked, frame(method, {**params, "_meta": meta}, id))
 
     def call(self, tool: str, **given: Any) -> PlainResponder:
         """Call a tool, by a single request."""
         arguments = given.pop("arguments", {})
         return self.single("tools/call", {"name": tool, "arguments": arguments}, **given)
 
-    def open(self, revision: str = SESSION, **headers: Any) -> Session:
+    def open(self, revision: str = HANDSHAKE, **headers: Any) -> PlainSession:
         """Open a session."""
-        params = {"protocolVersion": revision, "capabilities": {}, "clientInfo": INFO}
-        opened = self.send(request(**headers), message("initialize", params))
+        opening = frame("initialize", initialize_params(revision))
+        opened = self.send(request(**headers), opening)
         assert opened.status == 200, opened.body
-        session = Session(self, opened, revision, headers)
+        session = PlainSession(self, opened, revision, headers)
         assert session.tell("notifications/initialized").status == 202
         return session
 
 
-class Session:
+class PlainSession:
     """A session of a client."""
 
     def __init__(
@@ -243,7 +229,7 @@ class Session:
         self, method: str, params: dict[str, Any] | None = None, *, id: Any = 2, **headers: Any
     ) -> PlainResponder:
         asked = request(**{**self.headers, **headers})
-        return self.plain.send(asked, message(method, params, id))
+        return self.plain.send(asked, frame(method, params, id))
 
     def call(self, tool: str, *, id: Any = 2, **given: Any) -> PlainResponder:
         arguments, meta = given.pop("arguments", {}), given.pop("meta", None)
