@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import inspect
 import pydoc
+from functools import cache
 from pathlib import Path
 from typing import Any, get_type_hints
 
@@ -15,13 +16,17 @@ from trunkline import Server
 from trunkline.server.registry import options, registration_methods
 
 METHODS = generator.METHODS
-SOURCE = generator.OptionsSource(generator.SOURCE.read_text(encoding="utf-8"))
 PUBLIC = {
     name: method
     for name, method in inspect.getmembers(Server, inspect.isfunction)
     if not name.startswith("_") or name == "__init__"
 }
 PAIRS = [("tool", "add_tool"), ("resource", "add_resource"), ("prompt", "add_prompt")]
+
+
+@cache
+def source() -> generator.OptionsSource:
+    return generator.OptionsSource(generator.SOURCE.read_text(encoding="utf-8"))
 
 
 def keywords(method: str) -> dict[str, inspect.Parameter]:
@@ -75,7 +80,7 @@ def test_a_signature_has_the_options_with_their_defaults(method: generator.Metho
 @for_each("method", METHODS, ids=lambda method: method.name)
 def test_help_and_docstring_have_each_option(method: generator.Method) -> None:
     text = pydoc.plain(pydoc.render_doc(PUBLIC[method.name]))
-    for option in SOURCE.of(method):
+    for option in source().of(method):
         assert f"{option.name}: " in text, option.name
         if "{args}" in method.doc:
             start = option.argument(method.kind).strip().partition("\n")[0]
