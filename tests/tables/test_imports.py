@@ -17,6 +17,7 @@ from typing import NamedTuple
 import pytest
 
 from tests.cases import for_each
+from tests.source_imports import import_statements, statements_below
 
 SOURCE = Path(__file__).resolve().parents[2] / "src" / "trunkline"
 
@@ -167,21 +168,6 @@ def part_of(path: Path) -> str:
     return first.removesuffix(".py")
 
 
-def statements_in(node: ast.AST) -> Iterator[ast.AST]:
-    """Yield the statements below a node: no expression imports anything."""
-    for child in ast.iter_child_nodes(node):
-        if isinstance(child, ast.stmt | ast.excepthandler | ast.match_case):
-            yield child
-            yield from statements_in(child)
-
-
-@cache
-def import_statements(path: Path) -> list[ast.Import | ast.ImportFrom]:
-    """Return what one file imports, wherever it does so."""
-    tree = ast.parse(path.read_text(encoding="utf-8"))
-    return [node for node in statements_in(tree) if isinstance(node, ast.Import | ast.ImportFrom)]
-
-
 def imports_of(path: Path) -> list[str]:
     """Return the absolute names of the modules that one file imports, wherever it does so."""
     package = ["trunkline", *path.relative_to(SOURCE).parent.parts]
@@ -233,9 +219,7 @@ NAMES = names_below(SOURCE)
 
 def run_time_nodes(node: ast.AST, *, deferred: bool = False) -> Iterator[tuple[ast.AST, bool]]:
     """Yield the statements that can run, each with whether a function has to be called first."""
-    for child in ast.iter_child_nodes(node):
-        if not isinstance(child, ast.stmt | ast.excepthandler | ast.match_case):
-            continue
+    for child in statements_below(node):
         if isinstance(child, ast.If) and ast.unparse(child.test) == "TYPE_CHECKING":
             continue
         yield child, deferred
