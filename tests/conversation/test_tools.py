@@ -93,7 +93,7 @@ async def test_no_output_schema_is_listed_before_there_was_one(talk: Talk) -> No
 
 @rule("F-24", fresh=True)
 async def test_a_deprecated_tool_says_so_and_still_works(talk: Talk) -> None:
-    raw = await talk.line()
+    raw = await talk.line("new")  # it says so once
     assert (await rows(raw))["parrot"]["description"].startswith("Deprecated: use echo.")
     assert await raw.text("parrot", text="hi") == "hi"
     assert await raw.text("parrot", text="hi") == "hi"
