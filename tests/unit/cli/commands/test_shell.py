@@ -218,8 +218,8 @@ def test_status_shows_the_server_and_what_is_set(server: list[str]) -> None:
     assert "tools" in shown["capabilities:"]
 
 
-def test_the_target_is_shown_without_secrets(server: list[str]) -> None:
-    start = ["--", "sh", "-c", f"exec {sys.executable} {server[-1]}", "sh"]
+def test_the_target_is_shown_without_secrets(process: list[str]) -> None:
+    start = ["--", "sh", "-c", f"exec {sys.executable} {process[-1]}", "sh"]
     run = Piped("status\n", *start, "--api-key", "canary-4711")
     assert run.status == 0
     assert "target:" in run.out
