@@ -34,8 +34,10 @@ SOAK_SECONDS ?= 60
 # Cores that tests use. What mostly waits runs in two processes for each.
 JOBS ?= $(shell getconf _NPROCESSORS_ONLN)
 PYTEST = $(BIN)/python -m pytest --terse $(EFFORT)
+# Commands that run the tests of $(2) in $(1) processes, a part of the files each.
+PARTS = $(foreach part,$(shell seq $(1)),"$(PYTEST) --part $(part)/$(strip $(1)) $(2)")
 # Unit tests wait now and then: one process more keeps every core busy.
-UNIT = $(PYTEST) -n $(shell expr $(JOBS) + 1) tests/unit tests/tables
+UNIT = $(call PARTS,$(shell expr $(JOBS) + 1),tests/unit tests/tables)
 TOGETHER = $(BIN)/python tools/side_by_side.py
 # Folders of tests that mostly wait: for processes, terminals and time.
 WAITING := faults terminal transports
@@ -68,9 +70,9 @@ dist: $(READY) ## Build the sdist and the wheel into dist/
 
 test: check $(DOCS_READY) ## Everything that must hold: check, then vectors, conversations, faults and the rest
 	@$(TOGETHER) \
-		"$(PYTEST) -n $(JOBS) tests $(addprefix --ignore=tests/,unit tables docs $(WAITING))" \
+		$(call PARTS,$(JOBS),tests $(addprefix --ignore=tests/,unit tables docs $(WAITING))) \
 		"$(PYTEST) tests/docs" \
-		"$(PYTEST) -n $(shell expr 2 \* $(JOBS)) $(addprefix tests/,$(WAITING))"
+		$(call PARTS,$(shell expr 2 \* $(JOBS)),$(addprefix tests/,$(WAITING)))
 
 test-all: EFFORT := --full
 test-all: test ## The same with every transport in every revision, and every example
@@ -79,7 +81,7 @@ screens: $(READY) ## Write the expected screens of tests/terminal again; read th
 	@UPDATE_SCREENS=1 $(PYTEST) --full -n $(JOBS) -k colour tests/terminal
 
 check: lint ## Format, lint, types, tables and unit tests, in two minutes
-	@$(TOGETHER) "$(UNIT)" "$(BIN)/mypy" "$(BIN)/python -m tools.run_pyright"
+	@$(TOGETHER) $(UNIT) "$(BIN)/mypy" "$(BIN)/python -m tools.run_pyright"
 
 lint: $(READY)
 	@$(BIN)/ruff format --check .
@@ -89,7 +91,7 @@ types: $(READY)
 	@$(TOGETHER) "$(BIN)/mypy" "$(BIN)/python -m tools.run_pyright"
 
 unit: $(READY)
-	@$(UNIT)
+	@$(TOGETHER) $(UNIT)
 
 format: $(READY) ## Format the code and sort its imports
 	@$(BIN)/ruff check --select I --fix .

@@ -38,6 +38,11 @@ def choose(*, full: bool) -> None:
     settings.load_profile("trunkline")
 
 
+def is_full() -> bool:
+    """Return True if all is tried."""
+    return _full
+
+
 def examples(count: int) -> int:
     """Return how many of `count` examples are tried."""
     return count if _full else count * _PERCENT // 100

@@ -23,7 +23,7 @@ from typing import Annotated, Any, Final, TypeAlias
 from msgspec import Meta, Struct
 
 from tests.conversation.asking_app import asking
-from tests.conversation.journal import HANGS, Journal, add_waiting_tools
+from tests.conversation.journal import HANGS, JOURNALS, Journal, add_waiting_tools
 from tests.conversation.task_app import tasks
 from trunkline import (
     CacheHint,
@@ -100,7 +100,7 @@ def example(name: str = "example", **settings: Any) -> Server:
         **settings,
     }
     app = Server(name, **chosen)
-    journal = Journal()
+    journal = JOURNALS[app] = Journal()
     add_plain_tools(app)
     add_blocks(app)
     add_failing_tools(app)
@@ -330,6 +330,7 @@ def add_changing_tools(app: Server) -> None:
     @app.tool
     async def grow(kind: str, names: list[str]) -> str:
         """Register things."""
+        JOURNALS.pop(app, None)
 
         async def extra() -> str:
             return "extra"
@@ -346,6 +347,7 @@ def add_changing_tools(app: Server) -> None:
     @app.tool
     async def shrink(kind: str, names: list[str]) -> str:
         """Take things away."""
+        JOURNALS.pop(app, None)
         remove: dict[str, Callable[[str], None]] = {
             "tool": app.remove_tool,
             "prompt": app.remove_prompt,
@@ -611,8 +613,17 @@ def skilled() -> Server:
 _HANDSHAKES: Final = list(filter(HANDSHAKE.holds, REVISIONS))
 _PER_REQUEST: Final = list(filter(PER_REQUEST.holds, REVISIONS))
 
+
+def new() -> Server:
+    """Return an example that no other script has talked to."""
+    app = example()
+    del JOURNALS[app]
+    return app
+
+
 VARIANTS: Final[dict[str, Callable[[], Server]]] = {
     "example": example,
+    "new": new,
     "wrapped": wrapped,
     "only-tools": only_tools,
     "extended": extended,

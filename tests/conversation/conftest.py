@@ -118,20 +118,21 @@ def _revisions(ruled: Ruled, transport: str, *, full: bool) -> tuple[str, ...]:
 
     In memory that is each of them. Most of what carries the messages knows no revision, so over
     the other transports the oldest and the newest do, unless the run is full. Over HTTP, where a
-    session differs from a single request, so does the newest with a session. TCP
-    differs from a Unix socket in its address, and ASGI from HTTP in its server: over those the
-    newest is enough.
+    session differs from a single request, so does the newest with a session. TCP differs from a
+    Unix socket in its address: over one the newest is enough, over the other the oldest. ASGI
+    differs from HTTP in its server, and the older way of SSE has sessions alone: the newest.
     """
     found = tuple(filter(TRANSPORTS[transport].when.holds, ruled.revisions))
-    if transport == UNWATCHED and not full:
-        # The second way of one transport: once is enough, and a process for each script too much.
-        return () if ruled.is_fresh else found[-1:]
     if not TRANSPORTS[transport].is_cheap and ruled.is_fresh:
-        return found[-1:]
+        # A process for each script is too much, unless the run is full or the rule names them.
+        is_named = transport in ruled.over and transport != UNWATCHED
+        return found[-1:] if full or is_named else ()
     if full or transport == "memory":
         return found
-    if transport in ("tcp", "asgi"):
+    if transport in ("tcp", "asgi", "old-sse", UNWATCHED):
         return found[-1:]
+    if transport == "unix":
+        return found[:1]
     chosen = {*found[:1], *found[-1:]}
     if transport == "http":
         chosen.update(tuple(filter(HANDSHAKE.holds, found))[-1:])

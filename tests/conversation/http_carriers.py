@@ -14,7 +14,7 @@ from typing import Any, Final, Protocol
 
 import uvicorn
 
-from tests.conversation.app import VARIANTS
+from tests.conversation import servers
 from tests.conversation.journal import HANGS
 from tests.conversation.server_log import ServerLog
 from tests.http_client.old_sse import OldSseTransport
@@ -354,15 +354,15 @@ class OverHttp:
         self._wire = wire
 
     def address(self, variant: str) -> HttpAddress:
-        return HttpAddress(lambda: self._host(VARIANTS[variant]()), self._client)
+        return HttpAddress(lambda: self._host(servers.server(variant)), self._client)
 
     async def shared_address(self, variant: str) -> tuple[Address, Callable[[], Any]]:
-        host = self._host(VARIANTS[variant]())
+        host = self._host(servers.server(variant))
         url = await host.open()
         return parse_address(url), host.close
 
     async def wire(self, variant: str) -> HostedWire:
-        wire = self._wire(self._host(VARIANTS[variant]()))
+        wire = self._wire(self._host(servers.server(variant)))
         await wire.open()
         return wire
 

@@ -11,6 +11,7 @@ import threading
 import time
 from collections import defaultdict
 from typing import Final
+from weakref import WeakKeyDictionary
 
 from trunkline import Context, Server
 
@@ -28,6 +29,12 @@ class Journal:
         self.notes: dict[str, list[str]] = defaultdict(list)
         self.written = asyncio.Event()
         self._loop: asyncio.AbstractEventLoop | None = None
+
+    def clear(self) -> None:
+        """Forget what other scripts wrote."""
+        self.gates.clear()
+        self.thread_gates.clear()
+        self.notes.clear()
 
     def write(self, key: str, text: str) -> None:
         self.notes[key].append(text)
@@ -52,6 +59,10 @@ class Journal:
             self.write(key, f"cancelled {ctx.cancelled}")
             raise
         self.write(key, "done")
+
+
+# Of the servers that list what they listed when they were made.
+JOURNALS: Final[WeakKeyDictionary[Server, Journal]] = WeakKeyDictionary()
 
 
 def add_waiting_tools(app: Server, journal: Journal) -> None:

@@ -18,7 +18,7 @@ from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager
 from typing import Any, Final, NamedTuple, Protocol
 
-from tests.conversation.app import VARIANTS
+from tests.conversation import servers
 from tests.conversation.http_carriers import OVER_ASGI, OVER_HTTP, OVER_OLD_SSE, OverHttp
 from tests.conversation.journal import HANGS
 from tests.conversation.rules import ROOT, Ruled
@@ -171,15 +171,15 @@ class InMemory:
     when = ALWAYS
 
     def address(self, variant: str) -> Server:
-        return VARIANTS[variant]()
+        return servers.server(variant)
 
     async def shared_address(self, variant: str) -> tuple[Server, Callable[[], Awaitable[None]]]:
         async def close() -> None: ...
 
-        return VARIANTS[variant](), close
+        return servers.server(variant), close
 
     async def wire(self, variant: str) -> MemoryWire:
-        wire = MemoryWire(VARIANTS[variant]())
+        wire = MemoryWire(servers.server(variant))
         await wire.open()
         return wire
 
@@ -285,7 +285,7 @@ class OwnServer(TappedTransport):
     """A connection over a socket to a server that listens for it alone, and ends with it."""
 
     def __init__(self, address: str, variant: str, policy: Policy) -> None:
-        self._listening = VARIANTS[variant]().listen(address)
+        self._listening = servers.server(variant).listen(address)
         self._dialled_policy = policy
         super().__init__(self._listening.address.transport(policy), lambda *_: None)
 
@@ -385,7 +385,7 @@ class OverSocket:
         return SocketAddress(self, variant)
 
     async def wire(self, variant: str) -> SocketWire:
-        wire = SocketWire(VARIANTS[variant](), self.place())
+        wire = SocketWire(servers.server(variant), self.place())
         await wire.open()
         return wire
 
@@ -719,7 +719,8 @@ class Shared:
 
     async def open(self) -> None:
         """Open what is not open, or not open any more."""
-        await asyncio.gather(self._open_raw(), self._open_client())
+        with servers.for_all_scripts():
+            await asyncio.gather(self._open_raw(), self._open_client())
 
     async def _open_raw(self) -> None:
         if self.raw is None or not self.raw.wire.is_open:
@@ -743,9 +744,9 @@ class Shared:
         if raw is None or not raw.wire.is_open:
             await _close(raw)
             options = {"capabilities": everything(self.revision)}
-            raw = self._lines[variant] = await open_raw(
-                self.kind, self.revision, variant, **options
-            )
+            with servers.for_all_scripts():
+                raw = await open_raw(self.kind, self.revision, variant, **options)
+            self._lines[variant] = raw
         raw.received.clear()
         return raw
 
@@ -756,10 +757,11 @@ class Shared:
             if standing is not None:
                 await standing.client.close()
             callbacks, record = ClientCallbacks(), Record(self.kind.name)
-            address = Tap(self.kind.address(variant), record)
             options = {**callbacks.options(), **callbacks.further_options(self.revision)}
-            client = Client(address, revision=self.revision, name="script", **options)
-            await client.connect()
+            with servers.for_all_scripts():
+                address = Tap(self.kind.address(variant), record)
+                client = Client(address, revision=self.revision, name="script", **options)
+                await client.connect()
             standing = self._clients[variant] = Standing(client, callbacks, record)
         standing.callbacks.forget()
         return standing
@@ -816,6 +818,7 @@ class Rig:
         self._kind = shared.kind
         self._ruled = ruled
         self._closers: list[Callable[[], Awaitable[None]]] = []
+        servers.forget()
         # What is judged at the end: a record, from where on, and whose messages count.
         self._judged = [
             (self.raw.record, len(self.raw.record.findings), ("server",)),
@@ -904,6 +907,7 @@ class Rig:
         """Close what the script opened."""
         for close in reversed(self._closers):
             await close()
+        servers.give_back()
 
     def judge(self) -> None:
         """Fail if anything can be held against a side, other than what was provoked."""

@@ -93,7 +93,7 @@ async def test_output_schema_is_not_listed_before_2025_06_18(rig: Rig) -> None:
 
 @rule("F-24", fresh=True)
 async def test_a_deprecated_tool_says_so_and_still_works(rig: Rig) -> None:
-    raw = await rig.line()
+    raw = await rig.line("new")  # it says so once
     assert (await rows(raw))["parrot"]["description"].startswith("Deprecated: use echo.")
     assert await raw.text("parrot", text="hi") == "hi"
     assert await raw.text("parrot", text="hi") == "hi"

@@ -7,13 +7,16 @@ import json
 import os
 import signal
 import subprocess
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+from tests.cases import for_each
 from tests.faults.piped_server import MIB, Piped, address, piped
 from tests.faults.test_sockets import SocketClient, listening
+from tests.rigs.conditions import until
 from tests.rigs.leaks import run
 from trunkline import Client
 from trunkline.jsonrpc import InvalidMessage
@@ -107,38 +110,47 @@ NAMED: dict[str, tuple[dict[str, Any] | bytes, int]] = {
 }
 
 
-def handshaken(server: Piped) -> Piped:
-    server.handshake()
-    return server
-
-
-@pytest.mark.parametrize("what", NAMELESS)
-def test_unreadable_message_is_answered_without_id_and_the_server_continues(what: str) -> None:
-    data, code = NAMELESS[what]
+@pytest.fixture
+def server() -> Iterator[Piped]:
+    """Return a server for all cases of a test; in the end it has nothing more to say."""
     with piped() as server:
-        server.write(data + b"\n")
-        answer = server.read()
-        assert answer["error"]["code"] == code, answer
-        assert answer.get("id") is None
-        assert server.serves()
+        yield server
         server.end_input()
         assert server.rest() == []
         assert server.wait() == 0
 
 
-@pytest.mark.parametrize("what", NAMED)
-def test_invalid_message_with_readable_id_is_answered_with_that_id(what: str) -> None:
+@pytest.fixture
+def handshaken(server: Piped) -> Piped:
+    server.handshake()
+    return server
+
+
+@for_each("what", NAMELESS)
+def test_unreadable_message_is_answered_without_id_and_the_server_continues(
+    what: str, server: Piped
+) -> None:
+    data, code = NAMELESS[what]
+    server.write(data + b"\n")
+    answer = server.read()
+    assert answer["error"]["code"] == code, answer
+    assert answer.get("id") is None
+    assert server.serves()
+
+
+@for_each("what", NAMED)
+def test_invalid_message_with_readable_id_is_answered_with_that_id(
+    what: str, handshaken: Piped
+) -> None:
     data, code = NAMED[what]
     line = data if isinstance(data, bytes) else json.dumps(data).encode()
-    with piped() as server:
-        handshaken(server)
-        server.write(line + b"\n")
-        answer = server.read()
-        assert "error" in answer, answer
-        if code:
-            assert answer["id"] == 7
-            assert answer["error"]["code"] == code
-        assert server.serves()
+    handshaken.write(line + b"\n")
+    answer = handshaken.read()
+    assert "error" in answer, answer
+    if code:
+        assert answer["id"] == 7
+        assert answer["error"]["code"] == code
+    assert handshaken.serves()
 
 
 NOT_JSON: dict[str, bytes] = {
@@ -157,25 +169,20 @@ def test_an_argument_with_half_an_emoji_is_read_with_a_replacement_character() -
         assert server.serves()
 
 
-@pytest.mark.parametrize(
-    "value", [*NOT_JSON.values(), rb'"cut \ud83d"'], ids=[*NOT_JSON, "surrogate"]
-)
-def test_a_notification_is_not_answered_whatever_is_in_it(value: bytes) -> None:
-    with piped() as server:
-        handshaken(server)
-        server.write(
-            b'{"jsonrpc":"2.0","method":"notifications/progress",'
-            b'"params":{"progressToken":1,"progress":1,"message":%b}}\n' % value
-        )
-        assert server.serves()
-        server.end_input()
-        assert server.rest() == []
-        assert server.wait() == 0
+@for_each("value", [*NOT_JSON.values(), rb'"cut \ud83d"'], ids=[*NOT_JSON, "surrogate"])
+def test_a_notification_is_not_answered_whatever_is_in_it(value: bytes, handshaken: Piped) -> None:
+    handshaken.write(
+        b'{"jsonrpc":"2.0","method":"notifications/progress",'
+        b'"params":{"progressToken":1,"progress":1,"message":%b}}\n' % value
+    )
+    # An answer would come before that of the next request.
+    handshaken.call("echo", "next", text="on")
+    assert handshaken.read()["id"] == "next"
 
 
 def test_a_faulty_request_with_the_id_of_an_open_one_is_answered_without_it() -> None:
     with piped() as server:
-        handshaken(server)
+        server.handshake()
         server.call("forever", 7)
         server.write(b'{"jsonrpc":"2.0","id":7,"method":"ping","params":{"x":NaN}}\n')
         answer = server.read()
@@ -196,25 +203,28 @@ def test_a_socket_is_answered_with_the_id_too(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("tool", ["asks_the_user", "asks_the_user_from_a_thread"])
-@pytest.mark.parametrize("what", NOT_JSON)
-def test_an_answer_that_is_not_json_ends_the_question_at_once(what: str, tool: str) -> None:
+def test_an_answer_that_is_not_json_ends_the_question_at_once(tool: str) -> None:
     with piped() as server:
-        question = asked_by(server, tool)
-        server.write(
-            b'{"jsonrpc":"2.0","id":%d,"result":{"action":"accept","content":{"value":%b}}}\n'
-            % (question, NOT_JSON[what])
-        )
-        assert server.answer("a")["result"]["isError"] is True
-        server.has_logged("asking ended: InvalidMessage")
+        server.handshake(elicitation={})
+        for what, value in NOT_JSON.items():
+            question = asked_by(server, tool, what)
+            ended = server.log().count("asking ended: InvalidMessage")
+            server.write(
+                b'{"jsonrpc":"2.0","id":%d,"result":{"action":"accept","content":{"value":%b}}}\n'
+                % (question, value)
+            )
+            assert server.answer(what)["result"]["isError"] is True
+            until(lambda now=ended: server.log().count("asking ended: InvalidMessage") == now + 1)
+            assert server.serves()
         # In one line: a client could fill the disk with tracebacks.
         assert "Traceback" not in server.log()
-        assert server.serves()
 
 
 @pytest.mark.parametrize("tool", ["asks_the_user", "asks_the_user_from_a_thread"])
 def test_an_answer_with_half_an_emoji_is_an_answer(tool: str) -> None:
     with piped() as server:
-        question = asked_by(server, tool)
+        server.handshake(elicitation={})
+        question = asked_by(server, tool, "a")
         content = {"value": "ann \ud83d"}
         server.send(
             {"jsonrpc": "2.0", "id": question, "result": {"action": "accept", "content": content}}
@@ -223,11 +233,10 @@ def test_an_answer_with_half_an_emoji_is_an_answer(tool: str) -> None:
         assert answer["content"][0]["text"] == "Hello, ann \ufffd!"
 
 
-def asked_by(server: Piped, tool: str) -> int:
+def asked_by(server: Piped, tool: str, id: str) -> int:
     """Call a tool that asks the user, and return the id of its question."""
-    server.handshake(elicitation={})
     params = {"name": tool, "arguments": {}}
-    server.send({"jsonrpc": "2.0", "id": "a", "method": "tools/call", "params": params})
+    server.send({"jsonrpc": "2.0", "id": id, "method": "tools/call", "params": params})
     asked = server.read()
     assert asked["method"] == "elicitation/create"
     assert isinstance(asked["id"], int)
@@ -300,14 +309,12 @@ def test_all_of_it_in_one_write_is_answered_one_by_one() -> None:
         assert server.serves()
 
 
-@pytest.mark.parametrize("blank", [b"\n", b"\r\n", b"   \n", b"\n\n\n\t\n"])
-def test_blank_lines_are_ignored(blank: bytes) -> None:
-    with piped() as server:
-        server.write(blank * 100)
-        assert server.serves()
-        server.end_input()
-        assert server.rest() == []
-        assert server.wait() == 0
+@for_each("blank", [b"\n", b"\r\n", b"   \n", b"\n\n\n\t\n"])
+def test_blank_lines_are_ignored(blank: bytes, server: Piped) -> None:
+    server.write(blank * 100)
+    # An answer would come before that of the next request.
+    server.call("echo", "next", text="on")
+    assert server.read()["id"] == "next"
 
 
 def test_a_byte_order_mark_is_refused_or_passed_over_and_the_next_message_is_served() -> None:

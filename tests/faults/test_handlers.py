@@ -184,18 +184,18 @@ def test_whatever_a_tool_raises_is_answered_once_and_the_server_lives(tool: str)
         assert ends_in_order(server) == []
 
 
-@pytest.mark.parametrize("what", RAISED)
-def test_whatever_a_resource_or_prompt_raises_is_an_error_with_a_fixed_text(what: str) -> None:
+def test_whatever_a_resource_or_prompt_raises_is_an_error_with_a_fixed_text() -> None:
     with piped() as server:
-        server.send(server.request("resources/read", 1, uri=f"raises://{what}"))
-        server.send(
-            server.request("prompts/get", 2, name="raising_prompt", arguments={"what": what})
-        )
-        for _ in range(2):
-            answer = server.read()
-            assert answer["error"]["code"] == INTERNAL_ERROR, answer
-            assert what not in json.dumps(answer["error"])
-        assert server.serves()
+        for what in RAISED:
+            server.send(server.request("resources/read", 1, uri=f"raises://{what}"))
+            server.send(
+                server.request("prompts/get", 2, name="raising_prompt", arguments={"what": what})
+            )
+            for _ in range(2):
+                answer = server.read()
+                assert answer["error"]["code"] == INTERNAL_ERROR, (what, answer)
+                assert what not in json.dumps(answer["error"])
+            assert server.serves(), what
         assert ends_in_order(server) == []
 
 

@@ -35,15 +35,16 @@ STRAY_REPLIES: dict[str, Any] = {
 }
 
 
-@pytest.mark.parametrize("what", STRAY_REPLIES)
-def test_a_server_takes_no_reply_for_a_request_and_answers_none(what: str) -> None:
+def test_a_server_takes_no_reply_for_a_request_and_answers_none() -> None:
     with piped() as server:
         server.handshake()
-        server.send(STRAY_REPLIES[what])
-        server.send(STRAY_REPLIES[what])
-        assert server.serves()
+        for number, (what, stray) in enumerate(STRAY_REPLIES.items()):
+            server.send(stray)
+            server.send(stray)
+            # A reply is never answered, whatever is wrong with it: the next answer is to this.
+            server.call("echo", f"next-{number}", text="on")
+            assert server.read()["id"] == f"next-{number}", what
         server.end_input()
-        # A reply is never answered, whatever is wrong with it.
         assert server.rest() == []
         assert server.wait() == 0
 
@@ -80,22 +81,22 @@ def test_a_question_of_the_server_is_answered_by_its_own_id_only() -> None:
         assert text_of(server.answer("b")) == "answered"
 
 
-@pytest.mark.parametrize(
-    "answer",
-    [
-        {"result": {}, "error": {"code": 1, "message": "both"}},
-        {"result": 1},
-        {"error": {"code": "one", "message": "no number"}},
-        {"error": {"code": 1, "message": "refused"}},
-    ],
-)
-def test_a_faulty_answer_to_a_question_of_the_server_ends_the_question(answer: Any) -> None:
+FAULTY_ANSWERS: list[dict[str, Any]] = [
+    {"result": {}, "error": {"code": 1, "message": "both"}},
+    {"result": 1},
+    {"error": {"code": "one", "message": "no number"}},
+    {"error": {"code": 1, "message": "refused"}},
+]
+
+
+def test_a_faulty_answer_to_a_question_of_the_server_ends_the_question() -> None:
     with piped() as server:
         server.handshake()
-        question = ask_back(server, "a")
-        server.send({"jsonrpc": "2.0", "id": question, **answer})
-        assert server.answer("a")["result"]["isError"] is True
-        assert server.serves()
+        for number, answer in enumerate(FAULTY_ANSWERS):
+            question = ask_back(server, number)
+            server.send({"jsonrpc": "2.0", "id": question, **answer})
+            assert server.answer(number)["result"]["isError"] is True, answer
+            assert server.serves()
 
 
 def test_an_answer_after_the_server_stopped_waiting_is_ignored() -> None:
@@ -165,23 +166,24 @@ def test_an_id_may_be_used_again_once_it_was_cancelled_and_gets_its_own_answer(
         assert server.rest() == []
 
 
-@pytest.mark.parametrize(
-    "params",
-    [
-        {"requestId": 99},
-        {"requestId": "99"},
-        {"requestId": None},
-        {"requestId": [1]},
-        {"requestId": 1.5},
-        {},
-        None,
-    ],
-)
-def test_a_cancel_of_what_is_not_open_is_ignored(params: Any) -> None:
+CANCELLED: list[Any] = [
+    {"requestId": 99},
+    {"requestId": "99"},
+    {"requestId": None},
+    {"requestId": [1]},
+    {"requestId": 1.5},
+    {},
+    None,
+]
+
+
+def test_a_cancel_of_what_is_not_open_is_ignored() -> None:
     with piped() as server:
-        message: dict[str, Any] = {"jsonrpc": "2.0", "method": "notifications/cancelled"}
-        server.send(message if params is None else {**message, "params": params})
-        assert server.serves()
+        for params in CANCELLED:
+            message: dict[str, Any] = {"jsonrpc": "2.0", "method": "notifications/cancelled"}
+            server.send(message if params is None else {**message, "params": params})
+            server.call("echo", "next", text="on")
+            assert server.read()["id"] == "next", params
         server.end_input()
         assert server.rest() == []
 

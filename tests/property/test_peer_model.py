@@ -21,7 +21,7 @@ from hypothesis.stateful import RuleBasedStateMachine, invariant, rule
 from msgspec import UNSET
 from msgspec.json import encode
 
-from tests.effort import examples
+from tests.effort import examples, is_full
 from trunkline.errors import InvalidMessage, LocalProtocolError
 from trunkline.jsonrpc import (
     Codec,
@@ -386,7 +386,7 @@ TestIdsLastWhileOpen = OpenIdsMachine.TestCase
 TestIdsLastWhileOpen.settings = steps
 
 
-@pytest.mark.parametrize("seed", range(2))
+@pytest.mark.parametrize("seed", range(2 if is_full() else 1))
 def test_a_long_conversation_holds_as_well(seed: int) -> None:
     machine, chance = OpenIdsMachine(), Random(seed)
     machine.manners = tuple(manner for manner in MANNERS if manner != "close")

@@ -17,6 +17,7 @@ from typing import NamedTuple
 import pytest
 
 from tests.cases import for_each
+from tests.source_imports import import_statements, statements_below
 
 SOURCE = Path(__file__).resolve().parents[2] / "src" / "trunkline"
 
@@ -186,15 +187,14 @@ def part_of(path: Path) -> str:
     return first.removesuffix(".py")
 
 
-@cache
 def imports_of(path: Path) -> list[str]:
     """Return the absolute names of the modules that one file imports, wherever it does so."""
     package = ["trunkline", *path.relative_to(SOURCE).parent.parts]
     found = []
-    for node in ast.walk(ast.parse(path.read_text())):
+    for node in import_statements(path):
         if isinstance(node, ast.Import):
             found += [alias.name for alias in node.names]
-        elif isinstance(node, ast.ImportFrom):
+        else:
             base = package[: len(package) - node.level + 1] if node.level else []
             module = ".".join([*base, node.module] if node.module else base)
             # `from . import x` names modules, not what is in one.
@@ -237,12 +237,12 @@ NAMES = names_below(SOURCE)
 
 
 def run_time_nodes(node: ast.AST, *, deferred: bool = False) -> Iterator[tuple[ast.AST, bool]]:
-    """Yield the nodes that can run, each with whether a function has to be called first."""
-    for child in ast.iter_child_nodes(node):
+    """Yield the statements that can run, each with whether a function has to be called first."""
+    for child in statements_below(node):
         if isinstance(child, ast.If) and ast.unparse(child.test) == "TYPE_CHECKING":
             continue
         yield child, deferred
-        is_function = isinstance(child, ast.FunctionDef | ast.AsyncFunctionDef | ast.Lambda)
+        is_function = isinstance(child, ast.FunctionDef | ast.AsyncFunctionDef)
         yield from run_time_nodes(child, deferred=deferred or is_function)
 
 
@@ -257,11 +257,13 @@ def run_time_imports(name: str, path: Path, text: str) -> Iterator[RunTimeImport
                 yield RunTimeImport(name, inner if inner in NAMES else module, is_deferred)
 
 
-EDGES = [
-    edge
-    for name, path in NAMES.items()
-    for edge in run_time_imports(name, path, path.read_text(encoding="utf-8"))
-]
+@cache
+def edges() -> list[RunTimeImport]:
+    return [
+        edge
+        for name, path in NAMES.items()
+        for edge in run_time_imports(name, path, path.read_text(encoding="utf-8"))
+    ]
 
 
 def sub_package_of(name: str) -> str:
@@ -274,7 +276,7 @@ def sub_package_of(name: str) -> str:
 def sister_edges(*, deferred: bool) -> set[tuple[str, str]]:
     pairs = (
         (sub_package_of(edge.importer), sub_package_of(edge.imported))
-        for edge in EDGES
+        for edge in edges()
         if edge.is_deferred is deferred
     )
     return {
@@ -307,7 +309,7 @@ def test_a_deferred_import_points_inward_or_has_a_reason() -> None:
 
 def test_no_module_imports_itself_through_others() -> None:
     graph: dict[str, set[str]] = {name: set() for name in NAMES}
-    for edge in EDGES:
+    for edge in edges():
         # A package imports its own modules for its exports; they may name it too.
         if not edge.is_deferred and not edge.importer.startswith(f"{edge.imported}."):
             graph[edge.importer].add(edge.imported)
@@ -360,10 +362,10 @@ def test_run_time_imports_leave_out_imports_for_types_and_mark_deferred_ones() -
 def test_modules_import_each_other_by_relative_names() -> None:
     # `run_time_imports` reads those alone.
     for name, path in NAMES.items():
-        for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+        for node in import_statements(path):
             if isinstance(node, ast.Import):
                 assert not any(a.name.split(".")[0] == "trunkline" for a in node.names), name
-            elif isinstance(node, ast.ImportFrom) and not node.level:
+            elif not node.level:
                 assert (node.module or "").split(".")[0] != "trunkline", name
 
 

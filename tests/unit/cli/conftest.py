@@ -2,16 +2,21 @@
 
 from __future__ import annotations
 
+import asyncio
 import sys
-from collections.abc import Callable
+import tempfile
+import threading
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import NamedTuple
 
 import pytest
 
+from tests.terminal.server import app
 from trunkline.cli import command
 
-_TERMINAL = Path(__file__).parents[2] / "terminal"
+_HERE = Path(__file__).parent
+_TERMINAL = _HERE.parents[1] / "terminal"
 
 
 class Shown(NamedTuple):
@@ -38,9 +43,36 @@ def run(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> 
     return run
 
 
+@pytest.fixture(scope="module")
+def socket_path() -> Iterator[str]:
+    """Return the path of a Unix socket on which a server of this process listens."""
+    ready, end = threading.Event(), threading.Event()
+
+    async def listen(path: str) -> None:
+        async with app.listen(f"unix:{path}"):
+            ready.set()
+            await asyncio.to_thread(end.wait)
+
+    # Short: the system has no room for long ones.
+    with tempfile.TemporaryDirectory(prefix="cli-") as folder:
+        path = f"{folder}/socket"
+        thread = threading.Thread(target=lambda: asyncio.run(listen(path)), name="listening")
+        thread.start()
+        assert ready.wait(60)
+        yield path
+        end.set()
+        thread.join()
+
+
 @pytest.fixture
-def server() -> list[str]:
-    """Return the words that start a server."""
+def server(socket_path: str) -> list[str]:
+    """Return the words that start a server, which is there already: its process passes on."""
+    return ["--", sys.executable, "-I", "-S", str(_HERE / "socket_server.py"), socket_path]
+
+
+@pytest.fixture
+def process() -> list[str]:
+    """Return the words that start the same server as a process, with its environment and log."""
     return ["--", sys.executable, str(_TERMINAL / "server.py")]
 
 

@@ -25,6 +25,7 @@ import pytest
 from msgspec import UNSET, Struct
 
 from bench.limits import calls
+from tests.source_imports import import_statements
 from trunkline import errors
 from trunkline.jsonrpc import (
     Batch,
@@ -604,10 +605,10 @@ def test_the_tree_of_errors_is_shallow_and_has_no_class_per_code() -> None:
 def imported(path: Path) -> set[str]:
     """Return the names of the packages that one file imports from outside its own."""
     found = set()
-    for node in ast.walk(ast.parse(path.read_text())):
+    for node in import_statements(path):
         if isinstance(node, ast.Import):
             found |= {alias.name.split(".")[0] for alias in node.names}
-        elif isinstance(node, ast.ImportFrom) and not node.level:
+        elif not node.level:
             found.add(str(node.module).split(".")[0])
     return found
 

@@ -6,9 +6,10 @@ from pathlib import Path
 
 import pytest
 
+from tools.census import __main__ as census_main
 from tools.census.__main__ import details, main, table
 from tools.census.code import Code, code_of
-from tools.census.layout import MAX_ENTRIES, Census, census_of
+from tools.census.layout import CLASSES, MAX_ENTRIES, Census, census_of
 
 
 @pytest.fixture
@@ -82,6 +83,21 @@ def test_the_table_has_a_column_for_each_tree(source: Path) -> None:
     assert ["public names of Till", "5", "5"] in lines
 
 
+def test_the_tree_of_the_repository_is_the_one_that_is_counted(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    package = tmp_path / "src" / "trunkline"
+    package.mkdir(parents=True)
+    classes = "".join(f"class {name}:\n    def run(self): ...\n" for name in CLASSES)
+    (package / "__init__.py").write_text(classes, encoding="utf-8")
+    monkeypatch.setattr(census_main, "ROOT", tmp_path)
+    assert main([]) == 0
+    printed = [line.rsplit(maxsplit=1) for line in capsys.readouterr().out.splitlines()]
+    assert [f"public names of {CLASSES[0]}", "1"] in printed
+    assert ["lines, hand-written", "6"] in printed
+
+
+@pytest.mark.full
 def test_the_present_tree_is_counted(capsys: pytest.CaptureFixture[str]) -> None:
     assert main([]) == 0
     printed = capsys.readouterr().out.splitlines()

@@ -2,22 +2,26 @@
 
 from __future__ import annotations
 
+import io
 import json
 import os
 import subprocess
 import sys
+import threading
 import time
+import webbrowser
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any, NamedTuple
 from urllib.error import HTTPError
-from urllib.request import HTTPRedirectHandler, build_opener
+from urllib.request import HTTPRedirectHandler, build_opener, urlopen
 
 import pytest
 
 from tests.rigs.protected_server import ProtectedServer, hosted
 from trunkline.auth import FileTokens
 from trunkline.auth.client.storage.token_store import StoredLogin
+from trunkline.cli import main
 from trunkline.cli.connect import target
 from trunkline.cli.connect.login import kept_login
 from trunkline.testing import Approval
@@ -39,9 +43,16 @@ class Ran(NamedTuple):
 
 
 class Desk:
-    """A user at a machine: a home, and a browser."""
+    """A user at a machine: a home, and a browser.
 
-    def __init__(self, home: Path) -> None:
+    `run` runs a verb in this process, `start` in one of its own.
+    """
+
+    def __init__(
+        self, home: Path, patch: pytest.MonkeyPatch, captured: pytest.CaptureFixture[str]
+    ) -> None:
+        self._patch = patch
+        self._captured = captured
         script = home / "browser"
         script.write_text(f"#!/bin/sh\nexec {sys.executable} -c '{BROWSER}' \"$1\"\n")
         script.chmod(0o755)
@@ -77,14 +88,34 @@ class Desk:
         )
 
     def run(self, *words: str, given: str = "", **more: str) -> Ran:
+        with self._patch.context() as patch:
+            for name in os.environ.keys() - self.environment:
+                patch.delenv(name)
+            for name, value in {**self.environment, **more}.items():
+                patch.setenv(name, value)
+            patch.setattr(sys, "stdin", io.StringIO(given))
+            patch.setattr(webbrowser, "open", consent)
+            self._captured.readouterr()
+            status = main(words)
+            return Ran(status, *self._captured.readouterr())
+
+    def run_alone(self, *words: str, given: str = "", **more: str) -> Ran:
         process = self.start(*words, **more)
         out, err = process.communicate(given, timeout=WAIT)
         return Ran(process.returncode, out, err)
 
 
+def consent(url: str) -> bool:
+    """Open an address as a browser does whose user consents at once."""
+    threading.Thread(target=lambda: urlopen(url, timeout=WAIT).close()).start()
+    return True
+
+
 @pytest.fixture
-def desk(tmp_path: Path) -> Desk:
-    return Desk(tmp_path)
+def desk(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> Desk:
+    return Desk(tmp_path, monkeypatch, capsys)
 
 
 @pytest.fixture(scope="module")
@@ -114,7 +145,7 @@ def test_a_login_is_used_by_every_verb_and_ends_with_logout(
         "      fails: asks for a login, which the host has of its own; for this check: "
         f"trunkline login {where.url}\n" in unchecked.out
     )
-    made = desk.run("login", where.url, "--scope", "files:write")
+    made = desk.run_alone("login", where.url, "--scope", "files:write")
     assert made.status == 0, made.err
     assert "log in in the browser" in made.err
     login = desk.login
@@ -139,7 +170,7 @@ def test_a_login_is_used_by_every_verb_and_ends_with_logout(
         desk.run("prompt", where.url, "greeting"),
         desk.run("ping", where.url),
         desk.run("diff", where.url, where.url),
-        desk.run(
+        desk.run_alone(
             *("proxy", "--record", str(desk.state / "record.jsonl"), where.url),
             given=f"{json.dumps(initialize)}\n",
         ),
@@ -454,7 +485,7 @@ def test_a_call_that_needs_more_scopes_says_how_to_log_in(
             },
         },
     }
-    told = desk.run("proxy", where.url, given=f"{json.dumps(request)}\n")
+    told = desk.run_alone("proxy", where.url, given=f"{json.dumps(request)}\n")
     assert advice in json.loads(told.out)["error"]["message"]
     made = desk.run(*advice.split()[1:])
     assert made.status == 0, made.err
@@ -503,7 +534,7 @@ def test_a_login_that_cannot_be_read_is_deleted_by_logout(
 
 def test_the_proxy_says_how_to_log_in(desk: Desk, where: ProtectedServer) -> None:
     request = {"jsonrpc": "2.0", "id": 1, "method": "ping"}
-    shown = desk.run("proxy", where.url, given=f"{json.dumps(request)}\n")
+    shown = desk.run_alone("proxy", where.url, given=f"{json.dumps(request)}\n")
     assert f"trunkline login {where.url}" in json.loads(shown.out)["error"]["message"]
 
 

@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
+import io
 import json
+import os
 import subprocess
 import sys
+from contextlib import redirect_stderr, redirect_stdout
 from pathlib import Path
 
 import pytest
 
+from trunkline.cli import main
 from trunkline.judge.trace.reader import TraceEntry, read_trace
 
 WAIT = 60
@@ -22,12 +26,16 @@ sys.exit(main())
 
 
 class Piped:
-    """A run of the shell with commands from a pipe."""
+    """A run of the shell with commands from a pipe: in this process, or by a program."""
 
     def __init__(self, script: str | bytes, *words: str, program: list[str] | None = None) -> None:
+        given = script if isinstance(script, bytes) else script.encode()
+        if program is None:
+            self.status, self.out, self.err = run_here(given, "shell", *words)
+            return
         run = subprocess.run(
-            [*(program or [sys.executable, "-m", "trunkline"]), "shell", *words],
-            input=script if isinstance(script, bytes) else script.encode(),
+            [*program, "shell", *words],
+            input=given,
             capture_output=True,
             timeout=WAIT,
             check=False,
@@ -35,6 +43,23 @@ class Piped:
         self.status = run.returncode
         self.out = run.stdout.decode()
         self.err = run.stderr.decode()
+
+
+def run_here(given: bytes, *words: str) -> tuple[int, str, str]:
+    """Run a verb in this process; return its status and what it wrote."""
+    out, err = (io.TextIOWrapper(io.BytesIO(), encoding="utf-8") for _ in range(2))
+    theirs, ours = os.pipe()
+    with open(theirs) as pipe, pytest.MonkeyPatch.context() as patch:
+        with open(ours, "wb") as script:
+            script.write(given)  # far less than a pipe holds
+        patch.setattr(sys, "stdin", pipe)
+        with redirect_stdout(out), redirect_stderr(err):
+            status = main(words)
+    written = []
+    for each in (out, err):
+        each.flush()
+        written.append(each.buffer.getvalue().decode())  # type: ignore[attr-defined]
+    return status, written[0], written[1]
 
 
 def test_commands_are_read_from_a_pipe_and_only_results_are_printed(server: list[str]) -> None:
@@ -193,8 +218,8 @@ def test_status_shows_the_server_and_what_is_set(server: list[str]) -> None:
     assert "tools" in shown["capabilities:"]
 
 
-def test_the_target_is_shown_without_secrets(server: list[str]) -> None:
-    start = ["--", "sh", "-c", f"exec {sys.executable} {server[-1]}", "sh"]
+def test_the_target_is_shown_without_secrets(process: list[str]) -> None:
+    start = ["--", "sh", "-c", f"exec {sys.executable} {process[-1]}", "sh"]
     run = Piped("status\n", *start, "--api-key", "canary-4711")
     assert run.status == 0
     assert "target:" in run.out

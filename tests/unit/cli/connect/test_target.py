@@ -243,8 +243,8 @@ def test_garbage_is_collected_afterwards(run: Any, server: list[str]) -> None:
 # The environment of the command
 
 
-def test_a_variable_reaches_the_command(run: Any, server: list[str]) -> None:
-    shown = run("call", "look", "name=API_KEY", "--env", f"API_KEY={CANARY}", *server)
+def test_a_variable_reaches_the_command(run: Any, process: list[str]) -> None:
+    shown = run("call", "look", "name=API_KEY", "--env", f"API_KEY={CANARY}", *process)
     assert shown.out == f"{CANARY}\n"
 
 
@@ -259,8 +259,8 @@ def test_a_secret_variable_is_in_no_error(run: Any) -> None:
 # The log
 
 
-def test_warnings_are_shown_and_less_is_not(run: Any, server: list[str]) -> None:
-    shown = run("call", "warn", *server)
+def test_warnings_are_shown_and_less_is_not(run: Any, process: list[str]) -> None:
+    shown = run("call", "warn", *process)
     assert shown == (0, "told\n", "warning demo: rain is coming\n")
 
 
@@ -278,18 +278,18 @@ def test_a_verb_that_runs_no_handler_asks_for_no_log(
 
 
 @pytest.mark.parametrize("revision", ["2025-11-25", "2026-07-28"])
-def test_more_of_the_log_can_be_asked_for(run: Any, server: list[str], revision: str) -> None:
-    shown = run("call", "warn", "--log", "info", "--revision", revision, *server)
+def test_more_of_the_log_can_be_asked_for(run: Any, process: list[str], revision: str) -> None:
+    shown = run("call", "warn", "--log", "info", "--revision", revision, *process)
     assert shown.err == "info demo: all is well\nwarning demo: rain is coming\n"
 
 
-def test_stderr_of_the_server_is_shown_with_verbose(run: Any, server: list[str]) -> None:
-    assert "a line on stderr" not in run("call", "warn", *server).err
-    assert "a line on stderr\n" in run("call", "warn", "-v", *server).err
+def test_stderr_of_the_server_is_shown_with_verbose(run: Any, process: list[str]) -> None:
+    assert "a line on stderr" not in run("call", "warn", *process).err
+    assert "a line on stderr\n" in run("call", "warn", "-v", *process).err
 
 
-def test_log_of_the_client_is_shown_with_verbose(run: Any, server: list[str]) -> None:
-    _, python, script = server
+def test_log_of_the_client_is_shown_with_verbose(run: Any, process: list[str]) -> None:
+    _, python, script = process
     # A line that is not JSON, before the server starts.
     garbled = ["--", "sh", "-c", 'echo "not JSON"; exec "$@"', "sh", python, script]
     shown = run("call", "warn", *garbled)
@@ -397,9 +397,9 @@ def test_framing_is_as_asked_for(run: Any, listening: str) -> None:
     assert run("ping", listening, "--framing", "newline").status == 0
 
 
-def test_no_child_is_left(run: Any, server: list[str], tmp_path: Path, monkeypatch: Any) -> None:
+def test_no_child_is_left(run: Any, process: list[str], tmp_path: Path, monkeypatch: Any) -> None:
     monkeypatch.setenv("PIDFILE", str(tmp_path / "pid"))
-    run("call", "fail", *server)
+    run("call", "fail", *process)
     with pytest.raises(ProcessLookupError):
         os.kill(int((tmp_path / "pid").read_text()), 0)
 
