@@ -41,7 +41,8 @@ def columns(request: pytest.FixtureRequest) -> int:
     return int(request.param)
 
 
-@pytest.fixture(params=["plain", "colour"])
+# Without colour the text is the same; that it is, a full run shows.
+@pytest.fixture(params=[pytest.param("plain", marks=pytest.mark.full), "colour"])
 def has_colour(request: pytest.FixtureRequest) -> bool:
     """Return each setting of colour."""
     return bool(request.param == "colour")
@@ -62,8 +63,15 @@ def on_screen(
 
 
 @pytest.fixture
-def server() -> list[str]:
-    """Return the words that start the server."""
+def server(address: str) -> list[str]:
+    """Return the words that start a server, which is there already: its process passes on."""
+    script = str(Path(__file__).with_name("socket_server.py"))
+    return ["--", sys.executable, "-I", "-S", script, address.removeprefix("unix:")]
+
+
+@pytest.fixture
+def process() -> list[str]:
+    """Return the words that start the same server as a process, with its environment and log."""
     return ["--", sys.executable, str(Path(__file__).with_name("server.py"))]
 
 

@@ -66,17 +66,17 @@ def test_ctrl_c_takes_the_bar_of_progress_away(
     assert "25%" not in run.text
 
 
-def test_ctrl_c_ends_a_question(terminal: Start, server: list[str], pid_file: Path) -> None:
-    run = terminal("call", "order", *server, PIDFILE=str(pid_file))
+def test_ctrl_c_ends_a_question(terminal: Start, process: list[str], pid_file: Path) -> None:
+    run = terminal("call", "order", *process, PIDFILE=str(pid_file))
     run.until("Your name:")
     run.type("\x03")
     assert_ended(run, pid_file)
 
 
 def test_ctrl_c_at_a_secret_has_the_terminal_show_what_is_typed_again(
-    terminal: Start, server: list[str], pid_file: Path
+    terminal: Start, process: list[str], pid_file: Path
 ) -> None:
-    run = terminal("call", "unlock", *server, PIDFILE=str(pid_file))
+    run = terminal("call", "unlock", *process, PIDFILE=str(pid_file))
     run.until("password:")
     run.type("canary")
     run.type("\x03")
@@ -95,9 +95,9 @@ def test_ctrl_c_ends_the_other_verbs(
 
 
 def test_ctrl_c_between_pings_still_prints_the_summary(
-    terminal: Start, server: list[str], pid_file: Path
+    terminal: Start, process: list[str], pid_file: Path
 ) -> None:
-    run = terminal("ping", "-c", "3", "--interval", "60", *server, PIDFILE=str(pid_file))
+    run = terminal("ping", "-c", "3", "--interval", "60", *process, PIDFILE=str(pid_file))
     run.until("answer 1")
     run.type("\x03")
     assert_ended(run, pid_file)
@@ -130,9 +130,9 @@ def test_a_signal_ends_a_call_as_ctrl_c_does(
 
 @pytest.mark.parametrize(("number", "status"), SIGNALS)
 def test_a_signal_at_a_secret_has_the_terminal_show_what_is_typed_again(
-    terminal: Start, server: list[str], pid_file: Path, number: int, status: int
+    terminal: Start, process: list[str], pid_file: Path, number: int, status: int
 ) -> None:
-    run = terminal("call", "unlock", *server, PIDFILE=str(pid_file))
+    run = terminal("call", "unlock", *process, PIDFILE=str(pid_file))
     run.until("password:")
     run.send(number)
     assert_ended(run, pid_file, status)

@@ -15,8 +15,7 @@ import pytest
 from tests.terminal.server import app
 from trunkline.cli import command
 
-_HERE = Path(__file__).parent
-_TERMINAL = _HERE.parents[1] / "terminal"
+_TERMINAL = Path(__file__).parents[2] / "terminal"
 
 
 class Shown(NamedTuple):
@@ -67,7 +66,7 @@ def socket_path() -> Iterator[str]:
 @pytest.fixture
 def server(socket_path: str) -> list[str]:
     """Return the words that start a server, which is there already: its process passes on."""
-    return ["--", sys.executable, "-I", "-S", str(_HERE / "socket_server.py"), socket_path]
+    return ["--", sys.executable, "-I", "-S", str(_TERMINAL / "socket_server.py"), socket_path]
 
 
 @pytest.fixture
