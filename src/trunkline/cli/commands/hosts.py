@@ -93,7 +93,7 @@ def run(options: argparse.Namespace) -> int:
     return PROBLEMS_FOUND if options.check and has_problem else SUCCESS
 
 
-def _is_here(host: Host, files: Iterable[HostFile]) -> bool:
+def _is_here(files: Iterable[HostFile]) -> bool:
     """Return True if a file of the host is there, or the folder that its user's file is in."""
     home = os.path.expanduser("~")
     for file in files:
@@ -265,7 +265,7 @@ def _host_document(
     return {
         "id": host.id,
         "title": host.title,
-        "isHere": _is_here(host, files),
+        "isHere": _is_here(files),
         "source": list(host.source),
         "files": [
             {
@@ -324,7 +324,7 @@ def _print_hosts(
     absent = []
     is_first = True
     for host in hosts:
-        if not is_named and not _is_here(host, files[host.id]):
+        if not is_named and not _is_here(files[host.id]):
             absent.append(host.id)
             continue
         if not is_first:

@@ -19,9 +19,9 @@ from ..command import UnreadableInput, UsageError, declare_options
 from ..output.terminal import tell, writing
 
 if TYPE_CHECKING:
+    from ...hosts.edit import EntryPlace
     from ...hosts.entries import ServerEntry
     from ...hosts.table import Host
-    from ..connect.host_change import EntryPlace
 
 __all__ = ["EXAMPLES", "TAKES_COMMAND", "configure", "run"]
 
@@ -86,14 +86,7 @@ def run(options: argparse.Namespace) -> int:
         return apply_change(
             place,
             entry.name,
-            lambda text: put_entry(
-                text,
-                host,
-                place.location,
-                entry,
-                path=place.path,
-                project=place.project,
-            ),
+            lambda text: put_entry(text, place, entry),
             options,
             done=f"{entry.name!r} is {'added to' if old is None else 'replaced in'} {host.title}",
         )
