@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import argparse
 import sys
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from importlib import import_module
 from typing import Any, Final, NoReturn, Protocol, cast
 
@@ -17,6 +17,7 @@ __all__ = [
     "UsageError",
     "Verb",
     "check_text",
+    "declare_options",
     "load",
     "parser_of",
     "run",
@@ -199,6 +200,35 @@ def _wrapped_row(line: str, width: int) -> str:
     is_example = text.startswith("trunkline ")
     hanging = " " * (indent + 4 if is_example else indent)
     return _wrapped(line, width, hanging, end=" \\" if is_example else "")
+
+
+def declare_options(
+    parser: argparse._ActionsContainer, table: str, **more: Mapping[str, Any]
+) -> None:
+    """Declare the options of a table that is written as help shows them.
+
+    A row has the names of an option, the name of its value, two spaces or more, and the help. An
+    option without a value is a flag; one whose help ends in "repeatable" collects a list. A line
+    that does not begin with a dash continues the help above it. `more` has what else
+    `add_argument` takes, such as a type, by the attribute that the option sets.
+    """
+    rows: list[str] = []
+    for line in map(str.strip, table.strip().splitlines()):
+        if line.startswith("-"):
+            rows.append(line)
+        elif line:
+            rows[-1] += f" {line}"
+    for row in rows:
+        head, _, text = row.partition("  ")
+        words = head.replace(",", "").split()
+        names = [word for word in words if word.startswith("-")]
+        how: dict[str, Any] = {"metavar": words[-1]}
+        if words == names:
+            how = {"action": "store_true"}
+        elif text.endswith("repeatable"):
+            how |= {"action": "append", "default": []}
+        how |= more.get(names[-1].lstrip("-").replace("-", "_"), {})
+        parser.add_argument(*names, help=text.strip(), **how)
 
 
 def check_text(text: str, name: str) -> None:

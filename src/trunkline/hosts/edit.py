@@ -12,18 +12,52 @@ The rules that live here, and only here:
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
-from copy import deepcopy
-from typing import Any, Final
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from typing import Any, Final, NamedTuple
 
 from .entries import ServerEntry, servers_of
-from .errors import HostConfigError
-from .files import parse_text
+from .errors import HostConfigError, TextEditError
+from .files import decode_text, parse_text, read_file
 from .table import PROJECT_KEY, Host, Location
 
-__all__ = ["entry_members", "put_entry", "raw_entry", "take_entry"]
+__all__ = ["EntryPlace", "entry_members", "put_entry", "take_entry"]
 
 _BOM: Final = "\ufeff"
+
+
+class EntryPlace(NamedTuple):
+    """Where an entry is, or goes: a file of a host, and the location in it."""
+
+    host: Host
+    location: Location
+    path: str
+    project: str
+
+    @property
+    def keys(self) -> tuple[str, ...]:
+        """The names of the objects down to the one that has the servers."""
+        return tuple(self.project if key == PROJECT_KEY else key for key in self.location.keys)
+
+    def document(self, text: str) -> Any:
+        """Return the document in a text of the file."""
+        return parse_text(text, self.host.format, self.path)
+
+    def raw(self, text: str, name: str) -> Any:
+        """Return an entry as a text has it; None if there is none."""
+        return self._servers(text).get(name)
+
+    def has(self, text: str, name: str) -> bool:
+        """Return True if a text has an entry, which may be null."""
+        return name in self._servers(text)
+
+    def text(self) -> str:
+        """Return the text of the file; "" if there is none."""
+        data = read_file(self.path)
+        return "" if data is None else decode_text(data, self.path)
+
+    def _servers(self, text: str) -> Mapping[str, Any]:
+        return servers_of(self.document(text), self.location, file=self.path, project=self.project)
 
 
 def entry_members(entry: ServerEntry, host: Host) -> dict[str, Any]:
@@ -73,33 +107,18 @@ def _check_text(entry: ServerEntry) -> None:
             raise HostConfigError("is not UTF-8, and the file has to be", entry=entry.name, key=key)
 
 
-def raw_entry(
-    text: str, host: Host, location: Location, name: str, *, path: str, project: str
-) -> Any:
-    """Return an entry as the text has it; None if there is none.
-
-    Raises:
-        HostConfigError: the text cannot be read.
-    """
-    document = parse_text(text, host.format, path)
-    return servers_of(document, location, file=path, project=project).get(name)
-
-
-def put_entry(
-    text: str, host: Host, location: Location, entry: ServerEntry, *, path: str, project: str
-) -> str:
+def put_entry(text: str, place: EntryPlace, entry: ServerEntry) -> str:
     """Return the text with an entry added, or with the entry of that name replaced.
 
     Raises:
         HostConfigError: the text cannot be read, or cannot be edited safely.
     """
-    document = parse_text(text, host.format, path)
-    servers = servers_of(document, location, file=path, project=project)
+    host, keys = place.host, place.keys
+    old = place.raw(text, entry.name)
     members = entry_members(entry, host)
-    old = servers.get(entry.name)
     if old is not None and not isinstance(old, dict):
         raise HostConfigError(
-            "is not an object; edit the file by hand", file=path, entry=entry.name
+            "is not an object; edit the file by hand", file=place.path, entry=entry.name
         )
     dropped = [] if old is None else _replaced_members(old, members, host)
     wanted = {**(old or {}), **members}
@@ -108,62 +127,57 @@ def put_entry(
             wanted[name] = {**old[name], **value}
     for name in dropped:
         wanted.pop(name)
-    expected = deepcopy(document)
-    keys = _keys(location, project)
-    here = expected
+    expected = here = place.document(text)
     for key in keys:
         here = here.setdefault(key, {})
     here[entry.name] = wanted
-    steps = (*keys, entry.name)
-    if host.format == "toml":
-        new = _toml_put(text, steps, members, dropped, path)
-    else:
-        new = _json_put(text, keys, entry.name, members, old, dropped, path)
-    _verify(new, expected, host, path)
+    with _editing(place):
+        if host.format == "toml":
+            from .toml_text import set_values
+
+            new = set_values(text, (*keys, entry.name), members, dropped)
+        else:
+            new = _json_put(text, keys, entry.name, members, old, dropped)
+    _verify(new, expected, place)
     return new
 
 
-def take_entry(
-    text: str, host: Host, location: Location, name: str, *, path: str, project: str
-) -> str:
+def take_entry(text: str, place: EntryPlace, name: str) -> str:
     """Return the text without an entry; unchanged if there is none.
 
     Raises:
         HostConfigError: the text cannot be read, or cannot be edited safely.
     """
-    document = parse_text(text, host.format, path)
-    if name not in servers_of(document, location, file=path, project=project):
+    if not place.has(text, name):
         return text
-    expected = deepcopy(document)
-    here = expected
-    keys = _keys(location, project)
-    for key in keys:
+    expected = here = place.document(text)
+    for key in place.keys:
         here = here[key]
     del here[name]
-    if host.format == "toml":
-        from .toml_text import TomlEditError, remove_table
+    with _editing(place):
+        if place.host.format == "toml":
+            from .toml_text import remove_table
 
-        try:
-            new = remove_table(text, (*keys, name))
-        except TomlEditError as error:
-            raise HostConfigError(str(error), file=path) from None
-    else:
-        from .jsonc import JsoncError, remove_member
+            new = remove_table(text, (*place.keys, name))
+        else:
+            from .jsonc import remove_member
 
-        try:
-            new = remove_member(text, keys, name)
-        except JsoncError as error:
-            raise HostConfigError(str(error), file=path) from None
-    _verify(new, expected, host, path)
+            new = remove_member(text, place.keys, name)
+    _verify(new, expected, place)
     return new
+
+
+@contextmanager
+def _editing(place: EntryPlace) -> Iterator[None]:
+    """Turn the errors of the editors of text into one that names the file."""
+    try:
+        yield
+    except TextEditError as error:
+        raise HostConfigError(str(error), file=place.path) from None
 
 
 def _plain(value: object) -> object:
     return list(value) if isinstance(value, tuple) else value
-
-
-def _keys(location: Location, project: str) -> tuple[str, ...]:
-    return tuple(project if key == PROJECT_KEY else key for key in location.keys)
 
 
 def _replaced_members(old: Mapping[str, Any], new: Mapping[str, Any], host: Host) -> list[str]:
@@ -184,56 +198,38 @@ def _json_put(
     members: Mapping[str, Any],
     old: Mapping[str, Any] | None,
     dropped: list[str],
-    path: str,
 ) -> str:
-    from .jsonc import JsoncError, remove_member, set_member
+    from .jsonc import remove_member, set_member
 
     if not text.removeprefix(_BOM).strip():
         text = f"{text[:1] if text.startswith(_BOM) else ''}{{}}\n"
-    try:
-        if old is None:
-            return set_member(text, keys, name, members)
-        steps = (*keys, name)
-        for each in dropped:
-            text = remove_member(text, steps, each)
-        for each, value in members.items():
-            if isinstance(value, dict) and isinstance(old.get(each), dict):
-                # One by one: comments beside the others stay.
-                for inner, item in value.items():
-                    text = set_member(text, (*steps, each), inner, item)
-            elif each not in old or old[each] != value:
-                text = set_member(text, steps, each, value)
-    except JsoncError as error:
-        raise HostConfigError(str(error), file=path) from None
+    if old is None:
+        return set_member(text, keys, name, members)
+    steps = (*keys, name)
+    for each in dropped:
+        text = remove_member(text, steps, each)
+    for each, value in members.items():
+        if isinstance(value, dict) and isinstance(old.get(each), dict):
+            # One by one: comments beside the others stay.
+            for inner, item in value.items():
+                text = set_member(text, (*steps, each), inner, item)
+        elif each not in old or old[each] != value:
+            text = set_member(text, steps, each, value)
     return text
 
 
-def _toml_put(
-    text: str,
-    steps: tuple[str, ...],
-    members: Mapping[str, Any],
-    dropped: list[str],
-    path: str,
-) -> str:
-    from .toml_text import TomlEditError, set_values
-
-    try:
-        return set_values(text, steps, members, dropped)
-    except TomlEditError as error:
-        raise HostConfigError(str(error), file=path) from None
-
-
-def _verify(text: str, expected: Any, host: Host, path: str) -> None:
+def _verify(text: str, expected: Any, place: EntryPlace) -> None:
     """Raise if a new text is not the document that was expected."""
     try:
-        found = parse_text(text, host.format, path)
+        found = place.document(text)
     except HostConfigError as error:
         raise HostConfigError(
-            f"the edit would make the file unreadable ({error.problem}); edit it by hand", file=path
+            f"the edit would make the file unreadable ({error.problem}); edit it by hand",
+            file=place.path,
         ) from None
-    if _comparable(found, host) != _comparable(expected, host):
+    if _comparable(found, place.host) != _comparable(expected, place.host):
         raise HostConfigError(
-            "the edit would change more than the entry; edit the file by hand", file=path
+            "the edit would change more than the entry; edit the file by hand", file=place.path
         )
 
 

@@ -4,7 +4,11 @@ from __future__ import annotations
 
 from ..errors import TrunklineError, visible
 
-__all__ = ["HostConfigError", "UnknownHost"]
+__all__ = ["HostConfigError", "TextEditError", "UnknownHost"]
+
+
+class TextEditError(ValueError):
+    """The text of a configuration file cannot be read or edited."""
 
 
 class HostConfigError(TrunklineError):

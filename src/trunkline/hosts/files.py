@@ -58,7 +58,6 @@ class HostFile(Struct, frozen=True):
 
 
 def locate(
-    host: Host,
     location: Location,
     *,
     environ: Mapping[str, str] | None = None,
@@ -192,7 +191,7 @@ def load_files(
     found: list[HostFile] = []
     folder = os.getcwd() if project is None else project
     for location in host.locations:
-        path = locate(host, location, environ=environ, platform=platform, project=folder)
+        path = locate(location, environ=environ, platform=platform, project=folder)
         if path is None:
             continue
         is_there = os.path.lexists(path)

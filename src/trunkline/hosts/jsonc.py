@@ -16,6 +16,8 @@ import re
 from collections.abc import Mapping, Sequence
 from typing import Any, Final, NamedTuple, NoReturn
 
+from .errors import TextEditError
+
 __all__ = ["JsonMember", "JsonNode", "JsoncError", "loads", "parse", "remove_member", "set_member"]
 
 # Deeper than any configuration; each level costs two frames of Python's stack.
@@ -34,7 +36,7 @@ _BLANK: Final = re.compile(r"[ \t]*")
 _BOM: Final = "\ufeff"
 
 
-class JsoncError(ValueError):
+class JsoncError(TextEditError):
     """A text is not JSON with comments; the text has line and column."""
 
     def __init__(self, problem: str, text: str, at: int) -> None:

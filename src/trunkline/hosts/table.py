@@ -115,11 +115,27 @@ def _everywhere(path: str) -> Mapping[str, str]:
 
 
 def _by_platform(linux: str, darwin: str, win32: str) -> Mapping[str, str]:
-    found = {"linux": linux, "darwin": darwin, "win32": win32}
-    return MappingProxyType({name: path for name, path in found.items() if path})
+    return MappingProxyType({"linux": linux, "darwin": darwin, "win32": win32})
+
+
+def _in_config_folder(path: str) -> Mapping[str, str]:
+    """Return the paths of a file in the folder where each platform keeps configuration."""
+    return _by_platform(f"{_CONFIG}/{path}", f"{_SUPPORT}/{path}", f"{_APPDATA}/{path}")
 
 
 _MCP_SERVERS: Final = ("mcpServers",)
+
+
+def _project(path: str, *keys: str) -> Location:
+    return Location("project", _everywhere(path), keys or _MCP_SERVERS)
+
+
+def _user(path: str, *keys: str) -> Location:
+    return Location("user", _everywhere(path), keys or _MCP_SERVERS)
+
+
+# Entries without a type: all remote servers have the same transport.
+_UNTYPED: Final = EntryFields(type="", sse_type="")
 _EDITOR_VARIABLES: Final = (
     *("${env:NAME}", "${userHome}", "${workspaceFolder}", "${workspaceFolderBasename}"),
     *("${pathSeparator}", "${/}"),
@@ -135,18 +151,10 @@ HOSTS: Final[tuple[Host, ...]] = (
             "https://github.com/modelcontextprotocol/python-sdk/blob/main/src/mcp/cli/claude.py",
         ),
         locations=(
-            Location(
-                "user",
-                _by_platform(
-                    f"{_CONFIG}/Claude/claude_desktop_config.json",
-                    f"{_SUPPORT}/Claude/claude_desktop_config.json",
-                    f"{_APPDATA}/Claude/claude_desktop_config.json",
-                ),
-                _MCP_SERVERS,
-            ),
+            Location("user", _in_config_folder("Claude/claude_desktop_config.json"), _MCP_SERVERS),
         ),
         # Remote servers are connectors of the account, and not in this file.
-        fields=EntryFields(type="", sse_type="", urls=MappingProxyType({})),
+        fields=_UNTYPED._replace(urls=MappingProxyType({})),
         reload="quit Claude Desktop and start it again",
     ),
     Host(
@@ -159,8 +167,8 @@ HOSTS: Final[tuple[Host, ...]] = (
                 _everywhere("${CLAUDE_CONFIG_DIR:-~}/.claude.json"),
                 ("projects", PROJECT_KEY, "mcpServers"),
             ),
-            Location("project", _everywhere(".mcp.json"), _MCP_SERVERS),
-            Location("user", _everywhere("${CLAUDE_CONFIG_DIR:-~}/.claude.json"), _MCP_SERVERS),
+            _project(".mcp.json"),
+            _user("${CLAUDE_CONFIG_DIR:-~}/.claude.json"),
         ),
         fields=EntryFields(stdio_type="stdio", http_type="http"),
         variables=("${NAME}", "${NAME:-default}"),
@@ -171,8 +179,8 @@ HOSTS: Final[tuple[Host, ...]] = (
         title="Cursor",
         source=("https://cursor.com/docs/mcp",),
         locations=(
-            Location("project", _everywhere(".cursor/mcp.json"), _MCP_SERVERS),
-            Location("user", _everywhere("~/.cursor/mcp.json"), _MCP_SERVERS),
+            _project(".cursor/mcp.json"),
+            _user("~/.cursor/mcp.json"),
         ),
         fields=EntryFields(stdio_type="stdio", env_file="envFile"),
         variables=_EDITOR_VARIABLES,
@@ -187,16 +195,8 @@ HOSTS: Final[tuple[Host, ...]] = (
             "https://code.visualstudio.com/docs/configure/settings",
         ),
         locations=(
-            Location("project", _everywhere(".vscode/mcp.json"), ("servers",)),
-            Location(
-                "user",
-                _by_platform(
-                    f"{_CONFIG}/Code/User/mcp.json",
-                    f"{_SUPPORT}/Code/User/mcp.json",
-                    f"{_APPDATA}/Code/User/mcp.json",
-                ),
-                ("servers",),
-            ),
+            _project(".vscode/mcp.json", "servers"),
+            Location("user", _in_config_folder("Code/User/mcp.json"), ("servers",)),
         ),
         fields=EntryFields(stdio_type="stdio", http_type="http", env_file="envFile"),
         format="jsonc",
@@ -206,12 +206,8 @@ HOSTS: Final[tuple[Host, ...]] = (
         id="windsurf",
         title="Windsurf",
         source=("https://docs.windsurf.com/windsurf/cascade/mcp",),
-        locations=(
-            Location("user", _everywhere("~/.codeium/windsurf/mcp_config.json"), _MCP_SERVERS),
-        ),
-        fields=EntryFields(
-            type="",
-            sse_type="",
+        locations=(_user("~/.codeium/windsurf/mcp_config.json"),),
+        fields=_UNTYPED._replace(
             urls=MappingProxyType({"serverUrl": "http", "url": "http"}),
             disabled=("disabled", True),
         ),
@@ -227,8 +223,8 @@ HOSTS: Final[tuple[Host, ...]] = (
             "https://geminicli.com/docs/reference/configuration/",
         ),
         locations=(
-            Location("project", _everywhere(".gemini/settings.json"), _MCP_SERVERS),
-            Location("user", _everywhere("~/.gemini/settings.json"), _MCP_SERVERS),
+            _project(".gemini/settings.json"),
+            _user("~/.gemini/settings.json"),
         ),
         fields=EntryFields(
             sse_type="",
@@ -244,12 +240,10 @@ HOSTS: Final[tuple[Host, ...]] = (
         title="Codex",
         source=("https://developers.openai.com/codex/mcp",),
         locations=(
-            Location("project", _everywhere(".codex/config.toml"), ("mcp_servers",)),
-            Location("user", _everywhere("${CODEX_HOME:-~/.codex}/config.toml"), ("mcp_servers",)),
+            _project(".codex/config.toml", "mcp_servers"),
+            _user("${CODEX_HOME:-~/.codex}/config.toml", "mcp_servers"),
         ),
-        fields=EntryFields(
-            type="",
-            sse_type="",
+        fields=_UNTYPED._replace(
             headers="http_headers",
             cwd="cwd",
             env_headers="env_http_headers",
@@ -267,7 +261,7 @@ HOSTS: Final[tuple[Host, ...]] = (
             "https://zed.dev/docs/configuring-zed",
         ),
         locations=(
-            Location("project", _everywhere(".zed/settings.json"), ("context_servers",)),
+            _project(".zed/settings.json", "context_servers"),
             Location(
                 "user",
                 _by_platform(
@@ -278,7 +272,7 @@ HOSTS: Final[tuple[Host, ...]] = (
                 ("context_servers",),
             ),
         ),
-        fields=EntryFields(type="", sse_type="", disabled=("enabled", False)),
+        fields=_UNTYPED._replace(disabled=("enabled", False)),
         format="jsonc",
     ),
     Host(
@@ -290,10 +284,8 @@ HOSTS: Final[tuple[Host, ...]] = (
             "https://code.visualstudio.com/docs/agents/reference/mcp-configuration",
         ),
         locations=(
-            Location("project", _everywhere(".mcp.json"), _MCP_SERVERS),
-            Location(
-                "user", _everywhere("${COPILOT_HOME:-~/.copilot}/mcp-config.json"), _MCP_SERVERS
-            ),
+            _project(".mcp.json"),
+            _user("${COPILOT_HOME:-~/.copilot}/mcp-config.json"),
         ),
         fields=EntryFields(
             stdio_type="stdio", http_type="http", fixed=MappingProxyType({"tools": ("*",)})
@@ -308,13 +300,7 @@ HOSTS: Final[tuple[Host, ...]] = (
             "https://docs.cline.bot/mcp/configuring-mcp-servers",
         ),
         locations=(
-            Location(
-                "user",
-                _everywhere(
-                    "${CLINE_MCP_SETTINGS_PATH:-~/.cline/data/settings/cline_mcp_settings.json}"
-                ),
-                _MCP_SERVERS,
-            ),
+            _user("${CLINE_MCP_SETTINGS_PATH:-~/.cline/data/settings/cline_mcp_settings.json}"),
         ),
         fields=EntryFields(
             http_type="streamableHttp",
@@ -328,7 +314,7 @@ HOSTS: Final[tuple[Host, ...]] = (
         title="Roo Code",
         source=("https://docs.roocode.com/features/mcp/using-mcp-in-roo",),
         # The global file is in the storage of the VS Code extension; its path is not documented.
-        locations=(Location("project", _everywhere(".roo/mcp.json"), _MCP_SERVERS),),
+        locations=(_project(".roo/mcp.json"),),
         fields=EntryFields(
             http_type="streamable-http",
             urls=MappingProxyType({"url": "sse"}),
@@ -340,10 +326,10 @@ HOSTS: Final[tuple[Host, ...]] = (
         title="Kiro",
         source=("https://kiro.dev/docs/mcp/configuration",),
         locations=(
-            Location("project", _everywhere(".kiro/settings/mcp.json"), _MCP_SERVERS),
-            Location("user", _everywhere("~/.kiro/settings/mcp.json"), _MCP_SERVERS),
+            _project(".kiro/settings/mcp.json"),
+            _user("~/.kiro/settings/mcp.json"),
         ),
-        fields=EntryFields(type="", sse_type="", disabled=("disabled", True)),
+        fields=_UNTYPED._replace(disabled=("disabled", True)),
         variables=("${NAME}",),
     ),
     Host(
@@ -351,18 +337,18 @@ HOSTS: Final[tuple[Host, ...]] = (
         aliases=("lmstudio",),
         title="LM Studio",
         source=("https://lmstudio.ai/docs/app/mcp",),
-        locations=(Location("user", _everywhere("~/.lmstudio/mcp.json"), _MCP_SERVERS),),
-        fields=EntryFields(type="", sse_type=""),
+        locations=(_user("~/.lmstudio/mcp.json"),),
+        fields=_UNTYPED,
     ),
     Host(
         id="warp",
         title="Warp",
         source=("https://docs.warp.dev/agents/capabilities/mcp",),
         locations=(
-            Location("project", _everywhere(".warp/.mcp.json"), _MCP_SERVERS),
-            Location("user", _everywhere("~/.warp/.mcp.json"), _MCP_SERVERS),
+            _project(".warp/.mcp.json"),
+            _user("~/.warp/.mcp.json"),
         ),
-        fields=EntryFields(type="", sse_type="", cwd="working_directory"),
+        fields=_UNTYPED._replace(cwd="working_directory"),
     ),
 )
 
@@ -371,11 +357,9 @@ ANY_FILE: Final = Host(
     id="",
     title="configuration file",
     source=(),
-    locations=(
-        Location("user", MappingProxyType({}), _MCP_SERVERS),
-        Location("user", MappingProxyType({}), ("servers",)),
-        Location("user", MappingProxyType({}), ("context_servers",)),
-        Location("user", MappingProxyType({}), ("mcp_servers",)),
+    locations=tuple(
+        Location("user", MappingProxyType({}), (key,))
+        for key in ("mcpServers", "servers", "context_servers", "mcp_servers")
     ),
     fields=EntryFields(
         stdio_type="stdio",

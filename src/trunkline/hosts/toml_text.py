@@ -19,13 +19,15 @@ import tomllib
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, Final, NamedTuple
 
+from .errors import TextEditError
+
 __all__ = ["Statement", "TomlEditError", "remove_table", "render", "scan", "set_values"]
 
 _BARE_KEY: Final = re.compile(r"[A-Za-z0-9_-]+")
 _BLANK: Final = re.compile(r"[ \t]*")
 
 
-class TomlEditError(ValueError):
+class TomlEditError(TextEditError):
     """A text is laid out in a way that these edits do not handle."""
 
 

@@ -10,7 +10,7 @@ import pytest
 
 from trunkline.cli import VERBS, main
 from trunkline.cli import command as command_module
-from trunkline.cli.command import load, parser_of, split
+from trunkline.cli.command import declare_options, load, parser_of, split
 from trunkline.client.connect.resolve import is_target
 
 _OUTPUT = {"-h", "--help", "-o", "--output", "--json"}
@@ -236,3 +236,24 @@ def test_an_option_of_another_tool_is_translated(
     shown = capsys.readouterr().err
     assert said in shown
     assert shown.count("\n") == 1
+
+
+def test_options_are_declared_from_a_table() -> None:
+    parser = argparse.ArgumentParser()
+    table = """\
+    -q, --quiet         print nothing
+    --max-size N        largest size,
+                        in bytes; default: 7
+    --env KEY[=VALUE]   variable; repeatable
+    """
+    declare_options(parser, table, max_size={"type": int, "default": 7})
+
+    assert vars(parser.parse_args([])) == {"quiet": False, "max_size": 7, "env": []}
+    given = parser.parse_args(["-q", "--max-size", "9", "--env", "A=1", "--env", "B"])
+    assert vars(given) == {"quiet": True, "max_size": 9, "env": ["A=1", "B"]}
+    shown = {each.dest: (each.metavar, each.help) for each in parser._actions[1:]}
+    assert shown == {
+        "quiet": (None, "print nothing"),
+        "max_size": ("N", "largest size, in bytes; default: 7"),
+        "env": ("KEY[=VALUE]", "variable; repeatable"),
+    }

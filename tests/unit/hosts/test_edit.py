@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from tests.cases import for_each
-from trunkline.hosts.edit import entry_members, put_entry, raw_entry, take_entry
+from trunkline.hosts.edit import EntryPlace, entry_members, put_entry, take_entry
 from trunkline.hosts.entries import ServerEntry, read_entry
 from trunkline.hosts.errors import HostConfigError
 from trunkline.hosts.files import parse_text
@@ -52,15 +52,15 @@ COMMENTS = {
 
 
 def put(text: str, host: Host, location: Location, entry: ServerEntry) -> str:
-    return put_entry(text, host, location, entry, path="f", project=PROJECT)
+    return put_entry(text, EntryPlace(host, location, "f", PROJECT), entry)
 
 
 def take(text: str, host: Host, location: Location, name: str) -> str:
-    return take_entry(text, host, location, name, path="f", project=PROJECT)
+    return take_entry(text, EntryPlace(host, location, "f", PROJECT), name)
 
 
 def raw(text: str, host: Host, location: Location, name: str) -> Any:
-    return raw_entry(text, host, location, name, path="f", project=PROJECT)
+    return EntryPlace(host, location, "f", PROJECT).raw(text, name)
 
 
 @for_each(("host", "location"), PLACES, ids=lambda part: part[0])

@@ -72,15 +72,15 @@ def test_the_user_file_of_a_host(
 ) -> None:
     host = find_host(name)
     location = next(each for each in host.locations if each.scope == "user")
-    assert locate(host, location, environ=environ, platform=platform) == path
+    assert locate(location, environ=environ, platform=platform) == path
 
 
 def test_the_project_file_is_in_the_folder_of_the_project() -> None:
     host = find_host("vscode")
     [location] = [each for each in host.locations if each.scope == "project"]
-    found = locate(host, location, environ=UNIX, platform="linux", project="/w")
+    found = locate(location, environ=UNIX, platform="linux", project="/w")
     assert found == "/w/.vscode/mcp.json"
-    found = locate(host, location, environ=WINDOWS, platform="win32", project="C:\\w")
+    found = locate(location, environ=WINDOWS, platform="win32", project="C:\\w")
     assert found == "C:\\w\\.vscode\\mcp.json"
 
 

@@ -28,6 +28,7 @@ if TYPE_CHECKING:
 
 __all__ = [
     "EXAMPLES",
+    "JSON_HELP",
     "TAKES_COMMAND",
     "add_options",
     "configure",
@@ -45,6 +46,10 @@ trunkline call https://mcp.example.org/mcp forecast city=Oslo days=3
 trunkline call claude:github search_issues --json '{"query": "is:open"}'
 trunkline call find text=tea --env API_KEY=abc -- npx some-server
 """
+JSON_HELP: Final = (
+    "all arguments as a JSON object, or - to read it from standard input; "
+    "without a value: the same as -o json"
+)
 _EPILOG: Final = """\
 arguments of the tool:
   key=text      converted by the tool's schema: a number if it asks for one
@@ -61,8 +66,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
     add_target(
         parser,
         "TOOL [key=value ...]",
-        json_help="all arguments as a JSON object, or - to read it from standard input; "
-        "without a value: the same as -o json",
+        json_help=JSON_HELP,
     )
     add_options(parser)
 

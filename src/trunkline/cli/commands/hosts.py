@@ -9,7 +9,8 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from ...errors import AuthorizationFailed, TrunklineError, visible
 from ...redaction import HIDDEN, conceal, redact
-from ..connect.options import parse_seconds
+from ..command import declare_options
+from ..connect.options import add_output, parse_seconds
 from ..exit_codes import PROBLEMS_FOUND, SUCCESS
 from ..output.progress import is_interactive
 from ..output.terminal import bold, dim, paint, print_json, tell, writing
@@ -32,7 +33,12 @@ _CHECK_TIMEOUT_S: Final = 30.0
 _MAX_CHECKS: Final = 4
 # Shorter values are words such as `1` or `true`, which a message may have for another reason.
 _MIN_SECRET: Final = 6
-
+_OPTION_TABLE: Final = f"""\
+--check            start or reach every server of the user, and end it again; default: look at the
+                   files alone
+--project          with --check: also the servers that files in the current folder name
+--timeout SECONDS  seconds that a server has to answer with --check; default: {_CHECK_TIMEOUT_S:g}
+"""
 
 # Of a server that is in a file of the current folder, which may be a stranger's.
 _NOT_STARTED: Final = "not started: this folder names it; add --project to start it"
@@ -56,31 +62,10 @@ def configure(parser: argparse.ArgumentParser) -> None:
     from ..connect.host_change import add_host
 
     add_host(parser, "host", nargs="?")
-    parser.add_argument(
-        "--check",
-        action="store_true",
-        help="start or reach every server of the user, and end it again; default: look at the "
-        "files alone",
+    declare_options(
+        parser, _OPTION_TABLE, timeout={"type": parse_seconds, "default": _CHECK_TIMEOUT_S}
     )
-    parser.add_argument(
-        "--project",
-        action="store_true",
-        help="with --check: also the servers that files in the current folder name",
-    )
-    parser.add_argument(
-        "--timeout",
-        type=parse_seconds,
-        default=_CHECK_TIMEOUT_S,
-        metavar="SECONDS",
-        help=f"seconds that a server has to answer with --check; default: {_CHECK_TIMEOUT_S:g}",
-    )
-    parser.add_argument(
-        "-o",
-        "--output",
-        choices=("text", "json"),
-        default="text",
-        help="output format; default: text",
-    )
+    add_output(parser)
 
 
 def run(options: argparse.Namespace) -> int:
@@ -108,7 +93,7 @@ def run(options: argparse.Namespace) -> int:
     return PROBLEMS_FOUND if options.check and has_problem else SUCCESS
 
 
-def _is_here(host: Host, files: Iterable[HostFile]) -> bool:
+def _is_here(files: Iterable[HostFile]) -> bool:
     """Return True if a file of the host is there, or the folder that its user's file is in."""
     home = os.path.expanduser("~")
     for file in files:
@@ -280,7 +265,7 @@ def _host_document(
     return {
         "id": host.id,
         "title": host.title,
-        "isHere": _is_here(host, files),
+        "isHere": _is_here(files),
         "source": list(host.source),
         "files": [
             {
@@ -339,7 +324,7 @@ def _print_hosts(
     absent = []
     is_first = True
     for host in hosts:
-        if not is_named and not _is_here(host, files[host.id]):
+        if not is_named and not _is_here(files[host.id]):
             absent.append(host.id)
             continue
         if not is_first:

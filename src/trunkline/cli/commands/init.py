@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Final
 
 from ...errors import visible
 from ...redaction import show
-from ..command import UsageError, check_text
+from ..command import UsageError, check_text, declare_options
 from ..exit_codes import SUCCESS
 from ..output.reports import emit
 from ..output.terminal import bold, dim, is_terminal, table, tell
@@ -28,26 +28,22 @@ trunkline init weather
 trunkline init . --name weather-station --title "Weather station"
 trunkline init . --keep
 """
+_OPTION_TABLE: Final = """\
+--name NAME   name of the project; default: that of the folder
+--title TEXT  name for people; default: made from NAME
+--keep        in a folder with files: create only the files that are missing
+--yes         ask nothing: without FOLDER use the current folder, and the proposed name if that of
+              the folder cannot be one
+"""
 _MAX_OBSTACLES_SHOWN: Final = 5
 
 
 def configure(parser: argparse.ArgumentParser) -> None:
     """Declare the arguments."""
-    add = parser.add_argument
-    add("folder", nargs="?", metavar="FOLDER", help="folder of the project; created if missing")
-    add("--name", metavar="NAME", help="name of the project; default: that of the folder")
-    add("--title", metavar="TEXT", help="name for people; default: made from NAME")
-    add(
-        "--keep",
-        action="store_true",
-        help="in a folder with files: create only the files that are missing",
+    parser.add_argument(
+        "folder", nargs="?", metavar="FOLDER", help="folder of the project; created if missing"
     )
-    add(
-        "--yes",
-        action="store_true",
-        help="ask nothing: without FOLDER use the current folder, "
-        "and the proposed name if that of the folder cannot be one",
-    )
+    declare_options(parser, _OPTION_TABLE)
 
 
 def run(options: argparse.Namespace) -> int:

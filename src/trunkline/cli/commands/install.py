@@ -15,13 +15,13 @@ from typing import TYPE_CHECKING, Final
 
 from ...errors import visible
 from ...redaction import conceal, show
-from ..command import UnreadableInput, UsageError
+from ..command import UnreadableInput, UsageError, declare_options
 from ..output.terminal import tell, writing
 
 if TYPE_CHECKING:
+    from ...hosts.edit import EntryPlace
     from ...hosts.entries import ServerEntry
     from ...hosts.table import Host
-    from ..connect.host_change import EntryPlace
 
 __all__ = ["EXAMPLES", "TAKES_COMMAND", "configure", "run"]
 
@@ -31,6 +31,14 @@ trunkline install server.py --to claude-desktop
 trunkline install server.py:app --to cursor --name weather --env-file .env
 trunkline install https://mcp.example.org/mcp --to vscode --scope project
 trunkline install --to codex --name files -- npx -y @modelcontextprotocol/server-filesystem ~
+"""
+_OPTION_TABLE: Final = """\
+--name NAME        name of the entry; default: made from the target
+--env KEY[=VALUE]  environment variable of the server; without a value it is taken from the present
+                   environment; repeatable
+--env-file FILE    environment variables of the server, KEY=VALUE a line
+--uv               start a file with `uv run` in its project, and not with this interpreter
+--create           make the folder of the host if it is missing
 """
 
 _NAME: Final = re.compile(r"[A-Za-z0-9][A-Za-z0-9_-]{0,63}")
@@ -56,28 +64,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
         "after --",
     )
     add_host(parser, "--to")
-    parser.add_argument(
-        "--name", metavar="NAME", help="name of the entry; default: made from the target"
-    )
-    parser.add_argument(
-        "--env",
-        action="append",
-        default=[],
-        metavar="KEY[=VALUE]",
-        help="environment variable of the server; without a value it is taken from the present "
-        "environment; repeatable",
-    )
-    parser.add_argument(
-        "--env-file", metavar="FILE", help="environment variables of the server, KEY=VALUE a line"
-    )
-    parser.add_argument(
-        "--uv",
-        action="store_true",
-        help="start a file with `uv run` in its project, and not with this interpreter",
-    )
-    parser.add_argument(
-        "--create", action="store_true", help="make the folder of the host if it is missing"
-    )
+    declare_options(parser, _OPTION_TABLE)
     add_consent(parser)
 
 
@@ -99,14 +86,7 @@ def run(options: argparse.Namespace) -> int:
         return apply_change(
             place,
             entry.name,
-            lambda text: put_entry(
-                text,
-                host,
-                place.location,
-                entry,
-                path=place.path,
-                project=place.project,
-            ),
+            lambda text: put_entry(text, place, entry),
             options,
             done=f"{entry.name!r} is {'added to' if old is None else 'replaced in'} {host.title}",
         )

@@ -11,7 +11,7 @@ from ..connect.options import add_target, take_words, wants_json
 from ..connect.talk import talk
 from ..exit_codes import SUCCESS
 from ..output.reports import emit
-from .call import json_arguments
+from .call import JSON_HELP, add_options, json_arguments
 
 if TYPE_CHECKING:
     from ...client.client import Client
@@ -33,17 +33,9 @@ def configure(parser: argparse.ArgumentParser) -> None:
     add_target(
         parser,
         "NAME [key=value ...]",
-        json_help="all arguments as a JSON object, or - to read it from standard input; "
-        "without a value: the same as -o json",
+        json_help=JSON_HELP,
     )
     add_options(parser)
-
-
-def add_options(parser: argparse.ArgumentParser) -> None:
-    """Declare the options that are not about the connection."""
-    parser.add_argument(
-        "--save", metavar="DIR", help="folder for images, audio and other files; default: ."
-    )
 
 
 def run(options: argparse.Namespace) -> int:

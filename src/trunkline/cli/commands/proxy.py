@@ -18,14 +18,13 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from ...redaction import show
 from ...spec.revisions import REVISIONS
-from ..command import UsageError
+from ..command import UsageError, declare_options
 from ..connect.options import (
     ADDRESSES,
+    CONFIG_TABLE,
     FORMS,
     FRAMINGS,
-    add_config,
-    add_env,
-    add_headers,
+    SERVER_TABLE,
     check_options,
     is_http,
 )
@@ -53,6 +52,29 @@ trunkline proxy http://127.0.0.1:8000/mcp -- python server.py
 
 _PROG: Final = "trunkline proxy"
 _NEEDS_TLS: Final = "the --source-tls-… options need a SOURCE of the form tls:// or https://"
+_MESSAGE_TABLE: Final = f"""\
+--record FILE          record all messages to a file
+--judge                report broken protocol rules on standard error
+--fail                 like --judge, and exit with status 1 after an error
+--revision R           MCP revision to judge messages by that name none: {", ".join(REVISIONS)};
+                       default: the newest
+--source-framing NAME  message framing at the SOURCE: {", ".join(FRAMINGS)}; default: newline
+--target-framing NAME  message framing at the TARGET: {", ".join(FRAMINGS)}; default: newline
+--max-size SIZE        largest message to forward, in bytes, or as 512K, 64M or 1G; default: 256M
+"""
+_CONNECTION_TABLE: Final = """\
+--tls-ca FILE               CA certificates for the server; default: the system's
+--tls-cert FILE             client certificate for the server
+--tls-key FILE              key of the client certificate
+--source-tls-cert FILE      certificate for a SOURCE of tls:// or https://
+--source-tls-key FILE       key of the SOURCE certificate
+--source-tls-ca FILE        require client certificates signed by these CAs
+--allowed-host HOST[:PORT]  name by which clients may reach a SOURCE of http://; repeatable
+--allowed-origin ORIGIN     origin of web pages that may use a SOURCE of http://; repeatable
+--sse                       also serve HTTP+SSE of 2024-11-05 at a SOURCE of http://, at /sse and
+                            /messages
+--ws                        also serve WebSocket at a SOURCE of http://; needs trunkline[ws]
+"""
 _SIZES: Final = {"": 1, "K": 1024, "M": 1024**2, "G": 1024**3}
 
 
@@ -72,67 +94,16 @@ def configure(parser: argparse.ArgumentParser) -> None:
         help="SOURCE: where clients connect: stdio (the default), or an address to listen on; "
         f"TARGET: the server: {FORMS}",
     )
-    parser.add_argument("--record", metavar="FILE", help="record all messages to a file")
-    parser.add_argument(
-        "--judge", action="store_true", help="report broken protocol rules on standard error"
+    framing = {"choices": FRAMINGS, "default": "newline"}
+    declare_options(
+        parser,
+        _MESSAGE_TABLE,
+        revision={"choices": REVISIONS},
+        source_framing=framing,
+        target_framing=framing,
+        max_size={"type": _size, "default": 256 * 1024**2},
     )
-    parser.add_argument(
-        "--fail", action="store_true", help="like --judge, and exit with status 1 after an error"
-    )
-    parser.add_argument(
-        "--revision",
-        choices=REVISIONS,
-        metavar="R",
-        help=f"MCP revision to judge messages by that name none: {', '.join(REVISIONS)}; "
-        "default: the newest",
-    )
-    for side in ("source", "target"):
-        parser.add_argument(
-            f"--{side}-framing",
-            choices=FRAMINGS,
-            default="newline",
-            metavar="NAME",
-            help=f"message framing at the {side.upper()}: {', '.join(FRAMINGS)}; default: newline",
-        )
-    parser.add_argument(
-        "--max-size",
-        type=_size,
-        default=256 * 1024**2,
-        metavar="SIZE",
-        help="largest message to forward, in bytes, or as 512K, 64M or 1G; default: 256M",
-    )
-    add_config(parser)
-    add_env(parser)
-    add_headers(parser)
-    parser.add_argument(
-        "--tls-ca", metavar="FILE", help="CA certificates for the server; default: the system's"
-    )
-    parser.add_argument("--tls-cert", metavar="FILE", help="client certificate for the server")
-    parser.add_argument("--tls-key", metavar="FILE", help="key of the client certificate")
-    parser.add_argument(
-        "--source-tls-cert", metavar="FILE", help="certificate for a SOURCE of tls:// or https://"
-    )
-    parser.add_argument("--source-tls-key", metavar="FILE", help="key of the SOURCE certificate")
-    parser.add_argument(
-        "--source-tls-ca", metavar="FILE", help="require client certificates signed by these CAs"
-    )
-    for name, metavar, text in (
-        ("--allowed-host", "HOST[:PORT]", "name by which clients may reach a SOURCE of http://"),
-        ("--allowed-origin", "ORIGIN", "origin of web pages that may use a SOURCE of http://"),
-    ):
-        parser.add_argument(
-            name, action="append", default=[], metavar=metavar, help=f"{text}; repeatable"
-        )
-    parser.add_argument(
-        "--sse",
-        action="store_true",
-        help="also serve HTTP+SSE of 2024-11-05 at a SOURCE of http://, at /sse and /messages",
-    )
-    parser.add_argument(
-        "--ws",
-        action="store_true",
-        help="also serve WebSocket at a SOURCE of http://; needs trunkline[ws]",
-    )
+    declare_options(parser, f"{CONFIG_TABLE}{SERVER_TABLE}{_CONNECTION_TABLE}")
 
 
 def _size(text: str) -> int:

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, Final, get_args
 
 from msgspec.structs import replace
 
-from ..command import UsageError
+from ..command import UsageError, declare_options
 from ..exit_codes import SUCCESS, USAGE_ERROR
 from ..loader import AppTarget, LoadError, core_of, load_app, parse_app_target, stdout_on_stderr
 from ..output.progress import is_interactive
@@ -60,6 +60,50 @@ _HTTP_OPTIONS: Final = {
 }
 _TLS_OPTIONS: Final = ("tls_cert", "tls_key", "tls_client_ca")
 
+_ADDRESS_TABLE: Final = """\
+--stdio             serve standard input and output; the default
+--http [HOST:]PORT  serve HTTP; default HOST: 127.0.0.1; unix:PATH for a Unix domain socket
+--tcp [HOST:]PORT   listen on TCP; default HOST: 127.0.0.1
+--unix PATH         listen on a Unix domain socket
+"""
+_HTTP_TABLE: Final = """\
+--path PATH                 path of the endpoint; default: /mcp
+--sse                       also serve HTTP+SSE of 2024-11-05, at /sse and /messages
+--ws                        also serve WebSocket, at the path of the endpoint; needs trunkline[ws]
+--allowed-host HOST[:PORT]  name by which clients may reach this server; repeatable
+--allowed-origin ORIGIN     origin of web pages that may send requests; repeatable
+--cors ORIGIN               origin of web pages that may read responses; repeatable
+--trusted-proxy ADDRESS     proxy or network whose Forwarded headers are believed; repeatable
+--public-url URL            URL of the endpoint for clients behind a proxy
+--rate N                    requests per second of one client; default: any
+--access-log                log each HTTP request to stderr
+--metrics HOST:PORT         serve metrics for Prometheus at /metrics there
+--workers N                 worker processes for --http; for servers that keep nothing between
+                            requests; default: 1
+"""
+_TLS_TABLE: Final = """\
+--tls-cert FILE       certificate; turns TLS on for --http and --tcp
+--tls-key FILE        key of the certificate; default: in the same file
+--tls-client-ca FILE  require client certificates signed by these CA certificates
+"""
+_CONNECTION_TABLE: Final = """\
+--max-connections N   open connections; default: 1024
+--idle SECONDS        close idle connections that do not support ping after this many seconds;
+                      0 disables; default: 300
+--keep-alive SECONDS  ping idle clients after this many seconds; 0 disables; default: 30
+--linger SECONDS      time for running requests to finish after end of input; on standard streams
+                      those that do not are not answered; default: that of the server, 1.5
+"""
+_GENERAL_TABLE: Final = f"""\
+--auth FILE       TOML file that says how callers are recognised; replaces the auth= of the server;
+                  needs trunkline[auth]
+--log LEVEL       least level of the library's log on stderr: {", ".join(_LEVELS)};
+                  default: warning
+--log-json        log JSON, one object on each line
+--reload          restart when a file of the server changes
+--reload-dir DIR  with --reload: also watch the Python files in this folder; repeatable
+"""
+
 
 # Options
 
@@ -78,127 +122,25 @@ def configure(parser: argparse.ArgumentParser) -> None:
         help="a Python file or module, and the Server in it or a function that returns one; "
         "default object: the only Server, else app, server or mcp",
     )
-    where = parser.add_mutually_exclusive_group()
-    where.add_argument(
-        "--stdio", action="store_true", help="serve standard input and output; the default"
+    declare_options(parser.add_mutually_exclusive_group(), _ADDRESS_TABLE)
+    declare_options(
+        parser.add_argument_group("HTTP"),
+        _HTTP_TABLE,
+        rate={"type": _rate},
+        workers={"type": _count},
     )
-    where.add_argument(
-        "--http",
-        metavar="[HOST:]PORT",
-        help="serve HTTP; default HOST: 127.0.0.1; unix:PATH for a Unix domain socket",
+    declare_options(parser.add_argument_group("TLS"), _TLS_TABLE)
+    declare_options(
+        parser.add_argument_group("connections"),
+        f"--framing NAME  message framing: {', '.join(framings)}; "
+        f"default: that of the server, newline\n{_CONNECTION_TABLE}",
+        framing={"choices": framings},
+        max_connections={"type": _count},
+        idle={"type": _seconds},
+        keep_alive={"type": _seconds},
+        linger={"type": _seconds},
     )
-    where.add_argument(
-        "--tcp", metavar="[HOST:]PORT", help="listen on TCP; default HOST: 127.0.0.1"
-    )
-    where.add_argument("--unix", metavar="PATH", help="listen on a Unix domain socket")
-    _configure_http(parser.add_argument_group("HTTP"))
-    tls = parser.add_argument_group("TLS")
-    tls.add_argument(
-        "--tls-cert", metavar="FILE", help="certificate; turns TLS on for --http and --tcp"
-    )
-    tls.add_argument(
-        "--tls-key", metavar="FILE", help="key of the certificate; default: in the same file"
-    )
-    tls.add_argument(
-        "--tls-client-ca",
-        metavar="FILE",
-        help="require client certificates signed by these CA certificates",
-    )
-    limits = parser.add_argument_group("connections")
-    limits.add_argument(
-        "--framing",
-        choices=framings,
-        metavar="NAME",
-        help=f"message framing: {', '.join(framings)}; default: that of the server, newline",
-    )
-    limits.add_argument(
-        "--max-connections", type=_count, metavar="N", help="open connections; default: 1024"
-    )
-    limits.add_argument(
-        "--idle",
-        type=_seconds,
-        metavar="SECONDS",
-        help="close idle connections that do not support ping after this many seconds; "
-        "0 disables; default: 300",
-    )
-    limits.add_argument(
-        "--keep-alive",
-        type=_seconds,
-        metavar="SECONDS",
-        help="ping idle clients after this many seconds; 0 disables; default: 30",
-    )
-    limits.add_argument(
-        "--linger",
-        type=_seconds,
-        metavar="SECONDS",
-        help="time for running requests to finish after end of input; on standard streams those "
-        "that do not are not answered; default: that of the server, 1.5",
-    )
-    parser.add_argument(
-        "--auth",
-        metavar="FILE",
-        help="TOML file that says how callers are recognised; replaces the auth= of the server; "
-        "needs trunkline[auth]",
-    )
-    parser.add_argument(
-        "--log",
-        choices=_LEVELS,
-        type=str.lower,
-        metavar="LEVEL",
-        help=f"least level of the library's log on stderr: {', '.join(_LEVELS)}; default: warning",
-    )
-    parser.add_argument("--log-json", action="store_true", help="log JSON, one object on each line")
-    parser.add_argument(
-        "--reload", action="store_true", help="restart when a file of the server changes"
-    )
-    parser.add_argument(
-        "--reload-dir",
-        action="append",
-        default=[],
-        metavar="DIR",
-        help="with --reload: also watch the Python files in this folder; repeatable",
-    )
-
-
-def _configure_http(parser: argparse._ArgumentGroup) -> None:
-    parser.add_argument("--path", metavar="PATH", help="path of the endpoint; default: /mcp")
-    parser.add_argument(
-        "--sse",
-        action="store_true",
-        help="also serve HTTP+SSE of 2024-11-05, at /sse and /messages",
-    )
-    parser.add_argument(
-        "--ws",
-        action="store_true",
-        help="also serve WebSocket, at the path of the endpoint; needs trunkline[ws]",
-    )
-    several: tuple[tuple[str, str, str], ...] = (
-        ("--allowed-host", "HOST[:PORT]", "name by which clients may reach this server"),
-        ("--allowed-origin", "ORIGIN", "origin of web pages that may send requests"),
-        ("--cors", "ORIGIN", "origin of web pages that may read responses"),
-        ("--trusted-proxy", "ADDRESS", "proxy or network whose Forwarded headers are believed"),
-    )
-    for name, metavar, text in several:
-        parser.add_argument(
-            name, action="append", default=[], metavar=metavar, help=f"{text}; repeatable"
-        )
-    parser.add_argument(
-        "--public-url", metavar="URL", help="URL of the endpoint for clients behind a proxy"
-    )
-    parser.add_argument(
-        "--rate", type=_rate, metavar="N", help="requests per second of one client; default: any"
-    )
-    parser.add_argument("--access-log", action="store_true", help="log each HTTP request to stderr")
-    parser.add_argument(
-        "--metrics", metavar="HOST:PORT", help="serve metrics for Prometheus at /metrics there"
-    )
-    parser.add_argument(
-        "--workers",
-        type=_count,
-        metavar="N",
-        help="worker processes for --http; for servers that keep nothing between requests; "
-        "default: 1",
-    )
+    declare_options(parser, _GENERAL_TABLE, log={"choices": _LEVELS, "type": str.lower})
 
 
 def _rate(text: str) -> float:

@@ -6,7 +6,7 @@ import argparse
 from contextlib import ExitStack
 from typing import TYPE_CHECKING, Any, Final
 
-from ..command import UsageError
+from ..command import UsageError, declare_options
 from ..connect.options import add_target, take_words
 from ..connect.talk import run_conversation
 
@@ -24,6 +24,10 @@ trunkline shell tcp://localhost:9000
 trunkline shell --no-history notes.py
 trunkline shell --plain -- python notes.py < commands.txt
 """
+_OPTION_TABLE: Final = """\
+--plain       read lines without completion and history, as in a pipe
+--no-history  neither read nor write the history of lines
+"""
 
 
 def configure(parser: argparse.ArgumentParser) -> None:
@@ -33,14 +37,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
         "Commands are read from standard input; `help` shows them. Without a terminal the exit "
         "status is that of the first command that failed."
     )
-    parser.add_argument(
-        "--plain",
-        action="store_true",
-        help="read lines without completion and history, as in a pipe",
-    )
-    parser.add_argument(
-        "--no-history", action="store_true", help="neither read nor write the history of lines"
-    )
+    declare_options(parser, _OPTION_TABLE)
 
 
 def run(options: argparse.Namespace) -> int:

@@ -42,14 +42,7 @@ def run(options: argparse.Namespace) -> int:
         return apply_change(
             place,
             name,
-            lambda text: take_entry(
-                text,
-                host,
-                place.location,
-                name,
-                path=place.path,
-                project=place.project,
-            ),
+            lambda text: take_entry(text, place, name),
             options,
             done=f"{name!r} is removed from {host.title}",
         )

@@ -15,45 +15,21 @@ import os
 import sys
 from collections.abc import Callable
 from difflib import unified_diff
-from typing import Any, NamedTuple
+from typing import Any
 
 from ...errors import visible
-from ...hosts.edit import raw_entry
-from ...hosts.entries import servers_of
+from ...hosts.edit import EntryPlace
 from ...hosts.errors import HostConfigError, UnknownHost
-from ...hosts.files import decode_text, locate, parse_text, read_file
+from ...hosts.files import locate
 from ...hosts.mask import masked_texts
-from ...hosts.table import HOSTS, Host, Location, find_host
+from ...hosts.table import HOSTS, Host, find_host
 from ...hosts.write import change_file
 from ..command import UsageError
 from ..exit_codes import SUCCESS, USAGE_ERROR
 from ..output.progress import is_interactive
 from ..output.terminal import paint, tell, writing
 
-__all__ = ["EntryPlace", "add_consent", "add_host", "apply_change", "find_place"]
-
-
-class EntryPlace(NamedTuple):
-    """Where an entry is, or goes: a file of a host, and the location in it."""
-
-    host: Host
-    location: Location
-    path: str
-    project: str
-
-    def raw(self, text: str, name: str) -> object:
-        """Return an entry as a text has it; None if there is none."""
-        return raw_entry(text, self.host, self.location, name, path=self.path, project=self.project)
-
-    def has(self, text: str, name: str) -> bool:
-        """Return True if a text has an entry, which may be null."""
-        document = parse_text(text, self.host.format, self.path)
-        return name in servers_of(document, self.location, file=self.path, project=self.project)
-
-    def text(self) -> str:
-        """Return the text of the file; "" if there is none."""
-        data = read_file(self.path)
-        return "" if data is None else decode_text(data, self.path)
+__all__ = ["add_consent", "add_host", "apply_change", "find_place"]
 
 
 def add_host(parser: argparse.ArgumentParser, *names: str, nargs: str | None = None) -> None:
@@ -103,7 +79,7 @@ def find_place(host: Host, scope: str | None) -> EntryPlace:
         scopes = ", ".join(each.scope for each in host.locations)
         raise UsageError(f"{host.title} has no file for the scope {scope}; it has: {scopes}")
     project = os.getcwd()
-    path = locate(host, found[-1], project=project)
+    path = locate(found[-1], project=project)
     if path is None:
         raise UsageError(f"{host.title} has no documented file on {sys.platform}")
     return EntryPlace(host, found[-1], path, project)

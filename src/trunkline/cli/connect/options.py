@@ -15,18 +15,18 @@ from typing import TYPE_CHECKING, Final
 from ...redaction import show
 from ...spec.mcp.meta import LOG_LEVELS
 from ...spec.revisions import REVISIONS
-from ..command import UsageError, check_text
+from ..command import UsageError, check_text, declare_options
 
 if TYPE_CHECKING:
     from ...transports.stdio.client import Stdio
 
 __all__ = [
     "ADDRESSES",
+    "CONFIG_TABLE",
     "FORMS",
     "FRAMINGS",
-    "add_config",
-    "add_env",
-    "add_headers",
+    "SERVER_TABLE",
+    "add_output",
     "add_target",
     "check_options",
     "command_of",
@@ -61,6 +61,36 @@ TARGET is one of:
   claude:NAME            an entry of a host; also cursor:NAME, vscode:NAME
   NAME --config FILE     an entry of a configuration file
   -- COMMAND ...         a command that starts a server, after all other words"""
+# Tables of options, for `declare_options`.
+CONFIG_TABLE: Final = """\
+--config FILE  configuration file such as mcp.json; TARGET is then the name of a server in it
+"""
+SERVER_TABLE: Final = """\
+--env KEY=VALUE             environment variable for a server that is started; repeatable
+--header NAME=VALUE         header of every HTTP request, visible in the process list; repeatable
+--header-env NAME=VARIABLE  header whose value is in an environment variable; repeatable
+"""
+_CONNECTION_TABLE: Final = f"""\
+--revision R       MCP revision to speak: {", ".join(REVISIONS)}; default: negotiated
+--timeout SECONDS  seconds to wait for each answer; default: 60, and 30 to connect
+{SERVER_TABLE}
+--framing NAME     message framing: {", ".join(FRAMINGS)}; default: newline
+--tls-ca FILE      CA certificates to trust; default: the system's
+--tls-cert FILE    client certificate; default: none
+--tls-key FILE     key of the client certificate; default: in the same file
+"""
+_ANSWER_TABLE: Final = """\
+--answer FIELD=VALUE  answer a question in advance; default: ask at the terminal; repeatable
+"""
+_ROOT_TABLE: Final = """\
+--root DIR  folder to offer to the server as a root; repeatable
+"""
+_DIAGNOSIS_TABLE: Final = f"""\
+--log LEVEL    show log messages of the server from this level on: {", ".join(LOG_LEVELS)};
+               default: warning
+--trace FILE   record all messages to a file
+-v, --verbose  show what the server writes to stderr; default: only when it fails
+"""
 # Addresses whose requests have headers, and those that TLS protects.
 _WITH_HEADERS: Final = ("http://", "https://", "http+unix:", "ws://", "wss://")
 _WITH_TLS: Final = ("tls://", "https://", "wss://")
@@ -96,10 +126,21 @@ def add_target(
     add("words", nargs="*", metavar=target[0], help=target[1])
     if takes_output:
         _add_output(parser, json_help)
-    _add_connection(parser.add_argument_group("connection"), takes_config)
+    declare_options(
+        parser.add_argument_group("connection"),
+        f"{CONFIG_TABLE if takes_config else ''}{_CONNECTION_TABLE}",
+        revision={"choices": REVISIONS},
+        timeout={"type": parse_seconds},
+        framing={"choices": FRAMINGS},
+    )
     if takes_roots or takes_answers:
-        _add_answers(parser.add_argument_group("questions of the server"), takes_answers)
-    _add_diagnosis(parser.add_argument_group("diagnosis"))
+        declare_options(
+            parser.add_argument_group("questions of the server"),
+            f"{_ANSWER_TABLE if takes_answers else ''}{_ROOT_TABLE}",
+        )
+    declare_options(
+        parser.add_argument_group("diagnosis"), _DIAGNOSIS_TABLE, log={"choices": LOG_LEVELS}
+    )
 
 
 def _add_output(parser: argparse.ArgumentParser, json_help: str) -> None:
@@ -118,108 +159,14 @@ def _add_output(parser: argparse.ArgumentParser, json_help: str) -> None:
         add("--json", action="store_true", help="the same as -o json")
 
 
-def _add_connection(group: argparse._ArgumentGroup, takes_config: bool) -> None:
-    add = group.add_argument
-    if takes_config:
-        add_config(group)
-    add(
-        "--revision",
-        choices=REVISIONS,
-        metavar="R",
-        help=f"MCP revision to speak: {', '.join(REVISIONS)}; default: negotiated",
-    )
-    add(
-        "--timeout",
-        type=parse_seconds,
-        metavar="SECONDS",
-        help="seconds to wait for each answer; default: 60, and 30 to connect",
-    )
-    add_env(group)
-    add_headers(group)
-    add(
-        "--framing",
-        choices=FRAMINGS,
-        metavar="NAME",
-        help=f"message framing: {', '.join(FRAMINGS)}; default: newline",
-    )
-    add("--tls-ca", metavar="FILE", help="CA certificates to trust; default: the system's")
-    add("--tls-cert", metavar="FILE", help="client certificate; default: none")
-    add(
-        "--tls-key", metavar="FILE", help="key of the client certificate; default: in the same file"
-    )
-
-
-def _add_answers(group: argparse._ArgumentGroup, takes_answers: bool) -> None:
-    if takes_answers:
-        group.add_argument(
-            "--answer",
-            action="append",
-            default=[],
-            metavar="FIELD=VALUE",
-            help="answer a question in advance; default: ask at the terminal; repeatable",
-        )
-    group.add_argument(
-        "--root",
-        action="append",
-        default=[],
-        metavar="DIR",
-        help="folder to offer to the server as a root; repeatable",
-    )
-
-
-def _add_diagnosis(group: argparse._ArgumentGroup) -> None:
-    add = group.add_argument
-    add(
-        "--log",
-        choices=LOG_LEVELS,
-        metavar="LEVEL",
-        help="show log messages of the server from this level on: "
-        f"{', '.join(LOG_LEVELS)}; default: warning",
-    )
-    add("--trace", metavar="FILE", help="record all messages to a file")
-    add(
-        "-v",
-        "--verbose",
-        action="store_true",
-        help="show what the server writes to stderr; default: only when it fails",
-    )
-
-
-def add_config(parser: argparse._ActionsContainer) -> None:
-    """Declare `--config`."""
+def add_output(parser: argparse.ArgumentParser) -> None:
+    """Declare `-o` of a command that has no connection of its own."""
     parser.add_argument(
-        "--config",
-        metavar="FILE",
-        help="configuration file such as mcp.json; TARGET is then the name of a server in it",
-    )
-
-
-def add_env(parser: argparse._ActionsContainer) -> None:
-    """Declare `--env`."""
-    parser.add_argument(
-        "--env",
-        action="append",
-        default=[],
-        metavar="KEY=VALUE",
-        help="environment variable for a server that is started; repeatable",
-    )
-
-
-def add_headers(parser: argparse._ActionsContainer) -> None:
-    """Declare `--header` and `--header-env`."""
-    parser.add_argument(
-        "--header",
-        action="append",
-        default=[],
-        metavar="NAME=VALUE",
-        help="header of every HTTP request, visible in the process list; repeatable",
-    )
-    parser.add_argument(
-        "--header-env",
-        action="append",
-        default=[],
-        metavar="NAME=VARIABLE",
-        help="header whose value is in an environment variable; repeatable",
+        "-o",
+        "--output",
+        choices=("text", "json"),
+        default="text",
+        help="output format; default: text",
     )
 
 

@@ -11,6 +11,7 @@ from functools import cache
 from typing import Any, Final, NoReturn
 
 from ..command import UsageError, load
+from ..connect.options import add_output
 from ..output.terminal import width
 
 __all__ = ["VERBS", "command_options", "command_parser", "verb_module"]
@@ -41,13 +42,7 @@ def command_parser(name: str) -> argparse.ArgumentParser:
         formatter_class=lambda prog: formatter(prog, width=width()),
     )
     parser.add_argument("words", nargs="*", help=argparse.SUPPRESS)
-    parser.add_argument(
-        "-o",
-        "--output",
-        choices=("text", "json"),
-        default="text",
-        help="output format; default: text",
-    )
+    add_output(parser)
     if VERBS[name]:
         parser.add_argument(
             "--json",

@@ -8,7 +8,6 @@ before `initialize`, and its policy how it answers. The functions of the client 
 from __future__ import annotations
 
 from collections.abc import Iterable
-from types import TracebackType
 from typing import TYPE_CHECKING, Any, Self
 
 from msgspec import UNSET
@@ -60,12 +59,7 @@ class server_state:
         await self._near.connect()
         return self
 
-    async def __aexit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
+    async def __aexit__(self, *_: object) -> None:
         await self._near.close()
         if self._serving is not None:
             await self._serving

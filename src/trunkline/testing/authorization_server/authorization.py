@@ -28,7 +28,7 @@ from msgspec import Struct
 from ...redaction import show
 from .clients import ClientRegistry, OAuthClient
 from .consent_page import consent_page, error_page, page_response
-from .messages import NO_STORE, EndpointResponse, OAuthError, RecordedRequest
+from .messages import NO_STORE, Concealed, EndpointResponse, OAuthError, RecordedRequest
 from .tokens import Grant
 
 __all__ = ["Approval", "Approve", "AuthorizationEndpoint", "ConsentRequest"]
@@ -43,7 +43,7 @@ _is_verifier: Final = re.compile(r"[A-Za-z0-9._~-]{43,128}").fullmatch
 _is_subject: Final = re.compile(r"[!-~]{1,64}").fullmatch
 
 
-class ConsentRequest(Struct, frozen=True, kw_only=True):
+class ConsentRequest(Concealed, Struct, frozen=True, kw_only=True):
     """What a client asks the user for."""
 
     client_id: str
@@ -57,11 +57,8 @@ class ConsentRequest(Struct, frozen=True, kw_only=True):
     def __repr__(self) -> str:
         return f"<ConsentRequest of {show(self.client_id)} for {show(sorted(self.scopes))}>"
 
-    def __rich_repr__(self) -> list[tuple[str, str]]:
-        return [("", repr(self))]
 
-
-class Approval(Struct, frozen=True, kw_only=True):
+class Approval(Concealed, Struct, frozen=True, kw_only=True):
     """The consent of a user: who it is, and what is granted."""
 
     subject: str
@@ -73,9 +70,6 @@ class Approval(Struct, frozen=True, kw_only=True):
     def __repr__(self) -> str:
         return f"<Approval of {show(self.subject)}>"
 
-    def __rich_repr__(self) -> list[tuple[str, str]]:
-        return [("", repr(self))]
-
 
 # True is the usual user, a text another user, False a refusal.
 Answer: TypeAlias = "bool | str | Approval"
@@ -83,7 +77,7 @@ Answer: TypeAlias = "bool | str | Approval"
 Approve: TypeAlias = "Answer | Callable[[ConsentRequest], Answer | Awaitable[Answer]] | None"
 
 
-class AuthorizationCode(Struct, kw_only=True):
+class AuthorizationCode(Concealed, Struct, kw_only=True):
     """A code that was sent to a client; it appears in no repr."""
 
     grant: Grant
@@ -92,14 +86,8 @@ class AuthorizationCode(Struct, kw_only=True):
     expires_at: float
     is_used: bool = False
 
-    def __repr__(self) -> str:
-        return "<AuthorizationCode>"
 
-    def __rich_repr__(self) -> list[tuple[str, str]]:
-        return [("", repr(self))]
-
-
-class _Asked(Struct, frozen=True, kw_only=True):
+class _Asked(Concealed, Struct, frozen=True, kw_only=True):
     """An authorization request that was found valid."""
 
     consent: ConsentRequest
@@ -107,25 +95,13 @@ class _Asked(Struct, frozen=True, kw_only=True):
     state: str | None
     dpop_jkt: str | None
 
-    def __repr__(self) -> str:
-        return "<_Asked>"
 
-    def __rich_repr__(self) -> list[tuple[str, str]]:
-        return [("", repr(self))]
-
-
-class _Shown(Struct, frozen=True):
+class _Shown(Concealed, Struct, frozen=True):
     """A consent page that was shown."""
 
     asked: _Asked
     cookie: str
     expires_at: float
-
-    def __repr__(self) -> str:
-        return "<_Shown>"
-
-    def __rich_repr__(self) -> list[tuple[str, str]]:
-        return [("", repr(self))]
 
 
 class AuthorizationEndpoint:

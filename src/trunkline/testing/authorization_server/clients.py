@@ -25,7 +25,7 @@ from ...auth.jose import InvalidKey, PublicKey
 from ...errors import TransportError
 from ...redaction import show
 from ...transports.http.client.fetch import fetch, is_loopback_host
-from .messages import OAuthError
+from .messages import Concealed, OAuthError
 
 __all__ = ["AUTH_METHODS", "ClientRegistry", "OAuthClient", "public_keys"]
 
@@ -39,7 +39,7 @@ _is_private_scheme: Final = re.compile(r"[a-z][a-z0-9+-]*\.[a-z0-9.+-]+").fullma
 _is_uri_text: Final = re.compile(r"[!-~]+").fullmatch
 
 
-class OAuthClient(Struct, frozen=True, kw_only=True):
+class OAuthClient(Concealed, Struct, frozen=True, kw_only=True):
     """A client of an authorization server; its secret appears in no repr."""
 
     client_id: str
@@ -59,9 +59,6 @@ class OAuthClient(Struct, frozen=True, kw_only=True):
 
     def __repr__(self) -> str:
         return f"<OAuthClient {show(self.client_id)}, {show(self.auth_method)}>"
-
-    def __rich_repr__(self) -> list[tuple[str, str]]:
-        return [("", repr(self))]
 
     def redirects_to(self, uri: str) -> bool:
         """Return True if a redirect URI is one of this client."""

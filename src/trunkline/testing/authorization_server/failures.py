@@ -7,7 +7,7 @@ from typing import Final
 from msgspec import Struct, json
 
 from ...redaction import show
-from .messages import EndpointResponse, OAuthError, error_response
+from .messages import Concealed, EndpointResponse, OAuthError, error_response
 
 __all__ = ["ENDPOINTS", "InjectedFailure", "InjectedFailures"]
 
@@ -16,7 +16,7 @@ ENDPOINTS: Final = (
 )
 
 
-class InjectedFailure(Struct, frozen=True, kw_only=True):
+class InjectedFailure(Concealed, Struct, frozen=True, kw_only=True):
     """How an endpoint fails. What is not given stays as usual."""
 
     # An OAuth error, with status 400 unless `status` is given.
@@ -39,9 +39,6 @@ class InjectedFailure(Struct, frozen=True, kw_only=True):
     def __repr__(self) -> str:
         given = [name for name in self.__struct_fields__ if getattr(self, name)]
         return f"<InjectedFailure: {', '.join(given) or 'none'}>"
-
-    def __rich_repr__(self) -> list[tuple[str, str]]:
-        return [("", repr(self))]
 
     def response(self) -> EndpointResponse | None:
         """Return the answer of the endpoint, or None if it is the usual one."""

@@ -143,13 +143,8 @@ class TokenGrants:
     ) -> dict[str, Any]:
         if client.is_public:
             raise OAuthError("unauthorized_client", "the client does not authenticate")
-        grant = Grant(
-            subject=client.client_id,
-            client_id=client.client_id,
-            scopes=self._scopes(request, client),
-            resources=tuple(request.resources),
-            claims=self._settings.users.get(client.client_id, {}),
-        )
+        scopes, client_id = self._scopes(request, client), client.client_id
+        grant = self._grant(client_id, client_id, scopes, tuple(request.resources))
         return self._answer(grant, request, client, jkt, refreshable=False)
 
     def _identity_assertion(
@@ -185,14 +180,7 @@ class TokenGrants:
         while len(self._assertions) >= _MAX_ASSERTIONS:
             del self._assertions[next(iter(self._assertions))]
         self._assertions[(claims["iss"], claims.get("jti"))] = None
-        subject = str(claims["sub"])
-        grant = Grant(
-            subject=subject,
-            client_id=client_id,
-            scopes=scopes,
-            resources=resources,
-            claims=self._settings.users.get(subject, {}),
-        )
+        grant = self._grant(str(claims["sub"]), client_id, scopes, resources)
         return self._answer(grant, request, client, jkt, refreshable=False)
 
     def _assertion(self, request: RecordedRequest) -> dict[str, Any]:
@@ -229,13 +217,7 @@ class TokenGrants:
             return self._identity_token(request, client, subject, scopes)
         if wanted != f"{_TYPE}access_token":
             raise OAuthError("invalid_request", "the requested token type is not supported")
-        grant = Grant(
-            subject=subject,
-            client_id=client.client_id,
-            scopes=scopes,
-            resources=tuple(request.resources),
-            claims=self._settings.users.get(subject, {}),
-        )
+        grant = self._grant(subject, client.client_id, scopes, tuple(request.resources))
         answer = self._answer(grant, request, client, jkt, refreshable=False)
         return {**answer, "issued_token_type": wanted}
 
@@ -262,6 +244,18 @@ class TokenGrants:
             "token_type": "N_A",
             "expires_in": _ASSERTION_LIFETIME_S,
         }
+
+    def _grant(
+        self, subject: str, client_id: str, scopes: frozenset[str], resources: tuple[str, ...]
+    ) -> Grant:
+        """Return a grant with the claims of the user that it is for."""
+        return Grant(
+            subject=subject,
+            client_id=client_id,
+            scopes=scopes,
+            resources=resources,
+            claims=self._settings.users.get(subject, {}),
+        )
 
     def _scopes(self, request: RecordedRequest, client: OAuthClient | None) -> frozenset[str]:
         asked = frozenset(request.parameters.get("scope", "").split())

@@ -22,7 +22,14 @@ if TYPE_CHECKING:
     from ...transports.http.request import HttpRequest
     from ...transports.http.response import Headers
 
-__all__ = ["EndpointResponse", "OAuthError", "RecordedRequest", "error_response", "json_response"]
+__all__ = [
+    "Concealed",
+    "EndpointResponse",
+    "OAuthError",
+    "RecordedRequest",
+    "error_response",
+    "json_response",
+]
 
 _FORM: Final = b"application/x-www-form-urlencoded"
 _JSON: Final = b"application/json"
@@ -31,6 +38,19 @@ _MAX_PARAMETERS: Final = 64
 # Responses with tokens and codes are not kept by any cache.         [RFC 6749, section 5.1]
 NO_STORE: Final = ((b"cache-control", b"no-store"), (b"pragma", b"no-cache"))
 _SHOWN: Final = ("grant_type", "client_id", "scope", "redirect_uri", "response_type")
+
+
+class Concealed:
+    """A mixin of Structs: neither repr nor rich shows more than the class, unless it says what."""
+
+    __slots__ = ()
+
+    def __repr__(self) -> str:
+        return f"<{type(self).__name__}>"
+
+    # The one of Struct would show everything.
+    def __rich_repr__(self) -> list[tuple[str, str]]:
+        return [("", repr(self))]
 
 
 class OAuthError(Exception):
@@ -46,7 +66,7 @@ class OAuthError(Exception):
         self.headers = headers
 
 
-class EndpointResponse(Struct, frozen=True):
+class EndpointResponse(Concealed, Struct, frozen=True):
     """A response; its body appears in no repr, because it may hold tokens."""
 
     status: int
@@ -55,9 +75,6 @@ class EndpointResponse(Struct, frozen=True):
 
     def __repr__(self) -> str:
         return f"<EndpointResponse {self.status}, {len(self.body)} bytes>"
-
-    def __rich_repr__(self) -> list[tuple[str, str]]:
-        return [("", repr(self))]
 
 
 class RecordedRequest:

@@ -43,8 +43,6 @@ from .messages import (
 from .tokens import Grant, TokenIssuer
 
 if TYPE_CHECKING:
-    from types import TracebackType
-
     from ...transports.http.request import HttpRequest
 
 __all__ = ["AuthorizationServer"]
@@ -155,12 +153,7 @@ class AuthorizationServer:
         await self.start()
         return self
 
-    async def __aexit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        traceback: TracebackType | None,
-    ) -> None:
+    async def __aexit__(self, *_: object) -> None:
         await self.close()
 
     async def start(self) -> None:

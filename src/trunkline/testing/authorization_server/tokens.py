@@ -17,7 +17,7 @@ from typing import Any, Final
 from msgspec import Struct
 
 from ...auth.jose import InvalidSignature, PublicKey, SignedToken, SigningKey, parse_token
-from .messages import OAuthError
+from .messages import Concealed, OAuthError
 
 __all__ = ["Grant", "TokenIssuer", "TokenRecord"]
 
@@ -26,7 +26,7 @@ _MAX_TOKENS: Final = 100_000
 _REUSED: Final = "the refresh token was used before; all tokens of its grant are revoked"
 
 
-class Grant(Struct, frozen=True, kw_only=True):
+class Grant(Concealed, Struct, frozen=True, kw_only=True):
     """What a user, or the server itself, has permitted a client."""
 
     subject: str
@@ -40,14 +40,8 @@ class Grant(Struct, frozen=True, kw_only=True):
     # All tokens of one consent are of one family.
     family: str = ""
 
-    def __repr__(self) -> str:
-        return "<Grant>"
 
-    def __rich_repr__(self) -> list[tuple[str, str]]:
-        return [("", repr(self))]
-
-
-class TokenRecord(Struct, kw_only=True):
+class TokenRecord(Concealed, Struct, kw_only=True):
     """A token that was issued; it appears in no repr."""
 
     grant: Grant
@@ -55,12 +49,6 @@ class TokenRecord(Struct, kw_only=True):
     is_refresh: bool = False
     is_revoked: bool = False
     is_used: bool = False
-
-    def __repr__(self) -> str:
-        return "<TokenRecord>"
-
-    def __rich_repr__(self) -> list[tuple[str, str]]:
-        return [("", repr(self))]
 
 
 class TokenIssuer:

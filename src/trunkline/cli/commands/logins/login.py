@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from ....errors import AuthorizationFailed, TrunklineError, visible
 from ....redaction import show
-from ...command import UsageError
+from ...command import UsageError, declare_options
 from ...exit_codes import PROBLEMS_FOUND, SUCCESS, UNREACHABLE
 from ...output.reports import emit
 from ...output.terminal import is_terminal, tell
@@ -31,51 +31,29 @@ trunkline login https://mcp.example.org/mcp --client-id cli --issuer URL
 """
 _PROG: Final = "trunkline login"
 TIMEOUT_S: Final = 300.0
+_OPTION_TABLE: Final = f"""\
+--scope SCOPE                 scope to ask for; default: those that the server names; repeatable
+--client-id ID                a client that is registered; default: a new one
+--client-secret-env VARIABLE  environment variable with the secret of --client-id
+--client-secret-prompt        ask for the secret of --client-id
+--issuer URL                  the authorization server that --client-id belongs to
+--client-metadata-url URL     the document that describes the client, for servers that support it
+--redirect-uri URI            redirect URI that is registered for --client-id;
+                              default: a free port of 127.0.0.1
+--no-browser                  print the address to visit, and read the one that the browser was
+                              sent to
+--dpop                        bind the tokens to a key of this machine
+--timeout SECONDS             seconds for the whole login; default: {TIMEOUT_S:g}
+--tls-ca FILE                 CA certificates to trust; default: the system's
+"""
 
 
 def configure(parser: argparse.ArgumentParser) -> None:
     """Declare the arguments."""
-    add = parser.add_argument
-    add("url", metavar="URL", help="the server: http://HOST:PORT/PATH or https://HOST/PATH")
-    add(
-        "--scope",
-        action="append",
-        default=[],
-        metavar="SCOPE",
-        help="scope to ask for; default: those that the server names; repeatable",
+    parser.add_argument(
+        "url", metavar="URL", help="the server: http://HOST:PORT/PATH or https://HOST/PATH"
     )
-    add("--client-id", metavar="ID", help="a client that is registered; default: a new one")
-    add(
-        "--client-secret-env",
-        metavar="VARIABLE",
-        help="environment variable with the secret of --client-id",
-    )
-    add("--client-secret-prompt", action="store_true", help="ask for the secret of --client-id")
-    add("--issuer", metavar="URL", help="the authorization server that --client-id belongs to")
-    add(
-        "--client-metadata-url",
-        metavar="URL",
-        help="the document that describes the client, for servers that support it",
-    )
-    add(
-        "--redirect-uri",
-        metavar="URI",
-        help="redirect URI that is registered for --client-id; default: a free port of 127.0.0.1",
-    )
-    add(
-        "--no-browser",
-        action="store_true",
-        help="print the address to visit, and read the one that the browser was sent to",
-    )
-    add("--dpop", action="store_true", help="bind the tokens to a key of this machine")
-    add(
-        "--timeout",
-        type=float,
-        default=TIMEOUT_S,
-        metavar="SECONDS",
-        help=f"seconds for the whole login; default: {TIMEOUT_S:g}",
-    )
-    add("--tls-ca", metavar="FILE", help="CA certificates to trust; default: the system's")
+    declare_options(parser, _OPTION_TABLE, timeout={"type": float, "default": TIMEOUT_S})
 
 
 def run(options: argparse.Namespace) -> int:

@@ -7,7 +7,7 @@ from typing import Final
 
 from ....errors import AuthorizationFailed, visible
 from ....redaction import show
-from ...command import UsageError
+from ...command import UsageError, declare_options
 from ...exit_codes import SUCCESS, UNREACHABLE
 from ...output.terminal import tell
 
@@ -18,6 +18,10 @@ trunkline logout https://mcp.example.org/mcp
 trunkline logout https://mcp.example.org/mcp --local
 """
 _PROG: Final = "trunkline logout"
+_OPTION_TABLE: Final = """\
+--local        delete the login here alone; do not ask the authorization server to revoke it
+--tls-ca FILE  CA certificates to trust; default: the system's
+"""
 
 
 def configure(parser: argparse.ArgumentParser) -> None:
@@ -25,14 +29,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "url", metavar="URL", help="the server: http://HOST:PORT/PATH or https://HOST/PATH"
     )
-    parser.add_argument(
-        "--local",
-        action="store_true",
-        help="delete the login here alone; do not ask the authorization server to revoke it",
-    )
-    parser.add_argument(
-        "--tls-ca", metavar="FILE", help="CA certificates to trust; default: the system's"
-    )
+    declare_options(parser, _OPTION_TABLE)
 
 
 def run(options: argparse.Namespace) -> int:
