@@ -34,7 +34,7 @@ from ....mcp.header_values import ENCODED
 from ....spec.http_conditions import HTTP
 from ....spec.lookup import http_status
 from ....spec.mcp.http_status import MCP
-from ..response import EVENT_STREAM, JSON, JSON_HEADERS, STOPPING, STREAM_HEADERS
+from ..response import EVENT_STREAM, JSON, JSON_HEADERS, STOPPING, STREAM_HEADERS, Refusal
 from .request_headers import header_mismatch, param_mismatch
 
 if TYPE_CHECKING:
@@ -45,7 +45,7 @@ if TYPE_CHECKING:
     from ..request import HttpRequest
     from ..response import Headers, Responder
 
-__all__ = ["Carrier", "Exchange", "accepted_types", "event_of"]
+__all__ = ["EVENTS_NOT_ACCEPTED", "Carrier", "Exchange", "accepted_types", "event_of"]
 
 # The HTTP status of an error, in the revision that the exchange is in.
 StatusOf: TypeAlias = "Callable[[ErrorObject | InvalidMessage], int]"
@@ -56,6 +56,7 @@ _DENIED: Final = HTTP["permission-denied"].status
 _RETRIED: Final = (HTTP["rate-limited"].status, HTTP["overloaded"].status)
 _NOT_ACCEPTED: Final = MCP["not-accepted"].status
 _KEEP_ALIVE: Final = b":\n\n"
+EVENTS_NOT_ACCEPTED: Final = Refusal(HTTP["wrong-accept"], "Accept must allow text/event-stream")
 _LF: Final = 10
 _CR: Final = 13
 
@@ -174,6 +175,7 @@ class Exchange:
         carrier: Carrier,
         status_of: StatusOf,
         now: float,
+        owner: Owner | None = None,
     ) -> None:
         self.request = request
         # None once the client has gone.
@@ -187,9 +189,9 @@ class Exchange:
         # Makes the challenges of refusals; None without authentication.
         self.authenticator: Authenticator | None = None
         # The authenticated client that sent the request.
-        self.owner: Owner | None = None
+        self.owner = owner
         # When the credential ends that the stream was opened or resumed with, as Unix time.
-        self.expires_at: float | None = None
+        self.expires_at = None if owner is None else owner.expires_at
         # Sent with the response, whatever its form.
         self.extra_headers: Headers = ()
         # Of a session that this POST opens: sent if it succeeds. Empty if it opens none.

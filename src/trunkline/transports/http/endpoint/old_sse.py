@@ -28,9 +28,10 @@ from ....spec.http_conditions import HTTP
 from ....spec.mcp.http_status import MCP
 from ...base import ignore
 from ..gate.authentication import key_of
-from ..response import JSON_HEADERS, STOPPING, TOO_MANY_SESSIONS, Refusal
-from .exchange import Exchange, accepted_types, event_of
+from ..response import JSON_HEADERS, STOPPING, TOO_MANY_SESSIONS
+from .exchange import EVENTS_NOT_ACCEPTED, Exchange, accepted_types, event_of
 from .routes import Route
+from .sessions import SESSION_UNKNOWN
 
 if TYPE_CHECKING:
     from ....errors import TransportError
@@ -40,7 +41,7 @@ if TYPE_CHECKING:
     from ...base import Frame
     from ..gate.authentication import Owner
     from ..request import HttpRequest
-    from ..response import Responder
+    from ..response import Refusal, Responder
     from .endpoint import McpEndpoint
 
 __all__ = ["OldSseRoutes", "OldSseSession"]
@@ -240,9 +241,7 @@ class OldSseRoutes:
         self._sessions[id] = session
         service = endpoint.service
         service.open_old_sse(session)
-        exchange = Exchange(request, responder, session, service.handshake_status, now)
-        if owner is not None:
-            exchange.owner, exchange.expires_at = owner, owner.expires_at
+        exchange = Exchange(request, responder, session, service.handshake_status, now, owner)
         exchange.extra_headers = endpoint.routes.cors_headers(request)
         responder.exchange = exchange
         session.open(exchange)
@@ -257,9 +256,7 @@ class OldSseRoutes:
     ) -> None:
         session = self._sessions.get(_id_in(request.query))
         if session is None or key_of(session.owner) != key_of(owner):
-            self._endpoint.routes.refuse(
-                responder, Refusal(MCP["session-unknown"], "Session not found"), request
-            )
+            self._endpoint.routes.refuse(responder, SESSION_UNKNOWN, request)
             return
         post = session.receive(body, request, owner)
         headers = JSON_HEADERS if post.body else ()
@@ -279,9 +276,7 @@ class OldSseRoutes:
 
 
 def _check_accept(request: HttpRequest) -> Refusal | None:
-    if accepted_types(request.accept)[1]:
-        return None
-    return Refusal(HTTP["wrong-accept"], "Accept must allow text/event-stream")
+    return None if accepted_types(request.accept)[1] else EVENTS_NOT_ACCEPTED
 
 
 def _uri_of(endpoint: McpEndpoint, posts: str) -> str:

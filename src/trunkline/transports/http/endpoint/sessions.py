@@ -22,8 +22,10 @@ from collections.abc import Callable
 from itertools import islice
 from typing import TYPE_CHECKING, Any, Final
 
+from ....spec.mcp.http_status import MCP
 from ....spec.mcp.transports import POLLED, RESUMED_STREAMS
 from ...base import LOW_WATER, ignore
+from ..response import Refusal
 from .exchange import event_of
 
 if TYPE_CHECKING:
@@ -36,8 +38,9 @@ if TYPE_CHECKING:
     from .event_log import EventLog
     from .exchange import Exchange
 
-__all__ = ["HttpSession", "SessionTable"]
+__all__ = ["SESSION_UNKNOWN", "HttpSession", "SessionTable"]
 
+SESSION_UNKNOWN: Final = Refusal(MCP["session-unknown"], "Session not found")
 # Random bytes of a session id.
 _ID_BYTES: Final = 32
 # Sessions looked at to find one that may be evicted: the idlest come first, but may have a stream.
