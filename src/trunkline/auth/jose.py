@@ -20,7 +20,7 @@ from __future__ import annotations
 import warnings
 from base64 import urlsafe_b64encode
 from binascii import a2b_base64
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from functools import cache, lru_cache
 from json import JSONDecoder
 from types import MappingProxyType
@@ -156,7 +156,7 @@ def parse_object(data: bytes) -> dict[str, Any]:
         if b"\\" in data:
             # A reader that is slower, and sees every member.
             found = _scan(data.decode("utf-8").lstrip())[0]
-        elif data.count(b'"') != 2 * _count_strings(found):
+        elif data.count(b'"') != 2 * (len(found) + _count_strings(found.values())):
             # Without escapes a string has two quotes: one that is not there was a second member.
             raise ValueError("a name of a member occurs twice")
     except _UNREADABLE:
@@ -164,28 +164,16 @@ def parse_object(data: bytes) -> dict[str, Any]:
     return found
 
 
-def _count_strings(value: dict[str, Any]) -> int:
-    """Return how many strings a decoded object has, the names of its members too."""
-    count = len(value)
-    for each in value.values():
-        if isinstance(each, str):
-            count += 1
-        elif isinstance(each, dict):
-            count += _count_strings(each)
-        elif isinstance(each, list):
-            count += _count_items(each)
-    return count
-
-
-def _count_items(values: list[Any]) -> int:
+def _count_strings(values: Iterable[Any]) -> int:
+    """Return how many strings decoded values have, the names of members of objects too."""
     count = 0
     for each in values:
         if isinstance(each, str):
             count += 1
         elif isinstance(each, dict):
-            count += _count_strings(each)
+            count += len(each) + _count_strings(each.values())
         elif isinstance(each, list):
-            count += _count_items(each)
+            count += _count_strings(each)
     return count
 
 

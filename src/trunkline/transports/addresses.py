@@ -122,16 +122,10 @@ class Tcp:
     tls: bool | Tls | ssl.SSLContext = field(default=False, hash=False)
 
     def __post_init__(self) -> None:
-        if not _is_host(self.host):
-            raise ValueError(f"Tcp.host is a host name or an IP address, not {show(self.host)}")
-        if type(self.port) is not int or not 0 <= self.port <= _MAX_PORT:
-            raise ValueError(f"Tcp.port is from 0 to {_MAX_PORT}, not {show(self.port)}")
-        if not isinstance(self.tls, bool | Tls) and not _is_context(self.tls):
-            raise ValueError(f"Tcp.tls is a bool, a Tls or an SSLContext, not {show(self.tls)}")
+        _check_network(self)
 
     def __str__(self) -> str:
-        host = f"[{self.host}]" if ":" in self.host else self.host
-        return f"{'tls' if self.tls else 'tcp'}://{host}:{self.port}"
+        return f"{'tls' if self.tls else 'tcp'}://{_authority(self)}"
 
     def __repr__(self) -> str:
         tls = f", tls={self.tls!r}" if self.tls else ""
@@ -210,7 +204,7 @@ class Http:
 
     def __post_init__(self) -> None:
         if self.unix is None:
-            self._check_network()
+            _check_network(self)
         elif self.host or self.port or self.tls:
             raise ValueError("Http.unix is a socket of this machine: give no host, port or tls")
         elif not isinstance(self.unix, Unix):
@@ -219,14 +213,6 @@ class Http:
             raise ValueError(f"Http.path is a path such as {_HTTP_PATH}, not {show(self.path)}")
         if self.query and not _is_http_text(self.query, _IN_HTTP_QUERY):
             raise ValueError("Http.query has characters that are to be percent-encoded")
-
-    def _check_network(self) -> None:
-        if not _is_host(self.host):
-            raise ValueError(f"Http.host is a host name or an IP address, not {show(self.host)}")
-        if type(self.port) is not int or not 0 <= self.port <= _MAX_PORT:
-            raise ValueError(f"Http.port is from 0 to {_MAX_PORT}, not {show(self.port)}")
-        if not isinstance(self.tls, bool | Tls) and not _is_context(self.tls):
-            raise ValueError(f"Http.tls is a bool, a Tls or an SSLContext, not {show(self.tls)}")
 
     @property
     def socket(self) -> Tcp | Unix:
@@ -241,8 +227,7 @@ class Http:
             # otherwise take a part of the file name for it.
             has_path = self.path != _HTTP_PATH or ":/" in str(self.unix.path)
             return f"http+{self.unix}{f':{self.path}' if has_path else ''}"
-        host = f"[{self.host}]" if ":" in self.host else self.host
-        return f"{'https' if self.tls else 'http'}://{host}:{self.port}{self.path}"
+        return f"{'https' if self.tls else 'http'}://{_authority(self)}{self.path}"
 
     def __repr__(self) -> str:
         shown = [] if self.unix is not None else [repr(redact(self.host)), repr(self.port)]
@@ -290,18 +275,12 @@ class Ws:
     options: HttpOptions | None = field(default=None, compare=False)
 
     def __post_init__(self) -> None:
-        if not _is_host(self.host):
-            raise ValueError(f"Ws.host is a host name or an IP address, not {show(self.host)}")
-        if type(self.port) is not int or not 0 <= self.port <= _MAX_PORT:
-            raise ValueError(f"Ws.port is from 0 to {_MAX_PORT}, not {show(self.port)}")
-        if not isinstance(self.tls, bool | Tls) and not _is_context(self.tls):
-            raise ValueError(f"Ws.tls is a bool, a Tls or an SSLContext, not {show(self.tls)}")
+        _check_network(self)
         if not _is_http_path(self.path):
             raise ValueError(f"Ws.path is a path such as {_HTTP_PATH}, not {show(self.path)}")
 
     def __str__(self) -> str:
-        host = f"[{self.host}]" if ":" in self.host else self.host
-        return f"{'wss' if self.tls else 'ws'}://{host}:{self.port}{self.path}"
+        return f"{'wss' if self.tls else 'ws'}://{_authority(self)}{self.path}"
 
     def __repr__(self) -> str:
         path = f", path={redact(self.path)!r}" if self.path != _HTTP_PATH else ""
@@ -445,6 +424,21 @@ def parse_host_and_port(given: str, *, shown: str) -> tuple[str, int]:
     if not (port.isascii() and port.isdecimal() and len(port) < 6 and int(port) <= _MAX_PORT):
         raise ValueError(f"{show(shown)} needs a port from 0 to {_MAX_PORT} after its last colon")
     return host, int(port)
+
+
+def _check_network(address: Tcp | Http | Ws) -> None:
+    kind, host, port, tls = type(address).__name__, address.host, address.port, address.tls
+    if not _is_host(host):
+        raise ValueError(f"{kind}.host is a host name or an IP address, not {show(host)}")
+    if type(port) is not int or not 0 <= port <= _MAX_PORT:
+        raise ValueError(f"{kind}.port is from 0 to {_MAX_PORT}, not {show(port)}")
+    if not isinstance(tls, bool | Tls) and not _is_context(tls):
+        raise ValueError(f"{kind}.tls is a bool, a Tls or an SSLContext, not {show(tls)}")
+
+
+def _authority(address: Tcp | Http | Ws) -> str:
+    host = f"[{address.host}]" if ":" in address.host else address.host
+    return f"{host}:{address.port}"
 
 
 def _is_host(host: object) -> bool:

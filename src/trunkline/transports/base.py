@@ -42,7 +42,16 @@ from ..jsonrpc.framing.framing import Fault
 from ..jsonrpc.limits import TransportName
 from ..jsonrpc.policy import Policy
 
-__all__ = ["HIGH_WATER", "LOW_WATER", "Address", "Frame", "Transport", "ignore", "log_raised"]
+__all__ = [
+    "HIGH_WATER",
+    "LOW_WATER",
+    "Address",
+    "Frame",
+    "Transport",
+    "TransportBase",
+    "ignore",
+    "log_raised",
+]
 
 _log: Final = logging.getLogger("trunkline.transports")
 
@@ -110,6 +119,18 @@ class Address(Protocol):
 
 def ignore(*_: object) -> None:
     """Do nothing: the default of a callback."""
+
+
+class TransportBase:
+    """The name of a transport, and its callbacks, which do nothing until they are set."""
+
+    # No slots: pyright takes callbacks in slots for methods, and then this is not a `Transport`.
+
+    def __init__(self, name: TransportName) -> None:
+        self.name: TransportName = name
+        self.on_message: Callable[[Frame, Any], object] = ignore
+        self.on_error: Callable[[TransportError | None], object] = ignore
+        self.on_drained: Callable[[], object] = ignore
 
 
 def log_raised(error: BaseException, what: str) -> None:

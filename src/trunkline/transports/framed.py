@@ -11,11 +11,11 @@ import asyncio
 from typing import TYPE_CHECKING, Any, Final
 
 from ..jsonrpc.framing.framing import framing_named
-from .base import ignore, log_raised
+from .base import TransportBase, log_raised
 from .io.fd import is_abandoned
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Coroutine, Iterable
+    from collections.abc import Coroutine, Iterable
 
     from ..errors import TransportError
     from ..jsonrpc.limits import TransportName
@@ -34,7 +34,7 @@ _MAX_COPIED_BYTES: Final = 64 * 1024
 _POLL_INTERVAL_S: Final = 1.0
 
 
-class FramedTransport:
+class FramedTransport(TransportBase):
     """The part of a transport that is the same on every stream.
 
     A subclass sets `_reader`, `_writer` and `_is_open` when it connects, calls `_receive` and
@@ -42,10 +42,7 @@ class FramedTransport:
     """
 
     def __init__(self, policy: Policy, name: TransportName) -> None:
-        self.name: TransportName = name
-        self.on_message: Callable[[Frame, Any], object] = ignore
-        self.on_error: Callable[[TransportError | None], object] = ignore
-        self.on_drained: Callable[[], object] = ignore
+        super().__init__(name)
         self._framing = framing_named(policy.framing, policy.limits.message_size(name))
         self._reader: FdReader | ThreadReader | LoopReader | None = None
         self._writer: FdWriter | ThreadWriter | LoopWriter | TlsChannel | None = None

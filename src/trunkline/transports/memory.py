@@ -19,14 +19,12 @@ from collections import deque
 from typing import TYPE_CHECKING, Any, Final
 
 from ..errors import TransportError
-from .base import HIGH_WATER, LOW_WATER, ignore, log_raised
+from .base import HIGH_WATER, LOW_WATER, TransportBase, ignore, log_raised
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from ..jsonrpc.limits import TransportName
     from ..jsonrpc.messages import RequestId
-    from .base import Frame
 
 __all__ = ["MemoryTransport", "memory_pair"]
 
@@ -44,19 +42,15 @@ def memory_pair() -> tuple[MemoryTransport, MemoryTransport]:
     return one, other
 
 
-class MemoryTransport:
+class MemoryTransport(TransportBase):
     """One end of a pair; `memory_pair` makes them."""
 
-    # No slots: pyright takes callbacks in slots for methods, and then this is not a `Transport`.
     _other: MemoryTransport
     # Called with the id of a request and what its handler raised; set by `raise_exceptions`.
     on_handler_error: Callable[[RequestId, Exception], object]
 
     def __init__(self, wire: _Wire) -> None:
-        self.name: TransportName = "default"
-        self.on_message: Callable[[Frame, Any], object] = ignore
-        self.on_error: Callable[[TransportError | None], object] = ignore
-        self.on_drained: Callable[[], object] = ignore
+        super().__init__("default")
         # Bytes that are queued until the other end connects, or for their turn.
         self.backlog = 0
         # Those of them that the other end has received since; not what it got at once.

@@ -13,8 +13,7 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, Final, Literal, TypeAlias
 
 from ..errors import TransportError
-from ..jsonrpc.limits import TransportName
-from .base import ignore, log_raised
+from .base import TransportBase, ignore, log_raised
 
 if TYPE_CHECKING:
     from ..jsonrpc.policy import Policy
@@ -60,22 +59,19 @@ class Tapped:
         return TappedTransport(self._address.transport(policy), self._hear, on_end=self._on_end)
 
 
-class TappedTransport:
+class TappedTransport(TransportBase):
     """An observed transport; `our_side` is the role of the side that calls `send`."""
 
     def __init__(
         self, inner: Transport, hear: Hear, *, our_side: Side = "client", on_end: OnEnd = ignore
     ) -> None:
+        super().__init__(inner.name)
         self._inner = inner
         self._on_end = on_end
         self._hear = hear
         self._has_failed = False  # logged once: else each frame would log a line
         self._ours = our_side
         self._theirs: Side = "server" if our_side == "client" else "client"
-        self.name: TransportName = inner.name
-        self.on_message: Callable[[Frame, Any], object] = ignore
-        self.on_error: Callable[[TransportError | None], object] = ignore
-        self.on_drained: Callable[[], object] = ignore
 
     def __getattr__(self, name: str) -> Any:
         if name not in _PASSED:

@@ -15,7 +15,6 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Callable, Coroutine, Iterator, Mapping
 from functools import partial
-from types import TracebackType
 from typing import TYPE_CHECKING, Any, Final, Generic, Self, TypeVar, cast
 
 from ...errors import Cancelled, RequestTimeout, TrunklineError
@@ -73,12 +72,7 @@ class SyncClientBase:
         self._proxy.connect()
         return self
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
+    def __exit__(self, *exc_info: object) -> None:
         self._proxy.close()
 
     @property
@@ -105,14 +99,24 @@ class SyncClientBase:
         return self._client
 
 
-class PendingCallBase(Generic[T]):
-    """A `PendingCall` of another thread."""
+class _Handle:
+    """What `Client` returned, and the proxy to the event loop thread that it is used on."""
 
     __slots__ = ("_inner", "_proxy")
 
-    def __init__(self, proxy: LoopProxy, inner: PendingCall[T]) -> None:
+    def __init__(self, proxy: LoopProxy, inner: Any) -> None:
         self._proxy = proxy
         self._inner = inner
+
+    def __repr__(self) -> str:
+        return repr(self._inner).replace("<", "<Sync", 1)
+
+
+class PendingCallBase(_Handle, Generic[T]):
+    """A `PendingCall` of another thread."""
+
+    __slots__ = ()
+    _inner: PendingCall[T]
 
     @property
     def method(self) -> str:
@@ -166,9 +170,6 @@ class PendingCallBase(Generic[T]):
         if told is not None:
             self._proxy.call(self._inner.add_done_callback, lambda _: told(self))
 
-    def __repr__(self) -> str:
-        return repr(self._inner).replace("<", "<Sync", 1)
-
     async def _wait(self, seconds: float | None) -> None:
         if seconds is not None:
             check_seconds("timeout", seconds)
@@ -182,36 +183,26 @@ class PendingCallBase(Generic[T]):
             raise TimeoutError(f"no answer to {self.method} within {seconds:g} s; it continues")
 
 
-class BatchBase:
+class BatchBase(_Handle):
     """A `CallBatch` of another thread."""
 
-    __slots__ = ("_inner", "_proxy")
-
-    def __init__(self, proxy: LoopProxy, inner: CallBatch) -> None:
-        self._proxy = proxy
-        self._inner = inner
+    __slots__ = ()
+    _inner: CallBatch
+    __repr__ = object.__repr__  # a batch has no text of its own
 
     def __enter__(self) -> Self:
         self._proxy.run(self._inner.__aenter__)
         return self
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
-        self._proxy.run(self._inner.__aexit__, kind, error, trace)
+    def __exit__(self, *exc_info: Any) -> None:
+        self._proxy.run(self._inner.__aexit__, *exc_info)
 
 
-class TaskHandleBase(Generic[T]):
+class TaskHandleBase(_Handle, Generic[T]):
     """A `TaskHandle` of another thread."""
 
-    __slots__ = ("_inner", "_proxy")
-
-    def __init__(self, proxy: LoopProxy, inner: TaskHandle[T]) -> None:
-        self._proxy = proxy
-        self._inner = inner
+    __slots__ = ()
+    _inner: TaskHandle[T]
 
     def done(self) -> bool:
         """Return True if the task has ended, as of its last known status."""
@@ -240,18 +231,12 @@ class TaskHandleBase(Generic[T]):
             # Not awaited: this may run in the garbage collector.
             self._proxy.later(statuses.aclose)
 
-    def __repr__(self) -> str:
-        return repr(self._inner).replace("<", "<Sync", 1)
 
-
-class SubscriptionBase:
+class SubscriptionBase(_Handle):
     """A `Subscription` of another thread."""
 
-    __slots__ = ("_inner", "_proxy")
-
-    def __init__(self, proxy: LoopProxy, inner: Subscription) -> None:
-        self._proxy = proxy
-        self._inner = inner
+    __slots__ = ()
+    _inner: Subscription
 
     @property
     def wanted(self) -> SubscriptionTopics:
@@ -272,14 +257,9 @@ class SubscriptionBase:
             raise
         return self
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
+    def __exit__(self, *exc_info: object) -> None:
         if self._proxy.is_usable:  # otherwise it has ended with the client
-            self._proxy.run(self._inner.__aexit__, kind, error, trace)
+            self._proxy.run(self._inner.__aexit__, *exc_info)
 
     def __iter__(self) -> Self:
         return self
@@ -299,9 +279,6 @@ class SubscriptionBase:
         self._check_entered()
         found = self._proxy.run(_within, partial(_next, self._inner), timeout)
         return None if found is _END else found
-
-    def __repr__(self) -> str:
-        return repr(self._inner).replace("<", "<Sync", 1)
 
     def _check_entered(self) -> None:
         if not was_entered(self._inner):

@@ -35,10 +35,9 @@ from ...exception_text import as_redacted
 from ...jsonrpc.framing.framing import Oversize, head_size
 from ...redaction import show
 from ...spec.jsonrpc import LOCAL_RULES
-from ..base import HIGH_WATER, LOW_WATER, ignore, log_raised
+from ..base import HIGH_WATER, LOW_WATER, TransportBase, ignore, log_raised
 
 if TYPE_CHECKING:
-    from ...jsonrpc.limits import TransportName
     from ..base import Frame as Received
 
 __all__ = ["READ_BYTES", "SILENT", "SUBPROTOCOL", "WebSocketFrames", "WebSocketTransport"]
@@ -90,7 +89,7 @@ class WebSocketFrames(Protocol):
         return bytes(each ^ key[at % _MASK_BYTES] for at, each in enumerate(masked))
 
 
-class WebSocketTransport(asyncio.BufferedProtocol):
+class WebSocketTransport(TransportBase, asyncio.BufferedProtocol):
     """The part of a connection that is the same on both sides.
 
     A subclass sets `_frames` to those of a finished handshake and calls `_begin`.
@@ -103,10 +102,7 @@ class WebSocketTransport(asyncio.BufferedProtocol):
     _lost: asyncio.Future[None]
 
     def __init__(self, limit: int | None, buffer: memoryview | None = None) -> None:
-        self.name: TransportName = "websocket"
-        self.on_message: Callable[[Received, Any], object] = ignore
-        self.on_error: Callable[[TransportError | None], object] = ignore
-        self.on_drained: Callable[[], object] = ignore
+        super().__init__("websocket")
         # Bytes of messages in total, not of pings; the keep-alive of a server reads them.
         self.received = 0
         # The address of the other side.

@@ -43,7 +43,48 @@ def longest_wait(seconds: float) -> float:
     return min(max(seconds, _SHORTEST_RECONNECT_S), _LONGEST_RECONNECT_S)
 
 
-class PlainRequest:
+class _Answered:
+    """A request whose answer is a status: what is kept of it until then."""
+
+    def __init__(self, transport: HttpTransport, path: bytes | None = None) -> None:
+        self._transport = transport
+        self._path = path
+        self._done: asyncio.Future[int] = asyncio.get_running_loop().create_future()
+        self._status = 0
+        self._headers: list[tuple[bytes, bytes]] = []
+        self._ignored = 0
+
+    async def _run(self, lines: bytes) -> int:
+        """Send it with the headers of a credential, and return the status."""
+        raise NotImplementedError
+
+    async def _run_with(self, lines: bytes) -> tuple[int, list[tuple[bytes, bytes]]]:
+        self._done = asyncio.get_running_loop().create_future()
+        self._ignored = 0
+        return await self._run(lines), self._headers
+
+    def on_head(self, status: int, headers: list[tuple[bytes, bytes]]) -> None:
+        """Keep the status, and the headers if they may challenge the client."""
+        self._status = status
+        auth = self._transport.auth
+        if auth is not None:
+            self._headers = headers
+            auth.responded(self._transport.url_of(self._path), status, headers)
+        if self._transport.observer is not None:
+            self._transport.observer.on_response(self, status, headers)
+
+    def on_complete(self) -> None:
+        """Return the status."""
+        if not self._done.done():
+            self._done.set_result(self._status)
+
+    def on_lost(self, error: Exception | None, *, was_reused: bool, has_begun: bool) -> None:
+        """Raise in `run`."""
+        if not self._done.done():
+            self._done.set_exception(TransportError("the connection was lost"))
+
+
+class PlainRequest(_Answered):
     """A request of which only the status of the response counts."""
 
     def __init__(
@@ -54,14 +95,9 @@ class PlainRequest:
         path: bytes | None = None,
         body: bytes | None = None,
     ) -> None:
-        self._transport = transport
+        super().__init__(transport, path)
         self._method = method
-        self._path = path
         self._body = body
-        self._done: asyncio.Future[int] = asyncio.get_running_loop().create_future()
-        self._status = 0
-        self._headers: list[tuple[bytes, bytes]] = []
-        self._ignored = 0
 
     async def run(self, *, may_authorize: bool = True) -> int:
         """Send it, and return the status.
@@ -81,11 +117,6 @@ class PlainRequest:
             return await self._run(auth.headers(method, url) or b"")
         return await auth.run(method, url, self._run_with)
 
-    async def _run_with(self, lines: bytes) -> tuple[int, list[tuple[bytes, bytes]]]:
-        self._done = asyncio.get_running_loop().create_future()
-        self._ignored = 0
-        return await self._run(lines), self._headers
-
     async def _run(self, lines: bytes) -> int:
         transport = self._transport
         head = transport.session_head + lines
@@ -103,16 +134,6 @@ class PlainRequest:
             connection.forget()
         return status
 
-    def on_head(self, status: int, headers: list[tuple[bytes, bytes]]) -> None:
-        """Keep the status, and the headers if they may challenge the client."""
-        self._status = status
-        auth = self._transport.auth
-        if auth is not None:
-            self._headers = headers
-            auth.responded(self._transport.url_of(self._path), status, headers)
-        if self._transport.observer is not None:
-            self._transport.observer.on_response(self, status, headers)
-
     def on_data(self, data: bytes) -> None:
         """Ignore the body, and its rest if it is long."""
         self._ignored += len(data)
@@ -123,30 +144,24 @@ class PlainRequest:
         """Return the status."""
         if self._transport.observer is not None:
             self._transport.observer.on_end(self)
-        if not self._done.done():
-            self._done.set_result(self._status)
+        super().on_complete()
 
     def on_lost(self, error: Exception | None, *, was_reused: bool, has_begun: bool) -> None:
         """Raise in `run`."""
         if self._transport.observer is not None:
             self._transport.observer.on_end(self)
-        if not self._done.done():
-            self._done.set_exception(TransportError("the connection was lost"))
+        super().on_lost(error, was_reused=was_reused, has_begun=has_begun)
 
 
-class GetStream:
+class GetStream(_Answered):
     """An event stream opened by GET, for what the server sends or to resume another."""
 
     def __init__(
         self, transport: HttpTransport, last_event_id: str = "", *, is_reserved: bool = False
     ) -> None:
-        self._transport = transport
+        super().__init__(transport)
         self._last_event_id = last_event_id
         self._is_reserved = is_reserved
-        self._ignored = 0
-        self._done: asyncio.Future[int] = asyncio.get_running_loop().create_future()
-        self._status = 0
-        self._headers: list[tuple[bytes, bytes]] = []
         self._take: Callable[[bytes], bool] = lambda _: False
         self._connection: HttpClientConnection | None = None
         # Called when the server has answered with a stream.
@@ -164,11 +179,6 @@ class GetStream:
         if auth is None:
             return await self._run(b"")
         return await auth.run("GET", self._transport.url_of(None), self._run_with)
-
-    async def _run_with(self, lines: bytes) -> tuple[int, list[tuple[bytes, bytes]]]:
-        self._done = asyncio.get_running_loop().create_future()
-        self._ignored = 0
-        return await self._run(lines), self._headers
 
     async def _run(self, lines: bytes) -> int:
         transport = self._transport
@@ -195,13 +205,9 @@ class GetStream:
         """Keep the status; what is not a stream of events is as good as refused."""
         kinds = [value for name, value in headers if name == b"content-type"]
         is_stream = bool(kinds) and kinds[0].partition(b";")[0].strip().lower() == _EVENTS
-        self._status = status if status != 200 or is_stream else 406
-        auth = self._transport.auth
-        if auth is not None:
-            self._headers = headers
-            auth.responded(self._transport.url_of(None), status, headers)
-        if self._transport.observer is not None:
-            self._transport.observer.on_response(self, status, headers)
+        super().on_head(status, headers)
+        if status == 200 and not is_stream:
+            self._status = 406
         if self._status == 200:
             self.on_open()
 
@@ -218,18 +224,15 @@ class GetStream:
     def on_complete(self) -> None:
         """Return from `run`."""
         self._connection = None
-        if not self._done.done():
-            self._done.set_result(self._status)
+        super().on_complete()
 
     def on_lost(self, error: Exception | None, *, was_reused: bool, has_begun: bool) -> None:
         """Return from `run` if the stream had begun, else raise there."""
         self._connection = None
-        if self._done.done():
-            return
         if self._status:
-            self._done.set_result(self._status)
+            super().on_complete()
         else:
-            self._done.set_exception(TransportError("the connection was lost"))
+            super().on_lost(error, was_reused=was_reused, has_begun=has_begun)
 
 
 class SessionStream:

@@ -26,7 +26,7 @@ from urllib.parse import SplitResult, urljoin, urlsplit
 from msgspec import Raw
 
 from ....errors import AuthorizationFailed, LocalProtocolError, TransportError
-from ...base import ignore
+from ...base import TransportBase, ignore
 from .message import FactsReader, negotiated_version
 from .pool import ConnectionPool
 from .post import Post, RequestLost
@@ -37,7 +37,6 @@ if TYPE_CHECKING:
     import ssl
 
     from ....jsonrpc.framing.sse import Event
-    from ....jsonrpc.limits import TransportName
     from ....jsonrpc.messages import RequestId
     from ....jsonrpc.policy import Policy
     from ....mcp.param_headers import ParamPath
@@ -80,14 +79,11 @@ class HttpObserver(Protocol):
         """Forget a request whose response has ended, or that has failed."""
 
 
-class HttpTransport:
+class HttpTransport(TransportBase):
     """The messages of one client; it implements the transport contract."""
 
     def __init__(self, address: Http, policy: Policy, options: HttpOptions) -> None:
-        self.name: TransportName = "http"
-        self.on_message: Callable[[Frame, Any], object] = ignore
-        self.on_error: Callable[[TransportError | None], object] = ignore
-        self.on_drained: Callable[[], object] = ignore
+        super().__init__("http")
         # `send` takes a request as the route of its frame.
         self.reads_requests = True
         # Return True if a request has no answer yet; then `on_request_lost` is called with its id,

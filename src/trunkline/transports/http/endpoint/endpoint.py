@@ -31,17 +31,23 @@ from ....spec.http_conditions import HTTP
 from ....spec.mcp.http_status import MCP
 from ....spec.mcp.meta import CLIENT_CAPABILITIES, CLIENT_INFO, LOG_LEVEL, PROTOCOL_VERSION
 from ....store.errors import StoreError
-from ..response import STOPPING, STREAM_HEADERS, TOO_MANY_SESSIONS, Refusal
-from .exchange import Exchange, accepted_types, event_of
+from ..response import (
+    STOPPING,
+    STREAM_HEADERS,
+    TOO_MANY_REQUESTS,
+    TOO_MANY_SESSIONS,
+    Refusal,
+)
+from .exchange import EVENTS_NOT_ACCEPTED, Exchange, accepted_types, event_of
 from .routes import Route
-from .sessions import SessionTable
+from .sessions import SESSION_UNKNOWN, SessionTable
 
 if TYPE_CHECKING:
     from ....errors import InvalidMessage
     from ....jsonrpc.messages import ErrorObject
     from ..gate.authentication import Owner
     from ..request import HttpRequest
-    from ..response import Headers, Responder
+    from ..response import Responder
     from ..settings import HttpLimits, HttpSettings
     from .event_log import EventLog
     from .old_sse import OldSseRoutes, OldSseSession
@@ -242,9 +248,7 @@ class McpEndpoint:
             now = self._clock()
             session = self.sessions.get(id.decode("latin-1"), owner, now)
             if session is None:
-                self.routes.refuse(
-                    responder, Refusal(MCP["session-unknown"], "Session not found"), request
-                )
+                self.routes.refuse(responder, SESSION_UNKNOWN, request)
             else:
                 _receive(session, body, self._exchange(request, responder, session, owner, now))
         else:
@@ -257,16 +261,16 @@ class McpEndpoint:
         session: HttpSession,
         owner: Owner | None,
         now: float,
+        *,
+        listens: bool = False,
     ) -> Exchange:
         status = self.service.handshake_status
-        exchange = Exchange(request, responder, session, status, now)
+        exchange = Exchange(request, responder, session, status, now, owner)
         exchange.authenticator = self._authenticator
-        if owner is not None:
-            exchange.owner, exchange.expires_at = owner, owner.expires_at
         if self._cors is not None:
             exchange.extra_headers = self._cors.headers(request)
         responder.exchange = exchange
-        session.open(exchange)
+        session.open(exchange, listens=listens)
         return exchange
 
     def _single(
@@ -279,18 +283,11 @@ class McpEndpoint:
     ) -> None:
         carrier = self.service.single(client, owner)
         if carrier is None:
-            headers: Headers = ((b"retry-after", b"1"),)
-            self.routes.refuse(
-                responder,
-                Refusal(HTTP["overloaded"], "Too many requests at once", headers),
-                request,
-            )
+            self.routes.refuse(responder, TOO_MANY_REQUESTS, request)
             return
         status = self.service.per_request_status
-        exchange = Exchange(request, responder, carrier, status, self._clock())
+        exchange = Exchange(request, responder, carrier, status, self._clock(), owner)
         exchange.authenticator = self._authenticator
-        if owner is not None:
-            exchange.owner, exchange.expires_at = owner, owner.expires_at
         if self._cors is not None:
             exchange.extra_headers = self._cors.headers(request)
         responder.exchange = carrier.exchange = exchange
@@ -348,32 +345,19 @@ class McpEndpoint:
         id = request.session_id.decode("latin-1")
         session = self._session_of(id, owner)
         if session is None:
-            self.routes.refuse(
-                responder, Refusal(MCP["session-unknown"], "Session not found"), request
-            )
+            self.routes.refuse(responder, SESSION_UNKNOWN, request)
         elif request.method == "DELETE":
             self.sessions.discard(session)
             session.on_end()
             cors = self.routes.cors_headers(request)
             responder.respond(204, b"", cors)
         elif not accepted_types(request.accept)[1]:
-            self.routes.refuse(
-                responder,
-                Refusal(HTTP["wrong-accept"], "Accept must allow text/event-stream"),
-                request,
-            )
+            self.routes.refuse(responder, EVENTS_NOT_ACCEPTED, request)
         elif request.last_event_id is not None:
             self.routes.spawn(self._resume(session, request, responder, owner))
         else:
-            exchange = Exchange(
-                request, responder, session, self.service.handshake_status, self._clock()
-            )
-            if owner is not None:
-                exchange.owner, exchange.expires_at = owner, owner.expires_at
-            if self._cors is not None:
-                exchange.extra_headers = self._cors.headers(request)
-            responder.exchange = exchange
-            session.open(exchange, listens=True)
+            now = self._clock()
+            exchange = self._exchange(request, responder, session, owner, now, listens=True)
             exchange.start_stream()
 
     def _session_of(self, id: str, owner: Owner | None) -> HttpSession | None:

@@ -34,18 +34,28 @@ from ....mcp.header_values import ENCODED
 from ....spec.http_conditions import HTTP
 from ....spec.lookup import http_status
 from ....spec.mcp.http_status import MCP
-from ..response import EVENT_STREAM, JSON, JSON_HEADERS, STOPPING, STREAM_HEADERS
+from ...base import ignore
+from ..response import EVENT_STREAM, JSON, JSON_HEADERS, STOPPING, STREAM_HEADERS, Refusal
 from .request_headers import header_mismatch, param_mismatch
 
 if TYPE_CHECKING:
-    from ....errors import InvalidMessage
+    from ....errors import InvalidMessage, TransportError
+    from ....jsonrpc.limits import TransportName
     from ....jsonrpc.messages import ErrorObject
     from ....mcp.param_headers import ParamPath
+    from ...base import Frame
     from ..gate.authentication import Authenticator, Owner
     from ..request import HttpRequest
     from ..response import Headers, Responder
 
-__all__ = ["Carrier", "Exchange", "accepted_types", "event_of"]
+__all__ = [
+    "EVENTS_NOT_ACCEPTED",
+    "Carrier",
+    "Exchange",
+    "ExchangeTransport",
+    "accepted_types",
+    "event_of",
+]
 
 # The HTTP status of an error, in the revision that the exchange is in.
 StatusOf: TypeAlias = "Callable[[ErrorObject | InvalidMessage], int]"
@@ -56,6 +66,7 @@ _DENIED: Final = HTTP["permission-denied"].status
 _RETRIED: Final = (HTTP["rate-limited"].status, HTTP["overloaded"].status)
 _NOT_ACCEPTED: Final = MCP["not-accepted"].status
 _KEEP_ALIVE: Final = b":\n\n"
+EVENTS_NOT_ACCEPTED: Final = Refusal(HTTP["wrong-accept"], "Accept must allow text/event-stream")
 _LF: Final = 10
 _CR: Final = 13
 
@@ -94,6 +105,36 @@ class Carrier(Protocol):
     def is_slow(self, exchange: Exchange, value: bool) -> None:
         """Note that the client reads slowly, or again as it should."""
         ...
+
+
+class ExchangeTransport:
+    """A transport over exchanges: what a session and a single request have in common."""
+
+    __slots__ = ("_sent", "is_connected", "name", "on_drained", "on_error", "on_message", "primes")
+
+    def __init__(self, name: TransportName) -> None:
+        self.name: TransportName = name
+        self.on_message: Callable[[Frame, Any], object] = ignore
+        self.on_error: Callable[[TransportError | None], object] = ignore
+        self.on_drained: Callable[[], object] = ignore
+        self.is_connected = False
+        self.primes = False
+        # The number of bytes in all.
+        self._sent = 0
+
+    @property
+    def backlog(self) -> int:
+        """The number of bytes that the client has not taken."""
+        raise NotImplementedError
+
+    @property
+    def written(self) -> int:
+        """The number of bytes that have left the backlog, in total."""
+        return self._sent - self.backlog
+
+    async def connect(self) -> None:
+        """Begin to carry messages."""
+        self.is_connected = True
 
 
 def accepted_types(accept: bytes | None) -> tuple[bool, bool]:
@@ -174,6 +215,7 @@ class Exchange:
         carrier: Carrier,
         status_of: StatusOf,
         now: float,
+        owner: Owner | None = None,
     ) -> None:
         self.request = request
         # None once the client has gone.
@@ -187,9 +229,9 @@ class Exchange:
         # Makes the challenges of refusals; None without authentication.
         self.authenticator: Authenticator | None = None
         # The authenticated client that sent the request.
-        self.owner: Owner | None = None
+        self.owner = owner
         # When the credential ends that the stream was opened or resumed with, as Unix time.
-        self.expires_at: float | None = None
+        self.expires_at = None if owner is None else owner.expires_at
         # Sent with the response, whatever its form.
         self.extra_headers: Headers = ()
         # Of a session that this POST opens: sent if it succeeds. Empty if it opens none.

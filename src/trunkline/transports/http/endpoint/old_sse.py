@@ -28,19 +28,17 @@ from ....spec.http_conditions import HTTP
 from ....spec.mcp.http_status import MCP
 from ...base import ignore
 from ..gate.authentication import key_of
-from ..response import JSON_HEADERS, STOPPING, TOO_MANY_SESSIONS, Refusal
-from .exchange import Exchange, accepted_types, event_of
+from ..response import JSON_HEADERS, STOPPING, TOO_MANY_SESSIONS
+from .exchange import EVENTS_NOT_ACCEPTED, Exchange, ExchangeTransport, accepted_types, event_of
 from .routes import Route
+from .sessions import SESSION_UNKNOWN
 
 if TYPE_CHECKING:
-    from ....errors import TransportError
     from ....jsonrpc.framing.framing import Oversize
-    from ....jsonrpc.limits import TransportName
     from ....jsonrpc.messages import ErrorObject
-    from ...base import Frame
     from ..gate.authentication import Owner
     from ..request import HttpRequest
-    from ..response import Responder
+    from ..response import Refusal, Responder
     from .endpoint import McpEndpoint
 
 __all__ = ["OldSseRoutes", "OldSseSession"]
@@ -68,31 +66,13 @@ class _Post:
         self.body = b""
 
 
-class OldSseSession:
+class OldSseSession(ExchangeTransport):
     """One session; it implements the transport contract, with one stream for everything."""
 
-    __slots__ = (
-        "_exchange",
-        "_sent",
-        "began",
-        "id",
-        "is_connected",
-        "name",
-        "on_closed",
-        "on_drained",
-        "on_end",
-        "on_error",
-        "on_message",
-        "owner",
-        "primes",
-        "uri",
-    )
+    __slots__ = ("_exchange", "began", "id", "on_closed", "on_end", "owner", "uri")
 
     def __init__(self, id: str, owner: Owner | None, uri: bytes, now: float) -> None:
-        self.name: TransportName = "sse"
-        self.on_message: Callable[[Frame, Any], object] = ignore
-        self.on_error: Callable[[TransportError | None], object] = ignore
-        self.on_drained: Callable[[], object] = ignore
+        super().__init__("sse")
         # Called to end the session, and when its stream has ended.
         self.on_end: Callable[[], object] = ignore
         self.on_closed: Callable[[OldSseSession], object] = ignore
@@ -101,10 +81,7 @@ class OldSseSession:
         self.began = now
         # Where the client sends its messages.
         self.uri = uri
-        self.is_connected = False
-        self.primes = False
         self._exchange: Exchange | None = None
-        self._sent = 0
 
     def __repr__(self) -> str:
         return f"<OldSseSession, {'open' if self._exchange else 'closed'}>"
@@ -115,15 +92,6 @@ class OldSseSession:
     def backlog(self) -> int:
         """The number of bytes that the client has not taken."""
         return 0 if self._exchange is None else self._exchange.unread
-
-    @property
-    def written(self) -> int:
-        """The number of bytes that have left the backlog, in total."""
-        return self._sent - self.backlog
-
-    async def connect(self) -> None:
-        """Begin to carry messages."""
-        self.is_connected = True
 
     def send(self, frame: bytes, route: _Post | None = None) -> None:
         """Send a message on the stream."""
@@ -240,9 +208,7 @@ class OldSseRoutes:
         self._sessions[id] = session
         service = endpoint.service
         service.open_old_sse(session)
-        exchange = Exchange(request, responder, session, service.handshake_status, now)
-        if owner is not None:
-            exchange.owner, exchange.expires_at = owner, owner.expires_at
+        exchange = Exchange(request, responder, session, service.handshake_status, now, owner)
         exchange.extra_headers = endpoint.routes.cors_headers(request)
         responder.exchange = exchange
         session.open(exchange)
@@ -257,9 +223,7 @@ class OldSseRoutes:
     ) -> None:
         session = self._sessions.get(_id_in(request.query))
         if session is None or key_of(session.owner) != key_of(owner):
-            self._endpoint.routes.refuse(
-                responder, Refusal(MCP["session-unknown"], "Session not found"), request
-            )
+            self._endpoint.routes.refuse(responder, SESSION_UNKNOWN, request)
             return
         post = session.receive(body, request, owner)
         headers = JSON_HEADERS if post.body else ()
@@ -279,9 +243,7 @@ class OldSseRoutes:
 
 
 def _check_accept(request: HttpRequest) -> Refusal | None:
-    if accepted_types(request.accept)[1]:
-        return None
-    return Refusal(HTTP["wrong-accept"], "Accept must allow text/event-stream")
+    return None if accepted_types(request.accept)[1] else EVENTS_NOT_ACCEPTED
 
 
 def _uri_of(endpoint: McpEndpoint, posts: str) -> str:

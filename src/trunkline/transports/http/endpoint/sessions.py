@@ -22,22 +22,23 @@ from collections.abc import Callable
 from itertools import islice
 from typing import TYPE_CHECKING, Any, Final
 
+from ....spec.mcp.http_status import MCP
 from ....spec.mcp.transports import POLLED, RESUMED_STREAMS
 from ...base import LOW_WATER, ignore
-from .exchange import event_of
+from ..response import Refusal
+from .exchange import ExchangeTransport, event_of
 
 if TYPE_CHECKING:
-    from ....errors import InvalidMessage, TransportError
-    from ....jsonrpc.limits import TransportName
+    from ....errors import InvalidMessage
     from ....jsonrpc.messages import ErrorObject
-    from ...base import Frame
     from ..gate.authentication import Owner
     from ..settings import HttpLimits
     from .event_log import EventLog
     from .exchange import Exchange
 
-__all__ = ["HttpSession", "SessionTable"]
+__all__ = ["SESSION_UNKNOWN", "HttpSession", "SessionTable"]
 
+SESSION_UNKNOWN: Final = Refusal(MCP["session-unknown"], "Session not found")
 # Random bytes of a session id.
 _ID_BYTES: Final = 32
 # Sessions looked at to find one that may be evicted: the idlest come first, but may have a stream.
@@ -46,7 +47,7 @@ _MAX_LOOKS: Final = 2048
 _SHOWN: Final = 8
 
 
-class HttpSession:
+class HttpSession(ExchangeTransport):
     """One session; it implements the transport contract."""
 
     # For a server: routes are exchanges.
@@ -55,34 +56,24 @@ class HttpSession:
     __slots__ = (
         "_listening",
         "_next_stream",
-        "_sent",
         "_slow",
         "began",
         "binding",
         "dropped",
         "exchanges",
         "id",
-        "is_connected",
         "is_resumable",
         "log",
         "make_log",
-        "name",
-        "on_drained",
         "on_end",
-        "on_error",
-        "on_message",
         "owner",
         "owner_key",
-        "primes",
         "retry_ms",
         "used",
     )
 
     def __init__(self, id: str, owner: Owner | None, now: float, retry_ms: int) -> None:
-        self.name: TransportName = "http"
-        self.on_message: Callable[[Frame, Any], object] = ignore
-        self.on_error: Callable[[TransportError | None], object] = ignore
-        self.on_drained: Callable[[], object] = ignore
+        super().__init__("http")
         # Called when the client, or the table, ends the session.
         self.on_end: Callable[[], object] = ignore
         self.id = id
@@ -93,22 +84,19 @@ class HttpSession:
         self.began = now
         self.used = now
         self.retry_ms = retry_ms
-        # Set with the revision: whether streams have ids, and begin with an empty event.
+        # Set with the revision, as `primes` is: whether streams have ids.
         self.is_resumable = False
-        self.primes = False
         # Made for the first stream.
         self.log: EventLog | None = None
         self.make_log: Callable[[HttpSession], EventLog] | None = None
-        self.is_connected = False
         # Messages for which there was no stream.
         self.dropped = 0
         self.exchanges: dict[Exchange, None] = {}
         # The stream for what belongs to no request.
         self._listening: Exchange | None = None
         self._next_stream = 1
-        # Exchanges whose client reads slowly, and the bytes sent in all. Most have none.
+        # Exchanges whose client reads slowly. Most have none.
         self._slow: set[Exchange] | None = None
-        self._sent = 0
 
     def use_revision(self, revision: str) -> None:
         """Resume streams as a revision says."""
@@ -129,15 +117,6 @@ class HttpSession:
     def backlog(self) -> int:
         """The number of bytes that clients have not taken; less than 64 KiB each is not counted."""
         return sum(each.unread for each in self._slow) if self._slow else 0
-
-    @property
-    def written(self) -> int:
-        """The number of bytes that have left the backlog, in total."""
-        return self._sent - self.backlog
-
-    async def connect(self) -> None:
-        """Begin to carry messages."""
-        self.is_connected = True
 
     def send(self, frame: bytes, route: Exchange | None = None) -> None:
         """Send a message about a request on its stream, and any other on the one opened by GET.

@@ -13,53 +13,35 @@ The rules that live here, and only here:
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from ...base import ignore
-from .exchange import event_of
+from .exchange import ExchangeTransport, event_of
 
 if TYPE_CHECKING:
-    from ....errors import InvalidMessage, TransportError
-    from ....jsonrpc.limits import TransportName
+    from ....errors import InvalidMessage
     from ....jsonrpc.messages import ErrorObject
-    from ...base import Frame
     from .exchange import Exchange
 
 __all__ = ["SingleRequest"]
 
 
-class SingleRequest:
+class SingleRequest(ExchangeTransport):
     """Carries one exchange; it implements the transport contract."""
 
     # For a server: routes are exchanges, and no session is opened.
     has_exchanges = True
     opens_sessions = False
 
-    __slots__ = (
-        "_sent",
-        "exchange",
-        "is_connected",
-        "name",
-        "on_drained",
-        "on_error",
-        "on_free",
-        "on_gone",
-        "on_message",
-        "primes",
-    )
+    __slots__ = ("exchange", "on_free", "on_gone")
 
     def __init__(self) -> None:
-        self.name: TransportName = "http"
-        self.on_message: Callable[[Frame, Any], object] = ignore
-        self.on_error: Callable[[TransportError | None], object] = ignore
-        self.on_drained: Callable[[], object] = ignore
+        super().__init__("http")
         # Called when the client has gone before it was answered, and when the exchange has ended.
         self.on_gone: Callable[[], object] = ignore
         self.on_free: Callable[[], object] = ignore
         self.exchange: Exchange | None = None
         self.is_connected = True
-        self.primes = False
-        self._sent = 0
 
     def __repr__(self) -> str:
         return f"<SingleRequest, {'free' if self.exchange is None else 'in use'}>"
@@ -70,11 +52,6 @@ class SingleRequest:
     def backlog(self) -> int:
         """The number of bytes that the client has not taken."""
         return 0 if self.exchange is None else self.exchange.unread
-
-    @property
-    def written(self) -> int:
-        """The number of bytes that have left the backlog, in total."""
-        return self._sent - self.backlog
 
     async def connect(self) -> None:
         """Do nothing: it carries a message as soon as it has an exchange."""
