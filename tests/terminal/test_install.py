@@ -33,7 +33,7 @@ def config(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 @for_each("answer", ["y\n", "YES\n"])
 def test_a_yes_writes(terminal: Start, config: Path, answer: str) -> None:
     words = ("install", "server.py", "--to", "cursor", "--name", f"n{len(answer)}")
-    run = terminal(*words, columns=160)  # the question is on one line, however long the path
+    run = terminal(*words, columns=400)  # the question is on one line, however long the path
     run.until("[y/N]")
     assert "Cursor (user)" in run.text
     assert '+    "n' in run.text
