@@ -19,7 +19,7 @@ from pathlib import Path
 
 import pytest
 
-from tools.generate_options import METHODS, SOURCE, Method, OptionsSource
+from tools.generate_options import MODULES, Method, Module, OptionsSource
 
 ROOT = Path(__file__).resolve().parents[2]
 DOCS = ROOT / "docs"
@@ -319,13 +319,23 @@ def test_a_description_has_signature_docstring_fields_and_groups(site: Path) -> 
     assert re.search(r'href="mcp\.html#trunkline\.mcp\.ToolAnnotations"', text)
 
 
-@pytest.mark.parametrize("method", METHODS, ids=lambda method: method.name)
-def test_the_reference_has_every_option_with_its_default(method: Method, site: Path) -> None:
-    text = (site / "reference" / "server.html").read_text(encoding="utf-8")
-    anchor = "Server" if method.name == "__init__" else f"Server.{method.name}"
-    described = text.partition(f'id="trunkline.server.{anchor}"')[2].partition(' id="trunk')[0]
+@pytest.mark.parametrize(
+    ("module", "method"),
+    [
+        pytest.param(module, method, id=f"{module.owner}-{method.name}")
+        for module in MODULES
+        for method in module.methods
+    ],
+)
+def test_the_reference_has_every_option_with_its_default(
+    module: Module, method: Method, site: Path
+) -> None:
+    page = module.owner.lower()
+    text = (site / "reference" / f"{page}.html").read_text(encoding="utf-8")
+    anchor = module.owner if method.name == "__init__" else f"{module.owner}.{method.name}"
+    described = text.partition(f'id="trunkline.{page}.{anchor}"')[2].partition(' id="trunk')[0]
     plain = unescape(re.sub(r"\s+", "", re.sub(r"<[^>]+>", "", described))).replace("'", '"')
-    source = OptionsSource(SOURCE.read_text(encoding="utf-8"))
+    source = OptionsSource(module.source.read_text(encoding="utf-8"))
     for option in source.of(method):
         assert option.parameter.replace(" ", "") in plain, option.name
         if "{args}" in method.doc:

@@ -983,7 +983,7 @@ def test_client_fault_inside_a_task_group_is_reported_as_client_fault(
 @pytest.mark.usefixtures("census")
 def test_nothing_is_kept_of_calls_that_are_cancelled_as_their_round_ends() -> None:
     def insists() -> bool:
-        return any("Context._stop" in repr(each) for each in timers())
+        return any("ServerRequest.stop" in repr(each) for each in timers())
 
     async def script() -> None:
         server = ElicitingServer()

@@ -285,7 +285,7 @@ def test_uris_are_matched_without_a_loop_over_their_characters(uris: str) -> Non
 
     def look_up(size: int) -> None:
         for n in range(size // len(uri)):
-            next(cores[n % len(cores)].find_resources(uri), None)
+            next(cores[n % len(cores)].catalog.find_resources(uri), None)
 
     assert_linear(look_up)
 
