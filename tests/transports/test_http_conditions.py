@@ -204,7 +204,7 @@ PROVOKED: Final[dict[str, Provoke]] = {
     "delete-not-offered": one_request("DELETE", **SINGLE),
     "event-id-unknown": in_session("GET", accept="text/event-stream", last_event_id="9-9"),
     "parse-error": one_request("POST", b"{", **SINGLE),
-    "invalid-frame": one_request("POST", b'{"jsonrpc":"2.0","id":1}', **SINGLE),
+    "invalid-message": one_request("POST", b'{"jsonrpc":"2.0","id":1}', **SINGLE),
     "session-required": one_request("POST", frame("tools/list")),
     "session-unknown": one_request("POST", frame("ping"), mcp_session_id="none"),
     "version-header-unsupported": one_request("GET", mcp_protocol_version="1999-01-01"),

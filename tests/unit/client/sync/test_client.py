@@ -534,7 +534,7 @@ def test_a_client_that_is_forgotten_is_closed_when_it_is_collected(app: Server) 
     assert [each.filename for each in ours] == [__file__]
     for thread in threads():
         thread.join(WAIT)
-    assert threads() == []
+    assert threads() == set()
 
 
 def test_a_client_that_another_thread_closes_meanwhile_says_how_to_connect_it(app: Server) -> None:
