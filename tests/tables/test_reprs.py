@@ -161,6 +161,7 @@ TYPED: Final = {
     "client.requests.tool_result.ToolResult": "its text, redacted",
     "client.subscriptions.dispatch.ServerChange": "a URI, redacted, and a status",
     "client.subscriptions.stream.Subscription": "its state",
+    "client.sync.base._Handle": "the repr of the asynchronous one",
     "client.sync.base.PendingCallBase": "the repr of the asynchronous one",
     "client.sync.base.SubscriptionBase": "the repr of the asynchronous one",
     "client.sync.base.SyncClientBase": "the repr of the asynchronous one",
