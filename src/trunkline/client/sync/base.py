@@ -104,7 +104,11 @@ class _Handle:
 
     __slots__ = ("_inner", "_proxy")
 
-    def __init__(self, proxy: LoopProxy, inner: Any) -> None:
+    def __init__(
+        self,
+        proxy: LoopProxy,
+        inner: PendingCall[Any] | CallBatch | TaskHandle[Any] | Subscription,
+    ) -> None:
         self._proxy = proxy
         self._inner = inner
 
