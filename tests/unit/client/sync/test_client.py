@@ -521,11 +521,10 @@ def test_a_client_that_is_forgotten_is_closed_when_it_is_collected(app: Server) 
         client.connect()
         assert client.call_tool("climb", on_progress=lambda *told: None).text == "there"
 
-    others = {*threading.enumerate()}
+    before = set(threading.enumerate())
 
-    def threads() -> list[threading.Thread]:
-        found = (each for each in threading.enumerate() if each not in others)
-        return [each for each in found if each.name.startswith("trunkline-")]
+    def threads() -> set[threading.Thread]:
+        return set(threading.enumerate()) - before
 
     with pytest.warns(ResourceWarning, match="was not closed") as warned:
         forget()
