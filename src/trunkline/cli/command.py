@@ -78,11 +78,9 @@ class Verb(Protocol):
 
     def configure(self, parser: argparse.ArgumentParser) -> None:
         """Declare the arguments."""
-        ...
 
     def run(self, options: argparse.Namespace) -> int:
         """Run the verb and return the exit status."""
-        ...
 
 
 class _VerbParser(argparse.ArgumentParser):

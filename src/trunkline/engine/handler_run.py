@@ -96,11 +96,9 @@ class Asker(Protocol):
 
     async def ask(self, question: InputQuestion) -> Raw:
         """Return the raw answer of the client."""
-        ...
 
     async def once(self, key: str, work: Callable[[], Awaitable[Raw]]) -> Raw:
         """Return what `work` returned, now or in an earlier run."""
-        ...
 
 
 class HandlerRun:
@@ -253,20 +251,15 @@ class RoundTripState(Protocol):
 
     def ending(self) -> Any:
         """Return the answer to the request: a result, or an `ErrorObject`."""
-        ...
 
     def end(self) -> None:
         """Clean up after the handler has ended."""
-        ...
 
     async def give_way(self) -> None:
         """Suspend the caller if questions are to be sent; otherwise return at once."""
-        ...
 
     def known(self, question: InputQuestion) -> Raw | None:
         """Return the answer to a question from an earlier run."""
-        ...
 
     def done(self, key: str) -> Raw | None:
         """Return what `once` returned for a key, in this run or an earlier one."""
-        ...

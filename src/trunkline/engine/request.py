@@ -61,40 +61,32 @@ class HandledRequest(Protocol):
     @property
     def method(self) -> str:
         """The method that was called."""
-        ...
 
     @property
     def policy(self) -> Policy:
         """How errors are written."""
-        ...
 
     @property
     def principal(self) -> Principal | None:
         """The authenticated caller; None without authentication, and for an anonymous one."""
-        ...
 
     @property
     def tenant(self) -> str | None:
         """The tenant of the caller; None without tenants."""
-        ...
 
     @property
     def access(self) -> AccessPolicy:
         """What decides on access beside the guards of entries."""
-        ...
 
     @property
     def keeps_params(self) -> bool:
         """Whether a handler that may ask its client needs the params as they came."""
-        ...
 
     def make_context(self) -> None:
         """Make the context."""
-        ...
 
     def stop(self) -> None:
         """Cancel the handler."""
-        ...
 
 
 def context_of(request: HandledRequest) -> Any:
@@ -129,12 +121,10 @@ class HandlerEntry(Protocol):
     @property
     def arguments(self) -> HandlerArguments:
         """How the handler is called."""
-        ...
 
     @property
     def on_thread(self) -> bool:
         """Whether the handler would block the event loop."""
-        ...
 
 
 class ResultRenderer(Protocol):
@@ -146,11 +136,9 @@ class ResultRenderer(Protocol):
 
     def finish(self, entry: Any, request: Any, value: Any) -> Any:
         """Return the result in its wire form."""
-        ...
 
     def fail(self, entry: Any, request: Any, error: BaseException) -> Any:
         """Return the result, or the `ErrorObject`, of a failed handler."""
-        ...
 
 
 class Answer(Shown, Struct, frozen=True, eq=False):

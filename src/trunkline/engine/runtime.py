@@ -87,11 +87,9 @@ class RunningConnection(Protocol):
 
     async def run(self) -> None:
         """Serve the client until one side closes."""
-        ...
 
     def stop(self, *, at_once: bool = False) -> None:
         """Refuse new requests; running handlers may finish, unless `at_once`."""
-        ...
 
 
 class RunningListener(Protocol):
@@ -99,11 +97,9 @@ class RunningListener(Protocol):
 
     def stop_accepting(self) -> None:
         """Accept no more connections; those that are open go on."""
-        ...
 
     def stop(self, *, at_once: bool = False) -> None:
         """Begin to end it."""
-        ...
 
 
 class ServerRuntime:

@@ -44,7 +44,6 @@ class ChannelSubscription(Protocol):
 
     async def close(self) -> None:
         """End the subscription; may be called twice."""
-        ...
 
 
 @runtime_checkable
@@ -59,7 +58,6 @@ class Store(Protocol):
         It is the latest one written. After the engine lost writes it may be an earlier one, with
         its earlier version.
         """
-        ...
 
     async def put(self, key: Key, value: bytes, *, ttl: float | None) -> int:
         """Write a value unconditionally, and return its version.
@@ -67,7 +65,6 @@ class Store(Protocol):
         `ttl` replaces the earlier one; None: never expires. An acknowledged write is not durable:
         a caller that must survive the loss of the engine has to recreate the value.
         """
-        ...
 
     async def compare_and_set(
         self, key: Key, value: bytes, *, version: int | None, ttl: float | None
@@ -79,21 +76,18 @@ class Store(Protocol):
         again to see whether the write happened. A driver whose engine can lose writes uses random
         versions, so that a lost version is never reused.
         """
-        ...
 
     async def touch(self, key: Key, *, ttl: float | None) -> bool:
         """Give the value of `key` a new `ttl`; return False if there is no value.
 
         The version stays, so that renewing a value does not conflict with changing it.
         """
-        ...
 
     async def delete(self, key: Key, *, version: int | None = None) -> bool:
         """Delete the value of `key`, only at `version` if given; return True if it was deleted.
 
         After the engine lost writes a deleted value may reappear.
         """
-        ...
 
     async def scan(self, prefix: Key, *, after: str | None = None, limit: int = 100) -> RecordPage:
         """Return a page of keys that have a value, with tenant, kind and name prefix of `prefix`.
@@ -102,7 +96,6 @@ class Store(Protocol):
         page has no cursor. The order is unspecified. A key that exists throughout the scan is
         returned at least once; one added or deleted meanwhile may be.
         """
-        ...
 
     # Logs
 
@@ -113,7 +106,6 @@ class Store(Protocol):
         number may be reused: a driver that detects the loss starts new epochs, and one that cannot
         detect it documents that.
         """
-        ...
 
     async def read(self, key: Key, *, after: Cursor | None = None, limit: int = 100) -> LogPage:
         """Return up to `limit` entries after `after`, or from the oldest one.
@@ -121,11 +113,9 @@ class Store(Protocol):
         For a cursor of another epoch, or ahead of the log, the log was lost or recreated: `missed`
         is None. Otherwise `missed` counts entries that expired or were trimmed.
         """
-        ...
 
     async def delete_log(self, key: Key) -> bool:
         """Delete the log of `key` with its epoch; return False if there was none."""
-        ...
 
     # Messages
 
@@ -135,7 +125,6 @@ class Store(Protocol):
         Delivery is at most once and unconfirmed: data that must not be missed belongs in a value
         or a log, with the message as a hint to read it.
         """
-        ...
 
     async def subscribe(self, *channels: Key) -> ChannelSubscription:
         """Subscribe to channels: messages published after this returns arrive in order.
@@ -143,7 +132,6 @@ class Store(Protocol):
         A driver that lost its engine ends the subscription as LOST, even if it could reconnect:
         only the subscriber can read again what it missed.
         """
-        ...
 
     # Markers
 
@@ -155,7 +143,6 @@ class Store(Protocol):
         engine lost writes a second caller may take it: what must never happen twice needs an
         engine that does not lose writes.
         """
-        ...
 
     # Leases
 
@@ -166,19 +153,15 @@ class Store(Protocol):
         fencing token. Tokens increase while the engine keeps its writes; a driver whose engine can
         lose them derives tokens from something monotonic, such as its clock.
         """
-        ...
 
     async def renew(self, lease: Lease, *, ttl: float) -> bool:
         """Extend a lease to `ttl` from now; return False if it was lost: stop working then."""
-        ...
 
     async def release(self, lease: Lease) -> bool:
         """Release a lease; return False if it was lost."""
-        ...
 
     async def close(self) -> None:
         """End all subscriptions and free all tasks, connections and memory.
 
         May be called twice. All other operations raise StoreClosed afterwards.
         """
-        ...

@@ -83,29 +83,23 @@ class Transport(Protocol):
     @property
     def is_connected(self) -> bool:
         """Whether frames can be sent."""
-        ...
 
     @property
     def backlog(self) -> int:
         """The number of bytes sent and not written yet."""
-        ...
 
     @property
     def written(self) -> int:
         """The number of bytes that have left the backlog, in total."""
-        ...
 
     async def connect(self) -> None:
         """Open the connection, and start to call `on_message`."""
-        ...
 
     def send(self, frame: bytes, route: Any = None) -> None:
         """Send one frame, without waiting."""
-        ...
 
     async def close(self) -> None:
         """Write what was sent, and end the connection."""
-        ...
 
 
 @runtime_checkable
@@ -114,7 +108,6 @@ class Address(Protocol):
 
     def transport(self, policy: Policy) -> Transport:
         """Return a new transport to this address, not yet connected."""
-        ...
 
 
 def ignore(*_: object) -> None:

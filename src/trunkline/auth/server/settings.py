@@ -55,11 +55,9 @@ class PeerRule(Protocol):
     @property
     def applies_to(self) -> frozenset[str]:
         """The kinds of connections: "stdio", "unix", "tcp", "tls", "default" inside a process."""
-        ...
 
     def principal_of_peer(self, transport: Any) -> Principal | None:
         """Return the principal of a connection, or None if it is not known."""
-        ...
 
 
 class AuthSettings(Struct, frozen=True, kw_only=True):

@@ -37,19 +37,15 @@ class LineEditor(Protocol):
         Raises:
             LineInterrupted: Ctrl-C was pressed.
         """
-        ...
 
     async def print_above(self, text: str) -> None:
         """Print lines above the one that is being typed."""
-        ...
 
     def suspended(self) -> AbstractAsyncContextManager[None]:
         """Give the terminal to something else in this block."""
-        ...
 
     def interrupt(self) -> None:
         """End `read` with `LineInterrupted`."""
-        ...
 
 
 def can_edit() -> bool:

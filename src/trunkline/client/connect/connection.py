@@ -71,16 +71,13 @@ class ConnectionState(Protocol):
     @property
     def has_session(self) -> bool:
         """Whether there is a session, which may have ended."""
-        ...
 
     @property
     def is_unused(self) -> bool:
         """Whether there is no session, and none is being opened."""
-        ...
 
     def use_threads(self, not_connected: str) -> NotificationBudget:
         """Use the text for calls without a session; return the budget of callbacks."""
-        ...
 
 
 class ClientConnection:

@@ -60,11 +60,9 @@ class AccessPolicy(Protocol):
     @property
     def implied_scopes(self) -> ImpliedScopes:
         """Which scopes grant others."""
-        ...
 
     def offers_to_tenant(self, entry: Any, tenant: str | None) -> bool:
         """Return True if an entry exists for a tenant."""
-        ...
 
 
 class AccessRefused(RequestError):

@@ -37,11 +37,9 @@ class TaskConnection(Protocol):
     @property
     def client_key(self) -> str | None:
         """What tells the clients apart that the connection serves; None if it serves one."""
-        ...
 
     def answer(self, asked: IncomingRequest, outcome: Any, policy: Policy) -> None:
         """Answer a request with a result or an `ErrorObject`."""
-        ...
 
 
 class TaskRequest(HandledRequest, Protocol):
@@ -50,17 +48,14 @@ class TaskRequest(HandledRequest, Protocol):
     @property
     def principal(self) -> Principal | None:
         """The authenticated caller."""
-        ...
 
     @property
     def principal_key(self) -> str | None:
         """What its tasks are bound to; None without a principal."""
-        ...
 
     @property
     def tenant(self) -> str | None:
         """The tenant of the caller; None without tenants."""
-        ...
 
 
 class TaskDialect(Protocol[Record]):
@@ -75,64 +70,52 @@ class TaskDialect(Protocol[Record]):
 
     def members(self, request: Any, settings: TaskSettings) -> dict[str, Any]:
         """Return the fields of a new record that `TaskRecord` does not have."""
-        ...
 
     def is_listed(self, record: Record) -> bool:
         """Return True if its requestor finds a task without its id."""
-        ...
 
     def outcome(self, record: Record, request: Any, outcome: Any) -> TaskOutcome:
         """Return the final state of a task from the result or `ErrorObject` of its handler."""
-        ...
 
     def failure(self, record: Record, request: Any | None, message: str) -> TaskOutcome:
         """Return the final state of a task that failed without an outcome of its handler.
 
         `request` is the one that became the task, if this server ran it.
         """
-        ...
 
     # -- messages ----------------------------------------------------------------------------
 
     def created(self, record: Record, request: Any) -> Any:
         """Return the result of a request that became a task."""
-        ...
 
     def ending(self, record: Record | None, request: Any) -> Any:
         """Return the answer to a request that waited for a task; None is a task that is gone."""
-        ...
 
     def notify_status(self, record: Record, request: Any | None, *, is_new: bool) -> None:
         """Notify clients that a task has changed; `is_new`: also its status.
 
         `request` is the one that became the task, if this server ran it.
         """
-        ...
 
     def report(self, record: Record, request: Any, method: str, params: Any) -> None:
         """Send a notification of the handler of a task, or drop it."""
-        ...
 
     # -- questions ---------------------------------------------------------------------------
 
     def question(self, question: InputQuestion, request: Any) -> Raw:
         """Return a question as the record keeps it."""
-        ...
 
     def is_carried(self, record: Record) -> bool:
         """Return True if questions are sent on the requests that wait for the task.
 
         Otherwise clients find them in the state of the task.
         """
-        ...
 
     def can_carry(self, question: Raw, request: Any) -> bool:
         """Return True if a question may be sent on a request that waits for its task."""
-        ...
 
     async def carry(self, record: Record, question: Raw, request: Any) -> InputResponse | None:
         """Send a question on a request that waits for its task.
 
         Returns the client's response, or None if the question was aborted with the request.
         """
-        ...

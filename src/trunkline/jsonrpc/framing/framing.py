@@ -137,22 +137,18 @@ class Framing(Protocol):
 
     def feed(self, data: Buffer, /) -> list[bytes | Fault]:
         """Return the frames and faults that `data` completes, in order."""
-        ...
 
     def end(self) -> list[bytes | Fault]:
         """Return the frame or fault that the end of the stream completes or truncates."""
-        ...
 
     def frame(self, message: bytes, /) -> bytes:
         """Return `message` with its delimiter or header."""
-        ...
 
     def parts(self, message: bytes, /) -> tuple[bytes, bytes]:
         """Return what `frame` does in two parts, one of which is `message` itself.
 
         For messages so large that a copy costs more than another write.
         """
-        ...
 
 
 def framing_named(name: FramingName, limit: int | None) -> Framing:

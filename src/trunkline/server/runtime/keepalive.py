@@ -45,12 +45,10 @@ class ByteCounters(Protocol):
     @property
     def backlog(self) -> int:
         """Bytes sent and not written yet."""
-        ...
 
     @property
     def written(self) -> int:
         """Bytes the operating system has accepted."""
-        ...
 
 
 class KeepAlive:

@@ -63,17 +63,14 @@ class GrantSettings(Protocol):
     @property
     def token_endpoint(self) -> str:
         """The URL of the endpoint."""
-        ...
 
     def audience_of(self, resources: tuple[str, ...]) -> str | list[str]:
         """Return the audience of a token for resources."""
-        ...
 
     def check_request(
         self, scopes: frozenset[str], resources: tuple[str, ...], client: OAuthClient | None
     ) -> frozenset[str]:
         """Return the scopes that a client is granted of those it asks for."""
-        ...
 
 
 class TokenGrants:

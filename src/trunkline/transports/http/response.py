@@ -71,15 +71,12 @@ class OpenExchange(Protocol):
 
     def tick(self, now: float, stream_after: float, keep_alive: float) -> None:
         """Begin a stream if the answer takes long, keep a stream alive; called every second."""
-        ...
 
     def note_slow(self, is_slow: bool) -> None:
         """Note that the client reads slowly, or again as it should."""
-        ...
 
     def disconnected(self) -> None:
         """Note that the client has gone."""
-        ...
 
 
 class Responder(Protocol):
@@ -91,25 +88,19 @@ class Responder(Protocol):
     @property
     def is_gone(self) -> bool:
         """Whether the client has closed the connection."""
-        ...
 
     def respond(self, status: int, body: bytes, headers: Headers = ()) -> None:
         """Send a whole response, and end it."""
-        ...
 
     def start(self, headers: Headers) -> None:
         """Begin a response with status 200 whose length is not known."""
-        ...
 
     def write(self, data: bytes) -> None:
         """Send a part of the body."""
-        ...
 
     def end(self) -> None:
         """End the response."""
-        ...
 
     @property
     def unread(self) -> int:
         """The number of bytes sent that the client has not taken."""
-        ...

@@ -45,7 +45,6 @@ class TokenGrant(Protocol):
         Raises:
             AuthorizationFailed: the authorization server refused.
         """
-        ...
 
 
 class GrantSource(TokenSource):

@@ -54,7 +54,6 @@ class TokenStorage(Protocol):
         Raises:
             AuthorizationFailed: it cannot be read.
         """
-        ...
 
     def store(self, key: str, data: bytes) -> None:
         """Replace what is stored for a key.
@@ -62,7 +61,6 @@ class TokenStorage(Protocol):
         Raises:
             AuthorizationFailed: it cannot be written; nothing is changed.
         """
-        ...
 
     def delete(self, key: str) -> None:
         """Remove what is stored for a key, if anything is.
@@ -70,11 +68,9 @@ class TokenStorage(Protocol):
         Raises:
             AuthorizationFailed: it cannot be removed.
         """
-        ...
 
     def lock(self, key: str) -> AbstractAsyncContextManager[None]:
         """Hold a lock between all that share the storage; others wait."""
-        ...
 
 
 class StoredLogin(Struct, kw_only=True, omit_defaults=True):

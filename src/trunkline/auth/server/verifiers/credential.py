@@ -102,22 +102,18 @@ class Verifier(Protocol):
     @property
     def schemes(self) -> tuple[str, ...]:
         """The schemes of the credentials it knows, in lower case; the challenge names them."""
-        ...
 
     @property
     def authorization_servers(self) -> tuple[str, ...]:
         """The issuers of its credentials, for the metadata of the resource."""
-        ...
 
     @property
     def scopes_supported(self) -> tuple[str, ...]:
         """The scopes that the metadata of the resource lists."""
-        ...
 
     @property
     def dpop_algorithms(self) -> tuple[str, ...]:
         """The algorithms of DPoP proofs that it accepts; empty without DPoP."""
-        ...
 
     def verify(self, credential: Credential) -> Principal | Awaitable[Principal | None] | None:
         """Return the principal of a credential, or None if it is not of this kind.
@@ -126,4 +122,3 @@ class Verifier(Protocol):
             InvalidCredential: it is of this kind, and not valid.
             VerifierUnavailable: something that is needed to decide does not respond.
         """
-        ...

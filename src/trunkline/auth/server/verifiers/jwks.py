@@ -149,7 +149,6 @@ class KeySource(Protocol):
 
     def find(self, key_id: str | None, algorithm: str) -> tuple[PublicKey, ...] | None:
         """Return the keys for a token, or None if `fetch` has to be awaited first."""
-        ...
 
     def fetch(self, key_id: str | None, algorithm: str) -> Awaitable[tuple[PublicKey, ...]]:
         """Return the keys for a token after the keys were fetched, if that is permitted now.
@@ -157,7 +156,6 @@ class KeySource(Protocol):
         Raises:
             VerifierUnavailable: there are no keys, and none can be fetched.
         """
-        ...
 
 
 class StaticKeys:

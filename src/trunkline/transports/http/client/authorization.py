@@ -43,7 +43,6 @@ class HttpAuth(Protocol):
 
         It is called for every request, and again for every retry.
         """
-        ...
 
     async def prepare(self, url: str) -> None:
         """Obtain a credential for a server, or renew one that has ended.
@@ -51,7 +50,6 @@ class HttpAuth(Protocol):
         Raises:
             AuthorizationFailed: there is none to be had.
         """
-        ...
 
     async def refused(
         self, method: str, url: str, status: int, headers: list[tuple[bytes, bytes]], sent: bytes
@@ -64,11 +62,9 @@ class HttpAuth(Protocol):
         Raises:
             AuthorizationFailed: a step of the authorization failed; the text says which.
         """
-        ...
 
     def responded(self, url: str, status: int, headers: list[tuple[bytes, bytes]]) -> None:
         """Take the head of any response, which may hold a nonce for the next request."""
-        ...
 
 
 class ClientAuth(Protocol):
@@ -90,7 +86,6 @@ class ClientAuth(Protocol):
         Raises:
             ValueError: such credentials are not sent there.
         """
-        ...
 
 
 class ServerNetwork:

@@ -42,15 +42,12 @@ class ResponseHandler(Protocol):
 
     def on_head(self, status: int, headers: list[tuple[bytes, bytes]]) -> None:
         """Take the status and the headers, whose names are in lower case."""
-        ...
 
     def on_data(self, data: bytes) -> None:
         """Take a part of the body."""
-        ...
 
     def on_complete(self) -> None:
         """Note that the response is complete."""
-        ...
 
     def on_lost(self, error: Exception | None, *, was_reused: bool, has_begun: bool) -> None:
         """Note that the connection ended before the response was complete.
@@ -58,7 +55,6 @@ class ResponseHandler(Protocol):
         `was_reused` is True if the connection had served a request before, `has_begun` if a
         byte of the response had come.
         """
-        ...
 
 
 class HttpClientConnection(asyncio.BufferedProtocol):

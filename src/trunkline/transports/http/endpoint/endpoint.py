@@ -86,35 +86,27 @@ class Service(Protocol):
 
     def open_session(self, session: HttpSession) -> None:
         """Serve a new session; it sets the callbacks of the session."""
-        ...
 
     def open_old_sse(self, session: OldSseSession) -> None:
         """Serve a new session of HTTP+SSE; it sets the callbacks of the session."""
-        ...
 
     def single(self, client: str, owner: Owner | None) -> SingleRequest | None:
         """Return a transport for one request, or None if the client has too many."""
-        ...
 
     def event_log(self, session: HttpSession) -> EventLog:
         """Return a log for the events of a session."""
-        ...
 
     def handshake_status(self, error: ErrorObject | InvalidMessage) -> int:
         """Return the HTTP status of an error, in a session."""
-        ...
 
     def per_request_status(self, error: ErrorObject | InvalidMessage) -> int:
         """Return the HTTP status of an error to a single request."""
-        ...
 
     def stop(self, *, at_once: bool = False) -> None:
         """Refuse new requests; running handlers may finish, unless `at_once`."""
-        ...
 
     async def close(self) -> None:
         """Return when every session and request has ended."""
-        ...
 
 
 class _OpeningMeta(Shown, Struct, frozen=True):

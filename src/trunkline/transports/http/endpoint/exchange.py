@@ -84,27 +84,21 @@ class Carrier(Protocol):
 
     def event(self, exchange: Exchange, frame: bytes) -> bytes:
         """Return a message as an event, with an id where the stream can be resumed."""
-        ...
 
     def priming_event(self, exchange: Exchange) -> bytes:
         """Return the event that a stream begins with, or nothing."""
-        ...
 
     def exchange_ended(self, exchange: Exchange) -> None:
         """Forget an exchange whose response is complete."""
-        ...
 
     def client_gone(self, exchange: Exchange) -> None:
         """React to the end of the connection before the response was complete."""
-        ...
 
     def undeliverable(self, exchange: Exchange, frame: bytes) -> None:
         """Send a message that the client does not accept here another way, or drop it."""
-        ...
 
     def is_slow(self, exchange: Exchange, value: bool) -> None:
         """Note that the client reads slowly, or again as it should."""
-        ...
 
 
 class ExchangeTransport:

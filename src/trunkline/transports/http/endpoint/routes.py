@@ -85,24 +85,19 @@ class HttpEndpoint(Protocol):
     @property
     def is_ready(self) -> bool:
         """Whether it serves requests; the readiness of the listener is that of all."""
-        ...
 
     @property
     def is_idle(self) -> bool:
         """Whether it has nothing that could expire."""
-        ...
 
     def reap(self, now: float) -> None:
         """End what has expired; called every second."""
-        ...
 
     def stop(self, *, at_once: bool = False) -> None:
         """Refuse new requests; running handlers may finish, unless `at_once`."""
-        ...
 
     async def close(self) -> None:
         """Return when every request is answered."""
-        ...
 
 
 class UpgradeRoute(Protocol):
@@ -110,17 +105,14 @@ class UpgradeRoute(Protocol):
 
     def takes(self, request: HttpRequest) -> bool:
         """Return True if a request asks for this protocol."""
-        ...
 
     def admit(self, request: HttpRequest) -> Refusal | None:
         """Decide on a request by its head, after Host, Origin and caller; None lets it in."""
-        ...
 
     def open(
         self, request: HttpRequest, body: Any, responder: Any, owner: Owner | None, client: str
     ) -> None:
         """End HTTP on the connection of a request, or refuse to."""
-        ...
 
 
 class Route:

@@ -22,17 +22,14 @@ class Owner(Protocol):
     @property
     def key(self) -> str:
         """What tells it from all others, in tables that outlive a request."""
-        ...
 
     @property
     def tenant(self) -> str | None:
         """The tenant it belongs to; None without tenants."""
-        ...
 
     @property
     def expires_at(self) -> float | None:
         """When its credential ends, as Unix time in seconds; None is never."""
-        ...
 
 
 def key_of(owner: Owner | None) -> str | None:
@@ -46,14 +43,12 @@ class Authenticator(Protocol):
     @property
     def is_required(self) -> bool:
         """Whether anonymous requests are refused."""
-        ...
 
     def precheck(self, request: HttpRequest) -> Refusal | None:
         """Refuse a request that has no credential, before its body is read; None reads it.
 
         It decides by the syntax of the head alone, so that equal heads are decided alike.
         """
-        ...
 
     def authenticate(
         self, request: HttpRequest
@@ -63,20 +58,15 @@ class Authenticator(Protocol):
         It does not raise. An awaitable is returned only if a decision needs the network or a
         function of the author, so that most requests cost no task.
         """
-        ...
 
     def note_refusal(self, request: HttpRequest, refusal: Refusal, client: str) -> None:
         """Note that a request of a client was refused, as `precheck` or `authenticate` says."""
-        ...
 
     def documents(self, path: str) -> dict[str, bytes]:
         """Return JSON documents to serve beside a protocol at `path`, by their own path."""
-        ...
 
     def serves_path(self, path: str) -> bool:
         """Return True if a path that has no route is one of a tenant."""
-        ...
 
     def insufficient(self, scopes: frozenset[str], owner: Owner | None) -> Headers:
         """Return the headers of a 403 that names the scopes of an operation."""
-        ...

@@ -48,19 +48,15 @@ class ServedConnection(Protocol):
     @property
     def exchange(self) -> OpenExchange | None:
         """The exchange of the request that is served, if it is in HTTP."""
-        ...
 
     def tick(self, now: float) -> None:
         """Apply the timeouts; called every second."""
-        ...
 
     def drop(self) -> None:
         """Close an idle connection."""
-        ...
 
     def abort(self) -> None:
         """Close at once, whatever was not written."""
-        ...
 
 
 class ConnectionCounters(Protocol):
