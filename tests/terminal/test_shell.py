@@ -320,7 +320,10 @@ def test_notifications_are_shown_above_the_line_being_typed(
     run.read_until(lambda: run.text.endswith("> echo text=hal"))
     enter(run, "f", "said half")
     enter(run, "watch off", "watch: off")
-    scripted.send(notification("message", level="error", data="unseen"))
+    ping = {"jsonrpc": "2.0", "id": 77, "method": "ping"}
+    scripted.send(notification("message", level="error", data="unseen"), ping)
+    # The answer shows that the notification arrived before the next command ran.
+    run.read_until(lambda: scripted.answer(77) is not None)
     enter(run, "echo text=there", "said there")
     leave(run)
     assert "unseen" not in run.text
