@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from tests import effort
+from tests import effort, forked_python
 
 # A failed assertion of a rig shows what it compared.
 pytest.register_assert_rewrite("tests.rigs")
@@ -66,8 +66,10 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
     config.hook.pytest_deselected(items=left_out)
 
 
-def pytest_collection_finish() -> None:
+def pytest_collection_finish(session: pytest.Session) -> None:
     """Leave what was collected out of every further search for garbage: it stays to the end."""
+    if not session.config.option.collectonly:
+        forked_python.install()
     gc.collect()
     gc.freeze()
     gc.enable()

@@ -88,14 +88,16 @@ def test_a_stream_that_is_not_read_is_dropped_with_a_reason_and_its_connection_g
         listened(server, "slow", uris)
         before = server.resident()
         # Far more than is held for who does not read.
-        server.call("changes", uri=uris[0][:-4], times=200, size=4, rounds=60)
+        changes = server.call("changes", uri=uris[0][:-4], times=200, size=4, rounds=60)
         server.has_logged("stream 'slow' dropped")
         assert server.resident() - before < 80 * MIB
         ended: dict[str, Any] = {}
-        while not ended:
+        is_answered = False
+        while not (ended and is_answered):
             message = server.read()
             if message.get("method") == "notifications/cancelled":
                 ended = message["params"]
+            is_answered = is_answered or message.get("id") == changes
         assert ended["requestId"] == "slow"
         assert "too slowly" in ended["reason"]
         assert server.serves()

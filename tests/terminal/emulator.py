@@ -25,6 +25,8 @@ from unicodedata import combining
 import pyte
 from wcwidth import wcwidth
 
+from tests.forked_python import in_terminal
+
 WAIT_S = 30
 SCREENS = Path(__file__).with_name("screens")
 # The sizes at which every screen is compared.
@@ -33,12 +35,6 @@ WIDTHS = (60, 80, 120)
 SCREEN_ROWS = 200
 # Set by `make screens`.
 _IS_UPDATE = bool(os.environ.get("UPDATE_SCREENS"))
-# Makes the terminal that it was given the controlling one, for Ctrl-C, and becomes the command.
-_LAUNCH = """
-import fcntl, os, sys, termios
-fcntl.ioctl(0, termios.TIOCSCTTY, 0)
-os.execv(sys.argv[1], sys.argv[1:])
-"""
 _STYLES = re.compile(r"⟨[^⟩]*⟩")
 # Environment variables that change what is drawn.
 _DROPPED = ("NO_COLOR", "FORCE_COLOR", "COLUMNS", "LINES", "EDITOR", "VISUAL", "PAGER")
@@ -75,7 +71,7 @@ class Terminal:
         self.has_colour = not env.get("NO_COLOR")
         command = [*(program or [sys.executable, "-m", "trunkline"]), *words]
         self._run = subprocess.Popen(
-            [sys.executable, "-S", "-c", _LAUNCH, *command],
+            in_terminal(command),
             stdin=self._theirs,
             stdout=self._theirs,
             stderr=self._theirs,

@@ -128,19 +128,21 @@ def test_a_server_that_is_not_there(on_screen: Start, tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("name", "words", "status"),
+    ("name", "words", "last", "status"),
     [
-        ("serve-stdio", ["serve", "server.py"], 0),
-        ("serve-socket", ["serve", "server.py", "--unix", "SOCKET"], 0),
-        ("proxy-stdio", ["proxy", "--", sys.executable, "server.py"], 130),
+        ("serve-stdio", ["serve", "server.py"], "--http 8000", 0),
+        ("serve-socket", ["serve", "server.py", "--unix", "demo.sock"], "unix:demo.sock", 0),
+        ("proxy-stdio", ["proxy", "--", sys.executable, "server.py"], "127.0.0.1:9000 ...", 130),
     ],
 )
 def test_a_verb_that_waits_for_clients(
-    on_screen: Start, tmp_path: Path, name: str, words: list[str], status: int
+    on_screen: Start, tmp_path: Path, name: str, words: list[str], last: str, status: int
 ) -> None:
     (tmp_path / "server.py").write_text(SERVER.read_text())
-    run = on_screen(*(each.replace("SOCKET", "demo.sock") for each in words), cwd=tmp_path)
-    run.until("listening on unix:" if "SOCKET" in words else "standard input")
+    run = on_screen(*words, cwd=tmp_path)
+    run.until(last)
+    # The end of the line may come later than its words, and what is typed is shown at once.
+    run.read_until(lambda: run.screen.cursor.x == 0)
     run.type("\x03")
     assert run.wait() == status
     run.assert_usable()

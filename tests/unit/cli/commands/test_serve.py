@@ -6,13 +6,13 @@ import argparse
 import json
 import logging
 import subprocess
-import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
 
+from tests.forked_python import NEW_PYTHON
 from trunkline import (
     Http,
     HttpLimits,
@@ -348,7 +348,7 @@ def test_serving_a_file_loads_nothing_for_reloading(tmp_path: Path) -> None:
         "atexit.register(lambda: print(*sys.modules, file=sys.stderr))\n"
     )
     run = subprocess.run(
-        [sys.executable, "-m", "trunkline", "serve", str(file)],
+        [*NEW_PYTHON, "-m", "trunkline", "serve", str(file)],
         stdin=subprocess.DEVNULL,
         capture_output=True,
         text=True,
