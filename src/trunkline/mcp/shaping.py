@@ -22,7 +22,7 @@ Required members that a value lacks are not filled in: only its sender knows the
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterator, Mapping
 from types import UnionType
 from typing import Annotated, Any, Final, TypeAlias, TypeVar, Union, get_args, get_origin
 
@@ -63,9 +63,13 @@ def narrow(value: S, revision: str) -> S:
     return value if work is None else work(value)
 
 
-def narrowing(kind: type[Struct], revision: str) -> Work | None:
-    """Return what `narrow` does with values of a type; None if it changes none of them."""
-    return _plan(kind, revision)
+def narrowing(kind: type[Struct], revision: str, absent: Collection[str] = ()) -> Work | None:
+    """Return what `narrow` does with values of a type; None if it changes none of them.
+
+    The values do not have the members `absent`, so that they need not be looked at.
+    """
+    must_be_released(revision)
+    return _compile(kind, revision, absent)
 
 
 # Replacements
@@ -134,13 +138,15 @@ def _is_ours(kind: object) -> bool:
     return getattr(wire, kind.__name__, None) is kind
 
 
-def _compile(kind: type[Struct], revision: str) -> Work | None:
+def _compile(kind: type[Struct], revision: str, absent: Collection[str] = ()) -> Work | None:
     known = members(kind.__name__, revision)
     if known is None:
         return _stand_in(kind, ANYWHERE, revision)
     unknown = drops(kind.__name__, revision)
     dropped = tuple(
-        (field.name, field.default) for field in fields(kind) if field.encode_name in unknown
+        (field.name, field.default)
+        for field in fields(kind)
+        if field.encode_name in unknown and field.name not in absent
     )
     inner = {
         field.name: _of_member(field.type, known[field.encode_name], revision)

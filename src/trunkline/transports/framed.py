@@ -8,11 +8,12 @@ takes it down.
 from __future__ import annotations
 
 import asyncio
-from typing import TYPE_CHECKING, Any, Final
+from operator import attrgetter
+from typing import TYPE_CHECKING, Any, Final, cast
 
 from ..jsonrpc.framing.framing import framing_named
 from .base import TransportBase, log_raised
-from .io.fd import is_abandoned
+from .io.fd import NO_WRITER, is_abandoned
 
 if TYPE_CHECKING:
     from collections.abc import Coroutine, Iterable
@@ -21,7 +22,7 @@ if TYPE_CHECKING:
     from ..jsonrpc.limits import TransportName
     from ..jsonrpc.policy import Policy
     from .base import Frame
-    from .io.fd import FdReader, FdWriter
+    from .io.fd import FdReader, FdWriter, NoWriter
     from .io.thread import ThreadReader, ThreadWriter
     from .sockets.tls import TlsChannel
     from .stdio.loop_process import LoopReader, LoopWriter
@@ -45,10 +46,19 @@ class FramedTransport(TransportBase):
         super().__init__(name)
         self._framing = framing_named(policy.framing, policy.limits.message_size(name))
         self._reader: FdReader | ThreadReader | LoopReader | None = None
-        self._writer: FdWriter | ThreadWriter | LoopWriter | TlsChannel | None = None
+        self._writer: FdWriter | ThreadWriter | LoopWriter | TlsChannel | NoWriter = NO_WRITER
         self._is_open = False  # frames can be sent
         self._is_reported = False  # the end was reported, and no frame may follow
         self._ending: asyncio.Task[None] | None = None
+
+    # Asked for each request, so its getter is no Python function. The cast: of a class it is a
+    # property, of an object the number.
+    backlog: int = cast(
+        "int",
+        property(
+            attrgetter("_writer.backlog"), doc="The number of bytes sent and not written yet."
+        ),
+    )
 
     @property
     def is_connected(self) -> bool:
@@ -56,14 +66,9 @@ class FramedTransport(TransportBase):
         return self._is_open
 
     @property
-    def backlog(self) -> int:
-        """The number of bytes sent and not written yet."""
-        return 0 if self._writer is None else self._writer.backlog
-
-    @property
     def written(self) -> int:
         """The number of bytes that have left the backlog, in total."""
-        return 0 if self._writer is None else self._writer.written
+        return self._writer.written
 
     def send(self, frame: bytes, route: Any = None) -> None:
         """Send one frame, without waiting.
@@ -71,7 +76,7 @@ class FramedTransport(TransportBase):
         Raises:
             LocalProtocolError: the framing cannot carry it; nothing was sent.
         """
-        if self._is_open and self._writer is not None:
+        if self._is_open:
             if len(frame) < _MAX_COPIED_BYTES:
                 self._writer.write(self._framing.frame(frame))
             else:
@@ -102,7 +107,7 @@ class FramedTransport(TransportBase):
         Nothing can be sent any more. The input is still read until the other side ends it.
         """
         writer = self._writer
-        if not self._is_open or writer is None:
+        if not self._is_open:
             return
         self._is_open = False
         # Once at least: with TLS this sends the close_notify alert.

@@ -200,7 +200,7 @@ class ResourceServer:
 
     def _read(self, request: HttpRequest) -> Credential | Refusal | None:
         """Return the credential of a request; None if it has none of a scheme that is known."""
-        header = request.header(b"authorization")
+        header = request.authorization
         if header is None or not self._schemes:
             return None
         parts = _credential(header)
@@ -220,7 +220,7 @@ class ResourceServer:
 
     def note_refusal(self, request: HttpRequest, refusal: Refusal, client: str) -> None:
         """Report a request whose credential was refused to the audit hook, if there is one."""
-        is_bare = refusal is self._missing and request.header(b"authorization") is None
+        is_bare = refusal is self._missing and request.authorization is None
         if self._audit is not None and not is_bare:
             method, code = request.method[:16], refusal.status
             self._audit(method=method, code=code, transport="http", address=client)

@@ -103,7 +103,7 @@ class ServerRevision:
         self._info = narrow(core.info, revision)
         # Whether each result carries `resultType` and the server's `_meta`.
         self._says_type = "resultType" in requires("CallToolResult", revision)
-        self._narrow_tool_result = narrowing(CallToolResult, revision)
+        self._narrow_tool_result = narrowing(CallToolResult, revision, absent=("result_type",))
         self._caches = "ttlMs" in requires("ListToolsResult", revision)
         self._own_meta = {SERVER_INFO: Raw(encode(self._info))} if self._says_type else {}
         self.meta: dict[str, Any] | None = self._own_meta or None
@@ -171,7 +171,7 @@ class ServerRevision:
                 result_type="complete",
                 structured_content=value.structured_content,
             )
-        if not self._says_type and type(value) is CallToolResult:
+        if not self._says_type and type(value) is CallToolResult and value.result_type is None:
             # As above.
             narrowed = self._narrow_tool_result
             return value if narrowed is None else narrowed(value)

@@ -38,6 +38,7 @@ KNOWN_HEADERS: Final = {
     b"mcp-session-id": 4,
     b"mcp-protocol-version": 5,
     b"last-event-id": 6,
+    b"authorization": 7,
 }
 # Others of which a request has one at most, after them.
 _LENGTH: Final = len(KNOWN_HEADERS)
@@ -47,7 +48,6 @@ _PLACES: Final = {
     b"transfer-encoding": _LENGTH + 1,
     b"mcp-method": _LENGTH + 2,
     b"mcp-name": _LENGTH + 3,
-    b"authorization": _LENGTH + 4,
 }
 # Of a header line, beside name and value: a colon, a space and the line end.
 _LINE_BYTES: Final = 4
@@ -66,6 +66,7 @@ class HttpRequest:
 
     __slots__ = (
         "accept",
+        "authorization",
         "client",
         "content_type",
         "headers",
@@ -97,6 +98,7 @@ class HttpRequest:
         session_id: bytes | None = None,
         protocol_version: bytes | None = None,
         last_event_id: bytes | None = None,
+        authorization: bytes | None = None,
     ) -> None:
         self.method = method
         self.path = path
@@ -112,6 +114,7 @@ class HttpRequest:
         self.session_id = session_id
         self.protocol_version = protocol_version
         self.last_event_id = last_event_id
+        self.authorization = authorization
 
     @property
     def mount(self) -> str:
@@ -146,6 +149,7 @@ class HttpRequest:
             self.session_id,
             self.protocol_version,
             self.last_event_id,
+            self.authorization,
         )
 
     def readable_headers(self) -> dict[str, str]:

@@ -223,6 +223,25 @@ class Backlog:
             self._finishing.set_result(None)
 
 
+class NoWriter:
+    """The writer of a stream that is not open yet: it writes nothing."""
+
+    backlog = 0
+    written = 0
+
+    def write(self, data: bytes) -> None:
+        """Drop `data`."""
+
+    async def finish(self, timeout: float) -> None:
+        """Return at once."""
+
+    def close(self) -> None:
+        """Release nothing."""
+
+
+NO_WRITER: Final = NoWriter()
+
+
 class FdWriter(Backlog):
     """Writes bytes in order, as the descriptor takes them.
 

@@ -179,8 +179,7 @@ class SocketTransport(FramedTransport):
             await asyncio.wait((self._connecting,))
         was_connected = self._was_connected()
         try:
-            if self._writer is not None:
-                await self._writer.finish(_CLOSE_TIMEOUT_S)
+            await self._writer.finish(_CLOSE_TIMEOUT_S)
             if was_connected:
                 self._report(None)
             await self._shut_down()
@@ -211,8 +210,7 @@ class SocketTransport(FramedTransport):
         if self._report_timer is not None:
             self._report_timer.cancel()
         # In this order: both are one open file, whose flags the reader saved first.
-        if self._writer is not None:
-            self._writer.close()
+        self._writer.close()
         if self._reader is not None:
             self._reader.close()
         if self._socket is not None:

@@ -289,8 +289,7 @@ class _StdioTransport(FramedTransport):
 
     def _end_output(self) -> None:
         self._is_finished = True
-        if self._writer is not None:
-            self._writer.close()
+        self._writer.close()
         if self._child is not None:
             self._child.close_stdin()
 
@@ -302,9 +301,8 @@ class _StdioTransport(FramedTransport):
             if lost is not None:
                 await self._read_rest(child)
                 self._report(self._loss(lost))
-            if self._writer is not None:
-                await self._writer.finish(_REST_TIMEOUT_S)
-                self._writer.close()
+            await self._writer.finish(_REST_TIMEOUT_S)
+            self._writer.close()
             child.close_stdin()
             await child.end(self._address.grace)
             await self._read_rest(child)
@@ -339,8 +337,7 @@ class _StdioTransport(FramedTransport):
         return TransportError(reason, exit_status=status, stderr=tuple(self._stderr.lines))
 
     def _clear_away(self) -> None:
-        if self._writer is not None:
-            self._writer.close()
+        self._writer.close()
         for reader in (self._reader, self._log_reader):
             if reader is not None:
                 reader.close()

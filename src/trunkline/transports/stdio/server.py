@@ -23,7 +23,7 @@ from typing import TYPE_CHECKING, Final
 
 from ...errors import TransportError
 from ..framed import FramedTransport
-from ..io.fd import FdReader, FdWriter, can_watch, is_abandoned, is_watchable
+from ..io.fd import NO_WRITER, FdReader, FdWriter, can_watch, is_abandoned, is_watchable
 from ..io.thread import ThreadReader, ThreadWriter
 
 if TYPE_CHECKING:
@@ -98,10 +98,9 @@ class StdioServer(FramedTransport):
         return self._stdout if self._is_open else -1
 
     async def _end(self) -> None:
-        was_connected = self._writer is not None
+        was_connected = self._writer is not NO_WRITER
         try:
-            if self._writer is not None:
-                await self._writer.finish(_CLOSE_TIMEOUT_S)
+            await self._writer.finish(_CLOSE_TIMEOUT_S)
         finally:
             self._is_used = True
             self._clear_away()

@@ -71,8 +71,7 @@ def made(*verifiers: Any, **settings: Any) -> ResourceServer:
 
 
 def request_with(authorization: str | None = None, **extra: str) -> Any:
-    given = {} if authorization is None else {"authorization": authorization}
-    return request(extra={**given, **extra})
+    return request(authorization=authorization, extra=extra)
 
 
 def decide(server: ResourceServer, authorization: str | None = None, **extra: str) -> Any:
@@ -349,7 +348,11 @@ def test_a_proof_is_for_the_url_that_the_client_used(
         verifier, path="/mcp", public_url=public_url, address="http://localhost:8000/mcp"
     )
     asking = request(
-        "POST", path, host="localhost:8000", extra={"authorization": "DPoP ann", "dpop": "proof"}
+        "POST",
+        path,
+        host="localhost:8000",
+        authorization="DPoP ann",
+        extra={"dpop": "proof"},
     )
     assert server.authenticate(asking) is ANN
     (credential,) = verifier.request_with
