@@ -1,4 +1,4 @@
-"""Run every fuzz target for a bounded time, from its saved corpus.
+"""Run every fuzz target for a bounded time, from its saved corpus, one on each core.
 
     python tools/fuzz.py --seconds 60 [NAME ...]
 
@@ -14,6 +14,7 @@ import os
 import subprocess
 import sys
 import tempfile
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parent.parent
@@ -33,17 +34,20 @@ def main() -> int:
         parser.error(
             f"no target named {', '.join(sorted(unknown))}; there are {', '.join(targets)}"
         )
-    failed = [
-        name
-        for name in options.names or targets
-        if not survives(name, targets[name], options.seconds)
-    ]
-    print(f"{len(options.names or targets) - len(failed)} passed, {len(failed)} failed")
-    return int(bool(failed))
+    names = options.names or list(targets)
+    passed = 0
+    with ThreadPoolExecutor(max_workers=os.cpu_count()) as pool:
+        runs = pool.map(lambda name: run(name, targets[name], options.seconds), names)
+        for name, (found_nothing, lines) in zip(names, runs, strict=True):
+            passed += found_nothing
+            print(f"{name}: {'nothing found' if found_nothing else 'FAILED'}")
+            print(*(f"  {line}" for line in lines), sep="\n", flush=True)
+    print(f"{passed} passed, {len(names) - passed} failed")
+    return int(passed < len(names))
 
 
-def survives(name: str, target: Path, seconds: int) -> bool:
-    """Run one target; print its last lines; say whether it found nothing."""
+def run(name: str, target: Path, seconds: int) -> tuple[bool, list[str]]:
+    """Run one target; return whether it found nothing, and its last lines."""
     saved = FUZZ / "corpus" / name
     with tempfile.TemporaryDirectory() as found:
         command = [sys.executable, str(target), found]
@@ -55,13 +59,10 @@ def survives(name: str, target: Path, seconds: int) -> bool:
         ]
         # Targets import their oracles from beside them.
         paths = {**os.environ, "PYTHONPATH": str(ROOT)}
-        run = subprocess.run(command, capture_output=True, text=True, check=False, env=paths)
-    lines = (run.stdout + run.stderr).splitlines()
+        done = subprocess.run(command, capture_output=True, text=True, check=False, env=paths)
+    lines = (done.stdout + done.stderr).splitlines()
     summary = [line for line in lines if line.startswith("Done ")] or lines[-25:]
-    print(f"{name}: {'nothing found' if run.returncode == 0 else 'FAILED'}")
-    for line in summary:
-        print(f"  {line}")
-    return run.returncode == 0
+    return done.returncode == 0, summary
 
 
 if __name__ == "__main__":
