@@ -1,7 +1,4 @@
-"""The built site: its pages, links, reference and search; and small sites with faults in them.
-
-The site is built as `make docs` does, by the Python of `.venv-docs`.
-"""
+"""The built site: its pages, links, reference and search."""
 
 from __future__ import annotations
 
@@ -9,24 +6,17 @@ import importlib
 import json
 import os
 import re
-import shutil
-import subprocess
-from dataclasses import dataclass, field
 from functools import cache
 from html import unescape
-from html.parser import HTMLParser
 from pathlib import Path
 
 import pytest
 
+from tests.docs.site_build import DOCS, ROOT, Page, finish, parse, start
 from tools.generate_options import MODULES, Method, Module, OptionsSource
 
-ROOT = Path(__file__).resolve().parents[2]
-DOCS = ROOT / "docs"
-PYTHON = ROOT / ".venv-docs" / "bin" / "python"
-SECONDS = 300
-# Builds are shared by the tests of this file, so one worker runs them all.
-pytestmark = pytest.mark.xdist_group("site")
+# A build takes half a minute, and is shared by the tests of this file: one worker runs them all.
+pytestmark = [pytest.mark.full, pytest.mark.xdist_group("site")]
 
 PACKAGES = [
     "trunkline",
@@ -47,59 +37,6 @@ PACKAGES = [
     "trunkline.testing",
     "trunkline.transports",
 ]
-
-
-@dataclass
-class Page(HTMLParser):
-    """What a browser makes of a page: its tags, its links, and what can be linked to."""
-
-    tags: list[str] = field(default_factory=list)
-    links: list[tuple[str, str]] = field(default_factory=list)
-    ids: list[str] = field(default_factory=list)
-    neighbours: dict[str, str] = field(default_factory=dict)
-
-    def __post_init__(self) -> None:
-        super().__init__()
-
-    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
-        self.tags.append(tag)
-        given = {name: value or "" for name, value in attrs}
-        assert not [name for name in given if name.startswith("on")], given
-        self.links += [
-            (tag, given[name])
-            for name in ("href", "src", "action", "data", "poster")
-            if name in given
-        ]
-        if "id" in given:
-            self.ids.append(given["id"])
-        if tag == "link" and given.get("rel") in ("next", "prev"):
-            self.neighbours[given["rel"]] = given["href"]
-
-
-def parse(html: str) -> Page:
-    page = Page()
-    page.feed(html)
-    return page
-
-
-def start(docs: Path, out: Path, seed: str = "0") -> subprocess.Popen[str]:
-    assert PYTHON.exists(), "there is no .venv-docs: `make docs` sets it up"
-    command = ["-m", "sphinx", "-W", "--keep-going", "-q", "-E", "-d", f"{out}.doctrees"]
-    return subprocess.Popen(
-        [str(PYTHON), *command, str(docs), str(out)],
-        env={**os.environ, "PYTHONHASHSEED": seed, "PYTHONDONTWRITEBYTECODE": "1"},
-        text=True,
-        stdout=subprocess.PIPE,
-        stderr=subprocess.STDOUT,
-    )
-
-
-def finish(build: subprocess.Popen[str]) -> tuple[int, str]:
-    try:
-        output = build.communicate(timeout=SECONDS)[0]
-    finally:
-        build.kill()
-    return build.returncode, output
 
 
 def built(folder: Path, seed: str) -> Path:
@@ -226,7 +163,6 @@ def test_next_leads_from_the_home_page_through_the_whole_navigation(pages: dict[
     assert set(path) == {page for page in sources() if not page.startswith("decisions/")}
 
 
-@pytest.mark.full
 def test_two_builds_give_the_same_bytes_whatever_the_order_of_sets(
     site: Path, tmp_path: Path
 ) -> None:
@@ -394,75 +330,3 @@ def luminance(colour: str) -> float:
         part / 12.92 if part <= 0.04045 else ((part + 0.055) / 1.055) ** 2.4 for part in parts
     ]
     return 0.2126 * linear[0] + 0.7152 * linear[1] + 0.0722 * linear[2]
-
-
-# A small site with faults.
-
-EVIL = "<script>alert(1)</script>"
-FAULTY = {
-    "index.md": "# A\n\n```{toctree}\nlinks\nnames\nhtml\n```\n",
-    "links.md": (
-        "# B\n\n[gone](gone.md)\n\n[x](names.md#no)\n\n[here](#nowhere)\n\n```klingon\nx\n```\n"
-    ),
-    "lost.md": "# Lost\n",
-    "names.md": (
-        "# C\n\n```{api} trunkline.skills\nSkillEntry Nonesuch verify nothing_*\n```\n\n"
-        "```{api} trunkline.skills\nverify\n```\n\n"
-        "```{api} trunkline.server.Extension\nAll: method no_such_member\n```\n"
-    ),
-    "html.md": f"# H {EVIL}\n\n{EVIL}\n\n`{EVIL}` [x](javascript:alert(1))\n\n## Two {EVIL}\n",
-}
-
-
-@pytest.fixture(scope="module")
-def faulty(tmp_path_factory: pytest.TempPathFactory) -> tuple[int, str, Path]:
-    """A build of pages with faults: its status, what it says, and what it wrote."""
-    docs = tmp_path_factory.mktemp("faulty") / "docs"
-    docs.mkdir()
-    for name, text in FAULTY.items():
-        (docs / name).write_text(text, encoding="utf-8")
-    shutil.copytree(DOCS / "_site", docs / "_site", ignore=shutil.ignore_patterns("__pycache__"))
-    (docs / "_site" / "objects.py").write_text(
-        (DOCS / "_site" / "objects.py")
-        .read_text(encoding="utf-8")
-        .replace("Path(__file__).resolve().parents[2]", f"Path({str(ROOT)!r})"),
-        encoding="utf-8",
-    )
-    settings = (DOCS / "conf.py").read_text(encoding="utf-8")
-    settings += '\napi_packages = ("trunkline.skills",)\n'
-    (docs / "conf.py").write_text(settings, encoding="utf-8")
-    out = docs.parent / "out"
-    status, output = finish(start(docs, out))
-    return status, output, out
-
-
-@pytest.mark.parametrize(
-    "fault",
-    [
-        r"links\.md:3: WARNING: .*gone\.md",
-        r"links\.md:5: WARNING: .*no",
-        r"links\.md:7: WARNING: .*nowhere",
-        r"links\.md:9: WARNING: .*klingon",
-        r"lost\.md: WARNING: document isn't included in any toctree",
-        r"names\.md:3: WARNING: trunkline\.skills exports no Nonesuch",
-        r"names\.md:3: WARNING: trunkline\.skills exports nothing like nothing_\*",
-        r"names\.md:7: WARNING: trunkline\.skills\.verify has two entries",
-        r"names\.md:11: WARNING: trunkline\.server\.Extension has no public member no_such_member",
-        r"trunkline\.skills\.Skills is exported and has no entry in the reference",
-    ],
-)
-def test_fault_fails_the_build_and_is_reported_with_file_and_line(
-    fault: str, faulty: tuple[int, str, Path]
-) -> None:
-    status, output, _ = faulty
-    assert status != 0
-    assert re.search(fault, output), output
-
-
-def test_html_in_a_page_is_shown_as_text(faulty: tuple[int, str, Path]) -> None:
-    out = faulty[2]
-    html = (out / "html.html").read_text(encoding="utf-8")
-    plain = (out / "lost.html").read_text(encoding="utf-8")
-    assert parse(html).tags.count("script") == parse(plain).tags.count("script")
-    assert html.count("alert(1)") > 4
-    assert not [link for _, link in parse(html).links if link.startswith("javascript:")]

@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator, Iterator
-from contextlib import asynccontextmanager
-from typing import Final, get_args
+from collections.abc import Awaitable, Callable, Iterable
+from typing import Final, TypeAlias, get_args
 
 import pytest
 
@@ -19,6 +18,7 @@ _HANGS: Final = 20.0
 _LONGEST: Final = {"request": 640, "response": 420}
 REVISIONS: Final = ("2025-11-25", "2026-07-28")
 _STEP: Final = 61  # of positions that a short run visits
+_AT_ONCE: Final = 8  # attempts
 
 
 class Counted:
@@ -45,19 +45,37 @@ class Counted:
             await context.progress(2, 2)
             return number
 
-    @asynccontextmanager
-    async def behind_proxy(self) -> AsyncIterator[FaultProxy]:
+
+Attempt: TypeAlias = Callable[[FaultProxy, Counted, int, int], Awaitable[None]]
+
+
+def at_each(positions: Iterable[int], attempt: Attempt) -> None:
+    """Make an attempt for each position, each with a number of its own, some at the same time."""
+
+    async def scene() -> None:
+        counted, numbered = Counted(), enumerate(positions)
         # Clients resume a stream at once.
         limits = HttpLimits(retry_ms=1)
+
+        async def one_after_another(port: int) -> None:
+            # A proxy has one fault at a time.
+            async with FaultProxy(port).running() as proxy:
+                for number, at in numbered:
+                    async with asyncio.timeout(_HANGS):
+                        await attempt(proxy, counted, number, at)
+
         async with (
-            self.app.listen("http://127.0.0.1:0/mcp", limits=limits) as listening,
-            FaultProxy(listening.address.port).running() as proxy,
+            counted.app.listen("http://127.0.0.1:0/mcp", limits=limits) as listening,
+            asyncio.TaskGroup() as group,
         ):
-            yield proxy
+            for _ in range(_AT_ONCE):
+                group.create_task(one_after_another(listening.address.port))
+
+    asyncio.run(scene())
 
 
-def positions(direction: Direction, *, full: bool) -> Iterator[int]:
-    yield from range(0, _LONGEST[direction], 1 if full else _STEP)
+def positions(direction: Direction, *, full: bool) -> Iterable[int]:
+    return range(0, _LONGEST[direction], 1 if full else _STEP)
 
 
 @pytest.mark.parametrize("tool", ["count", "stream"])
@@ -67,16 +85,10 @@ def positions(direction: Direction, *, full: bool) -> Iterator[int]:
 def test_a_call_whose_connection_fails_at_any_byte_ends_and_runs_once_at_most(
     kind: Kind, direction: Direction, revision: str, tool: str, request: pytest.FixtureRequest
 ) -> None:
-    full = request.config.option.full
+    async def attempt(proxy: FaultProxy, counted: Counted, number: int, at: int) -> None:
+        await _call_once(proxy, counted, revision, tool, number, kind, direction, at)
 
-    async def scene() -> None:
-        counted = Counted()
-        async with counted.behind_proxy() as proxy:
-            for number, at in enumerate(positions(direction, full=full)):
-                async with asyncio.timeout(_HANGS):
-                    await _call_once(proxy, counted, revision, tool, number, kind, direction, at)
-
-    asyncio.run(scene())
+    at_each(positions(direction, full=request.config.option.full), attempt)
 
 
 async def _call_once(
@@ -123,20 +135,14 @@ async def _call_once(
 def test_a_network_that_pauses_at_any_byte_only_takes_longer(
     direction: Direction, revision: str, request: pytest.FixtureRequest
 ) -> None:
-    full = request.config.option.full
+    async def attempt(proxy: FaultProxy, counted: Counted, number: int, at: int) -> None:
+        failure = await _call_once(
+            proxy, counted, revision, "stream", number, "delay", direction, at
+        )
+        assert failure is None
+        assert counted.runs[number] == 1
 
-    async def scene() -> None:
-        counted = Counted()
-        async with counted.behind_proxy() as proxy:
-            for number, at in enumerate(positions(direction, full=full)):
-                async with asyncio.timeout(_HANGS):
-                    failure = await _call_once(
-                        proxy, counted, revision, "stream", number, "delay", direction, at
-                    )
-                    assert failure is None
-                    assert counted.runs[number] == 1
-
-    asyncio.run(scene())
+    at_each(positions(direction, full=request.config.option.full), attempt)
 
 
 @pytest.mark.parametrize("revision", REVISIONS)
@@ -145,17 +151,13 @@ def test_a_network_that_pauses_at_any_byte_only_takes_longer(
 def test_a_call_of_which_bytes_are_lost_ends_with_its_timeout(
     kind: Kind, direction: Direction, revision: str
 ) -> None:
-    async def scene() -> None:
-        counted = Counted()
-        async with counted.behind_proxy() as proxy:
-            for number, at in enumerate((0, 1, 40, 200)):
-                async with asyncio.timeout(_HANGS):
-                    failure = await _call_once(
-                        proxy, counted, revision, "count", number, kind, direction, at, 0.5
-                    )
-                    assert failure is not None
+    async def attempt(proxy: FaultProxy, counted: Counted, number: int, at: int) -> None:
+        failure = await _call_once(
+            proxy, counted, revision, "count", number, kind, direction, at, 0.5
+        )
+        assert failure is not None
 
-    asyncio.run(scene())
+    at_each((0, 1, 40, 200), attempt)
 
 
 @pytest.mark.parametrize("revision", REVISIONS)
@@ -163,18 +165,10 @@ def test_a_call_of_which_bytes_are_lost_ends_with_its_timeout(
 def test_a_response_that_is_repeated_from_any_byte_is_answered_once(
     tool: str, revision: str, request: pytest.FixtureRequest
 ) -> None:
-    full = request.config.option.full
+    async def attempt(proxy: FaultProxy, counted: Counted, number: int, at: int) -> None:
+        await _call_once(proxy, counted, revision, tool, number, "duplicate", "response", at)
 
-    async def scene() -> None:
-        counted = Counted()
-        async with counted.behind_proxy() as proxy:
-            for number, at in enumerate(positions("response", full=full)):
-                async with asyncio.timeout(_HANGS):
-                    await _call_once(
-                        proxy, counted, revision, tool, number, "duplicate", "response", at
-                    )
-
-    asyncio.run(scene())
+    at_each(positions("response", full=request.config.option.full), attempt)
 
 
 @pytest.mark.parametrize("revision", REVISIONS)
@@ -182,14 +176,10 @@ def test_a_response_that_is_repeated_from_any_byte_is_answered_once(
 def test_an_idempotent_call_is_sent_again_when_a_kept_connection_closes(
     kind: Kind, revision: str
 ) -> None:
-    async def scene() -> None:
-        counted = Counted()
-        async with counted.behind_proxy() as proxy:
-            for number, at in enumerate((0, 100, 300)):
-                async with asyncio.timeout(_HANGS):
-                    failure = await _call_once(
-                        proxy, counted, revision, "put", number, kind, "request", at, most=2
-                    )
-                    assert failure is None
+    async def attempt(proxy: FaultProxy, counted: Counted, number: int, at: int) -> None:
+        failure = await _call_once(
+            proxy, counted, revision, "put", number, kind, "request", at, most=2
+        )
+        assert failure is None
 
-    asyncio.run(scene())
+    at_each((0, 100, 300), attempt)

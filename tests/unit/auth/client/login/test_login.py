@@ -16,6 +16,7 @@ from msgspec.structs import replace
 
 from tests.cases import for_each
 from tests.http_client.stub_server import PER_REQUEST, SESSION, Asked
+from tests.rigs.conditions import until_async
 from tests.unit.auth.client.login.protected_stub import WELL_KNOWN, Browser, ProtectedStub, echo
 from trunkline import Client
 from trunkline.auth import FileTokens, MemoryTokens, OAuth, SigningKey
@@ -131,6 +132,8 @@ def test_the_browser_is_opened_and_redirected_to_this_machine() -> None:
         uri = place.login.asked("register")[0].document["redirect_uris"][0]
         assert urlsplit(uri).hostname == "127.0.0.1"
         assert urlsplit(uri).path == "/callback"
+        # The login may go on before the browser has read its page.
+        await until_async(lambda: place.browser.pages)
         (page,) = place.browser.pages
         assert page.startswith("200 ")
         assert "Login received" in page
