@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import errno
+import os
 import random
 import signal
 import subprocess
@@ -397,6 +398,8 @@ def test_an_interrupt_at_any_step_of_connecting_leaves_no_loop() -> None:
         assert proxy.call(lambda: "usable") == "usable"
 
 
+# A signal while coverage has its own lock leaves that taken, and the next line counted waits.
+@pytest.mark.skipif("COVERAGE_PROCESS_START" in os.environ, reason="coverage would stand still")
 def test_a_signal_at_any_time_while_connecting_leaves_the_lock_free(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
