@@ -105,6 +105,11 @@ class Terminal:
         return self._run.returncode
 
     @property
+    def is_read(self) -> bool:
+        """Whether the command has begun to read the terminal, for which it has a thread."""
+        return len(os.listdir(f"/proc/{self._run.pid}/task")) > 1
+
+    @property
     def text(self) -> str:
         """The lines of the screen now."""
         return "\n".join(line.rstrip() for line in self.screen.display).rstrip()
