@@ -102,9 +102,10 @@ def _become(request: dict[str, Any], answer: int, *fds: int) -> None:
         fcntl.ioctl(0, termios.TIOCSCTTY, 0)
     command = request["command"]
     words = command[1:]
-    is_unbuffered = sys.stdout.write_through  # by the environment, which is the same
+    is_unbuffered = bool(os.environ.get("PYTHONUNBUFFERED")) or words[0] == "-u"
+    sys.dont_write_bytecode = bool(os.environ.get("PYTHONDONTWRITEBYTECODE"))
     if words[0] == "-u":
-        is_unbuffered, words = True, words[1:]
+        words = words[1:]
     sys.stdin = sys.__stdin__ = _stream(0, sys.__stdin__, is_unbuffered=False)
     sys.stdout = sys.__stdout__ = _stream(1, sys.__stdout__, is_unbuffered=is_unbuffered)
     sys.stderr = sys.__stderr__ = _stream(2, sys.__stderr__, is_unbuffered=is_unbuffered)

@@ -41,6 +41,8 @@ os.execv(sys.argv[1], sys.argv[1:])
 _IN_TERMINAL: Final = [sys.executable, "-S", "-c", _LAUNCH]
 # Variables that are read when the interpreter starts, or when the library is imported.
 _READ_AT_START: Final = ("PYTHON", "LC_", "LANG", "TZ", "LD_", "MALLOC_", "TRUNKLINE_")
+# Of these, variables that a forked process follows.
+_FOLLOWED: Final = ("PYTHONUNBUFFERED", "PYTHONDONTWRITEBYTECODE")
 # What `Popen` has to be told for a fork to do it.
 _PLAIN: Final = {
     "executable": None,
@@ -139,7 +141,12 @@ def _environment(options: dict[str, Any]) -> Any:
 
 
 def _at_start(env: dict[str, str]) -> dict[str, str]:
-    return {name: value for name, value in env.items() if name.startswith(_READ_AT_START)}
+    """Return the variables that have to be the same."""
+    return {
+        name: value
+        for name, value in env.items()
+        if name.startswith(_READ_AT_START) and name not in _FOLLOWED
+    }
 
 
 def _descriptors(options: dict[str, Any]) -> list[int]:

@@ -26,6 +26,7 @@ print(json.dumps({
     "variable": os.environ.get("VARIABLE"), "home": os.environ.get("HOME"),
     "descriptors": sorted(map(int, os.listdir("/proc/self/fd")))[:-1],
     "buffered": [sys.stdout.line_buffering, sys.stdout.write_through, sys.stderr.line_buffering],
+    "writes": not sys.dont_write_bytecode,
     "encodings": [sys.stdin.encoding, sys.stdout.encoding, sys.stderr.errors],
     "text": sys.stdin.read(),
 }))
@@ -52,6 +53,8 @@ def report(command: list[str], **options: Any) -> Any:
         {},
         {"cwd": "/"},
         {"env": {**os.environ, "VARIABLE": "value"}},
+        {"env": {**os.environ, "PYTHONUNBUFFERED": "", "PYTHONDONTWRITEBYTECODE": "1"}},
+        {"env": {**os.environ, "PYTHONUNBUFFERED": "1", "PYTHONDONTWRITEBYTECODE": ""}},
         {"start_new_session": True},
         {"stderr": subprocess.DEVNULL},
     ],
