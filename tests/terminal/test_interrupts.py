@@ -27,9 +27,9 @@ def pid_file(tmp_path: Path) -> Path:
     return tmp_path / "pid"
 
 
-def assert_ended(run: Any, pid_file: Path, status: int = 130) -> None:
+def assert_ended(run: Any, pid_file: Path, *statuses: int) -> None:
     """See that a run was interrupted, and left neither a child nor words."""
-    assert run.wait() == status
+    assert run.wait() in (statuses or (130,))
     assert not is_there(int(pid_file.read_text()))
     assert "Traceback" not in run.text
     assert "trunkline" not in run.text
@@ -111,7 +111,9 @@ def test_second_ctrl_c_does_not_wait_for_a_server_that_does_not_exit(
     run.until_there(pid_file.with_name("pid.silent"))
     run.type("\x03")
     run.type("\x03")
-    assert_ended(run, pid_file)
+    # The second may find an interpreter that ends, and has no handlers any more. A shell calls
+    # that 130 too.
+    assert_ended(run, pid_file, 130, -signal.SIGINT)
 
 
 # Other signals
