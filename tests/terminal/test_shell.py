@@ -135,7 +135,7 @@ def test_tab_completes_tools_arguments_and_values(
     run.type("Oslo pl\t")
     run.until("place.lat=")
     run.type(".la\t")
-    run.until("place.lat=")
+    run.until("city=Oslo place.lat=")
     run.type("1.5\r")
     run.until('"detail": "short"')
     run.until('"place": [')
