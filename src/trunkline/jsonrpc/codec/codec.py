@@ -286,8 +286,6 @@ class Codec:
 
     def _look_again(self, data: Readable, reader: MessageDecoder) -> Any:
         """Decode what the typed decoder rejected, or raise the reason."""
-        from .decode_errors import kind_of  # as in `_faults`
-
         faults, text = self._faults, _as_bytes(data)
         if len(text) > self._limit:
             raise faults.oversize(text, self._limit, len(text))
@@ -309,6 +307,8 @@ class Codec:
             if not replies:
                 raise fault
             return replies
+        from .decode_errors import kind_of  # as in `_faults`, and not for what was just read
+
         if kind_of(text) == "array":
             return self._elements(text, reader, mark)
         read = self._one(text, "", reader, mark)

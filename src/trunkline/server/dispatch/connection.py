@@ -402,6 +402,7 @@ class Connection:
 
     def _serve(self, asked: IncomingRequest) -> None:
         """Find the revision and the handler of a request, and serve it; it is always answered."""
+        core = self.core
         try:
             params = asked.params
             if type(params) is ToolCall:
@@ -411,8 +412,8 @@ class Connection:
             caller = None
             if raw is not UNSET:
                 meta = bytes(raw)
-                caller = self.core.callers.known.get(meta) or self._caller(meta)
-            if self.core.policy.strictness == "lenient":
+                caller = core.callers.known.get(meta) or self._caller(meta)
+            if core.policy.strictness == "lenient":
                 caller = _with_loose_token(params, caller)
             if caller is None or caller.protocol_version is None:
                 rev = self._rev or self._unopened(asked, caller)
@@ -425,9 +426,9 @@ class Connection:
             if serve is None:
                 serve = rev.methods.get(official(method, rev.policy, rev.revision))
             if serve is None:
-                serve = self.core.own_methods.get(method)
-            request = ServerRequest(self, asked, rev, caller, self.core, method)
-            if self.core.middleware and method != "initialize":
+                serve = core.own_methods.get(method)
+            request = ServerRequest(self, asked, rev, caller, core, method)
+            if core.middleware and method != "initialize":
                 from ..methods.middleware_chain import (
                     through_middleware,  # here: most servers have none
                 )

@@ -123,15 +123,14 @@ def serve_entry(method: EntryMethod, request: ServerRequest) -> Action:
     if type(params) is not method.decoded:
         params = method.read(params_of(message))
     request.name = method.name(params)
-    found: tuple[Any, Any] | None = None
-    guarded: list[Entry] = []
-    visible: list[Entry] = []
     if method.find is None:
         entry = core.catalog.lists[method.listed].get(request.name)
         candidates: Iterable[tuple[Any, Any]] = () if entry is None else ((entry, None),)
     else:
         candidates = method.find(core, params)
-    for entry, given in candidates:
+    guarded: list[Entry] = []
+    visible: list[Entry] = []
+    for entry, given in candidates:  # noqa: B007  # read after the loop
         request.owner = entry.owner
         if entry.guard is not None or core.catalog.tool_sets is not None:
             from .guarded import is_hidden, missing_scopes  # here: most servers have no guards
@@ -142,13 +141,12 @@ def serve_entry(method: EntryMethod, request: ServerRequest) -> Action:
                 return refused
             guarded.append(entry)
         if not method.needs_all:
-            found = entry, given
             break
         visible.append(entry)
-        found = visible[0], visible
-    if found is None:
-        return method.missing(request, request.name)
-    entry, given = found
+    else:
+        if not visible:
+            return method.missing(request, request.name)
+        entry, given = visible[0], visible
     values = method.arguments(request, entry, params, given)
     if type(values) in _ACTIONS:
         return values  # type: ignore[no-any-return]  # one of these
