@@ -11,6 +11,8 @@ from pathlib import Path
 ROOT = Path(__file__).resolve().parents[2]
 DOCS = ROOT / "docs"
 PYTHON = ROOT / ".venv-docs" / "bin" / "python"
+# How `make docs` builds, but for the folders.
+BUILD = "-m sphinx -W --keep-going -q -E -d"
 # Of one build, which takes half a minute on an idle core.
 TIMEOUT_S = 600
 
@@ -50,7 +52,7 @@ def parse(html: str) -> Page:
 
 def start(docs: Path, out: Path, seed: str = "0") -> subprocess.Popen[str]:
     assert PYTHON.exists(), "there is no .venv-docs: `make docs` sets it up"
-    command = ["-m", "sphinx", "-W", "--keep-going", "-q", "-E", "-d", f"{out}.doctrees"]
+    command = [*BUILD.split(), f"{out}.doctrees"]
     return subprocess.Popen(
         [str(PYTHON), *command, str(docs), str(out)],
         env={**os.environ, "PYTHONHASHSEED": seed, "PYTHONDONTWRITEBYTECODE": "1"},

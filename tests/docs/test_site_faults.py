@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.docs.site_build import DOCS, ROOT, finish, parse, start
+from tests.docs.site_build import BUILD, DOCS, ROOT, finish, parse, start
 
 # The build is shared by the tests of this file, so one worker runs them all.
 pytestmark = pytest.mark.xdist_group("site")
@@ -81,3 +81,7 @@ def test_html_in_a_page_is_shown_as_text(faulty: tuple[int, str, Path]) -> None:
     assert parse(html).tags.count("script") == parse(plain).tags.count("script")
     assert html.count("alert(1)") > 4
     assert not [link for _, link in parse(html).links if link.startswith("javascript:")]
+
+
+def test_make_docs_builds_as_these_tests_do() -> None:
+    assert f"/bin/python {BUILD} $(DOCS_VENV)/doctrees docs site" in (ROOT / "Makefile").read_text()
