@@ -38,6 +38,7 @@ PYTEST = $(BIN)/python -m pytest --terse $(EFFORT)
 PARTS = $(foreach part,$(shell seq $(1)),"$(PYTEST) --part $(part)/$(strip $(1)) $(2)")
 # Unit tests wait now and then: one process more keeps every core busy.
 UNIT = $(call PARTS,$(shell expr $(JOBS) + 1),tests/unit tests/tables)
+TYPES = "$(BIN)/mypy" "$(BIN)/python -m tools.run_pyright"
 TOGETHER = $(BIN)/python tools/side_by_side.py
 # Folders of tests that mostly wait: for processes, terminals and time.
 WAITING := faults terminal transports
@@ -68,11 +69,11 @@ dist: $(READY) ## Build the sdist and the wheel into dist/
 	@$(BIN)/python -m build --no-isolation --outdir dist . > $(VENV)/dist.log 2>&1 || { cat $(VENV)/dist.log; exit 1; }
 	@ls dist/*
 
-test: check $(DOCS_READY) ## Everything that must hold: check, then vectors, conversations, faults and the rest
-	@$(TOGETHER) \
+test: lint $(DOCS_READY) ## Everything that must hold: check, vectors, conversations, faults and the rest
+	@$(TOGETHER) --at-once $(shell expr 3 \* $(JOBS)) \
+		$(call PARTS,$(shell expr 2 \* $(JOBS)),$(addprefix tests/,$(WAITING))) \
 		$(call PARTS,$(JOBS),tests $(addprefix --ignore=tests/,unit tables docs $(WAITING))) \
-		"$(PYTEST) tests/docs" \
-		$(call PARTS,$(shell expr 2 \* $(JOBS)),$(addprefix tests/,$(WAITING)))
+		$(UNIT) "$(PYTEST) tests/docs" $(TYPES)
 
 test-all: EFFORT := --full
 test-all: test ## The same with every transport in every revision, and every example
@@ -81,14 +82,14 @@ screens: $(READY) ## Write the expected screens of tests/terminal again; read th
 	@UPDATE_SCREENS=1 $(PYTEST) --full -n $(JOBS) -k colour tests/terminal
 
 check: lint ## Format, lint, types, tables and unit tests, in two minutes
-	@$(TOGETHER) $(UNIT) "$(BIN)/mypy" "$(BIN)/python -m tools.run_pyright"
+	@$(TOGETHER) $(UNIT) $(TYPES)
 
 lint: $(READY)
 	@$(BIN)/ruff format --check .
 	@$(BIN)/ruff check .
 
 types: $(READY)
-	@$(TOGETHER) "$(BIN)/mypy" "$(BIN)/python -m tools.run_pyright"
+	@$(TOGETHER) $(TYPES)
 
 unit: $(READY)
 	@$(TOGETHER) $(UNIT)
