@@ -70,7 +70,10 @@ def _receive(requests: socket.socket) -> tuple[dict[str, Any], list[int]] | None
     left = struct.unpack("!I", head)[0]
     body = b""
     while len(body) < left:
-        body += requests.recv(left - len(body))
+        part = requests.recv(left - len(body))
+        if not part:
+            return None  # the tests were killed
+        body += part
     return json.loads(body), fds
 
 

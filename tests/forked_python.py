@@ -1,15 +1,16 @@
 """Starts Python programs by forking a process that has imported the library already.
 
-A program that imports the library works for 100 ms before its first line, a fork of one for 5 ms.
-Tests start some thousand programs, so `install()` makes `subprocess.Popen` fork one for
+A program that imports the library costs 100 ms of CPU before its first line; a fork costs 20 ms,
+most of it when the interpreter exits. Tests start more than a thousand programs, so `install()`
+makes `subprocess.Popen` fork one for
 
     python -u server.py ARGUMENTS
     python -m trunkline ARGUMENTS
 
 where nothing else is asked of the interpreter. The process is a child of the test process as any
 other, with the descriptors, folder, environment and session that were asked for. Any other
-command is started as ever, as are the processes that a forked one starts: `-c`, for one, and
-all of `NEW_PYTHON`, for a test that looks at what its program imports.
+command is executed as usual, `python -c` among them, and so are the processes that a forked one
+starts. A test that checks what its program imports uses `-c` or `NEW_PYTHON`.
 """
 
 from __future__ import annotations
@@ -99,7 +100,7 @@ def install() -> None:
 
 
 def _request(options: dict[str, Any]) -> dict[str, Any] | None:
-    """Return what the fork server has to do; None if the command has to be started anew."""
+    """Return the request to the fork server; None for a command that cannot be forked."""
     words = options["args"]
     if isinstance(words, str | bytes | os.PathLike):
         return None

@@ -23,6 +23,7 @@ Required members that a value lacks are not filled in: only its sender knows the
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterator, Mapping
+from functools import cache
 from types import UnionType
 from typing import Annotated, Any, Final, TypeAlias, TypeVar, Union, get_args, get_origin
 
@@ -63,10 +64,11 @@ def narrow(value: S, revision: str) -> S:
     return value if work is None else work(value)
 
 
-def narrowing(kind: type[Struct], revision: str, absent: Collection[str] = ()) -> Work | None:
+@cache
+def narrowing(kind: type[Struct], revision: str, absent: tuple[str, ...] = ()) -> Work | None:
     """Return what `narrow` does with values of a type; None if it changes none of them.
 
-    The values do not have the members `absent`, so that they need not be looked at.
+    The members `absent` are not looked at: the caller knows that the values do not have them.
     """
     must_be_released(revision)
     return _compile(kind, revision, absent)

@@ -51,8 +51,8 @@ class FramedTransport(TransportBase):
         self._is_reported = False  # the end was reported, and no frame may follow
         self._ending: asyncio.Task[None] | None = None
 
-    # Asked for each request, so its getter is no Python function. The cast: of a class it is a
-    # property, of an object the number.
+    # Read for every request, so the getter is an `attrgetter`, which costs no Python call. The
+    # cast is for type checkers: a property made this way has no type.
     backlog: int = cast(
         "int",
         property(

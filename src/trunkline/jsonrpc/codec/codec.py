@@ -307,7 +307,7 @@ class Codec:
             if not replies:
                 raise fault
             return replies
-        from .decode_errors import kind_of  # as in `_faults`, and not for what was just read
+        from .decode_errors import kind_of  # late, as in `_faults`: few messages come this far
 
         if kind_of(text) == "array":
             return self._elements(text, reader, mark)

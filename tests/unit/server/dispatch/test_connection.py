@@ -23,8 +23,9 @@ from trunkline import (
     memory_pair,
 )
 from trunkline.jsonrpc import Policy
-from trunkline.mcp import CallToolResult, PromptMessage, ResourceContents
+from trunkline.mcp import CallToolResult, PromptMessage, ResourceContents, TextContent
 from trunkline.server.api.app import Server as ServerClass
+from trunkline.spec.revisions import REVISIONS
 
 
 def sequential(**options: Any) -> Server:
@@ -92,6 +93,25 @@ def test_the_result_of_a_method_of_ones_own_says_what_every_result_says() -> Non
             assert (await wire.answer(3))["error"]["code"] == -32602
 
     asyncio.run(main())
+
+
+@pytest.mark.parametrize("revision", REVISIONS)
+def test_the_type_of_a_result_is_sent_where_the_revision_has_it(revision: str) -> None:
+    app = ServerClass("typed")
+
+    @app.tool
+    def typed() -> CallToolResult:
+        return CallToolResult([TextContent("done")], result_type="complete")
+
+    async def scene() -> None:
+        async with connected(app, revision) as wire:
+            meta = {"_meta": META} if revision == PER_REQUEST else {}
+            wire.ask(1, "tools/call", {"name": "typed", **meta})
+            result = (await wire.answer(1))["result"]
+            assert result["content"] == [{"type": "text", "text": "done"}]
+            assert result.get("resultType") == ("complete" if revision == PER_REQUEST else None)
+
+    asyncio.run(scene())
 
 
 def test_requests_of_a_batch_run_one_after_the_other_where_the_policy_says_so() -> None:
