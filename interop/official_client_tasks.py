@@ -17,11 +17,13 @@ from trunkline.spec.revisions import V2025_11_25, V2026_07_28, Window
 from .checks import ANY, Checks, expect, raised, until
 from .official_client import STRUCTURED, Talk, said, until_given_up
 from .official_tasks import cancel, show
+from .recordings import sent
 
 __all__ = ["CHECKS", "CORE_CHECKS"]
 
 PER_REQUEST = Window(V2026_07_28)
 CORE = Window(V2025_11_25, V2026_07_28)
+STATUS = "notifications/tasks/status"
 CHECKS = Checks()
 # For connections without a `Client`, which keeps to itself what is below its verbs.
 CORE_CHECKS = Checks()
@@ -128,8 +130,13 @@ async def a_call_asks_to_be_a_task(talk: Talk) -> None:
         name="brew", arguments={"cups": 3}, task=types.TaskMetadata(ttl=60_000)
     )
     request = types.CallToolRequest(params=params)
-    created = await talk.session.send_request(request, types.CreateTaskResult)
-    expect(created.task.status, "working")
+    told = len(sent(talk.recording, "server", STATUS))
+    try:
+        created = await talk.session.send_request(request, types.CreateTaskResult)
+        expect(created.task.status, "working")
+    finally:
+        # A message that comes while the SDK closes its event stream is a BrokenResourceError there.
+        await until(lambda: len(sent(talk.recording, "server", STATUS)) > told, "end of the task")
 
 
 @CORE_CHECKS.about(CORE)
