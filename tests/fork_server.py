@@ -19,6 +19,7 @@ import socket
 import struct
 import sys
 import termios
+import threading
 import types
 from importlib import import_module
 from typing import Any, Final, TextIO
@@ -92,6 +93,7 @@ def _fork() -> int:
 def _become(request: dict[str, Any], answer: int, *fds: int) -> None:
     """Take on what a process is started with, answer, and run the command."""
     signal.signal(signal.SIGINT, signal.default_int_handler)
+    signal.pthread_kill = _pthread_kill
     if request["has_session"]:
         os.setsid()
     os.chdir(request["folder"])
@@ -116,6 +118,14 @@ def _become(request: dict[str, Any], answer: int, *fds: int) -> None:
     os.close(answer)
     sys.orig_argv = command
     _run(words)
+
+
+def _pthread_kill(thread: int, number: int, send: Any = signal.pthread_kill) -> None:
+    """Send a thread a signal. The C library has the main one by its id before the fork."""
+    if thread == threading.main_thread().ident:
+        os.kill(os.getpid(), number)  # Linux gives it to the main thread
+    else:
+        send(thread, number)
 
 
 def _moved_away(fd: int) -> int:

@@ -31,6 +31,14 @@ print(json.dumps({
     "text": sys.stdin.read(),
 }))
 """
+# Sends the main thread a signal from another one, while it waits in a system call.
+SIGNALS_ITSELF = """
+import signal, threading, time
+signal.signal(signal.SIGHUP, lambda *_: print(threading.current_thread().name))
+send = lambda: signal.pthread_kill(threading.main_thread().ident, signal.SIGHUP)
+threading.Timer(0.05, send).start()
+signal.pause()
+"""
 IS_IMPORTED = "import sys; print('trunkline.server' in sys.modules)\n"
 
 
@@ -67,6 +75,14 @@ def test_a_forked_process_is_as_one_that_was_started(
     forked = report([sys.executable, *words], **options)
     assert forked == report([*NEW_PYTHON, *words], **options)
     assert forked["parent"] == os.getpid()
+
+
+def test_the_main_thread_of_a_forked_process_takes_signals_of_another_thread(script: Path) -> None:
+    script.write_text(SIGNALS_ITSELF)
+    done = subprocess.run(
+        [sys.executable, script], capture_output=True, text=True, check=True, timeout=30
+    )
+    assert (done.stdout, done.stderr) == ("MainThread\n", "")
 
 
 def test_a_forked_process_keeps_the_descriptors_that_it_is_passed(script: Path) -> None:
