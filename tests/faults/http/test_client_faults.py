@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Awaitable, Callable, Iterable
-from typing import Final, TypeAlias, get_args
+from typing import Final, NamedTuple, TypeAlias, get_args
 
 import pytest
 
@@ -46,10 +46,18 @@ class Counted:
             return number
 
 
-Attempt: TypeAlias = Callable[[FaultProxy, Counted, int, int], Awaitable[None]]
+class Lane(NamedTuple):
+    """A client, the proxy in front of it, and the server."""
+
+    client: Client
+    proxy: FaultProxy
+    counted: Counted
 
 
-def at_each(positions: Iterable[int], attempt: Attempt) -> None:
+Attempt: TypeAlias = Callable[[Lane, int, int], Awaitable[None]]
+
+
+def at_each(revision: str, positions: Iterable[int], attempt: Attempt) -> None:
     """Make an attempt for each position, each with a number of its own, some at the same time."""
 
     async def scene() -> None:
@@ -60,9 +68,13 @@ def at_each(positions: Iterable[int], attempt: Attempt) -> None:
         async def one_after_another(port: int) -> None:
             # A proxy has one fault at a time.
             async with FaultProxy(port).running() as proxy:
-                for number, at in numbered:
-                    async with asyncio.timeout(_HANGS):
-                        await attempt(proxy, counted, number, at)
+                url = f"http://127.0.0.1:{proxy.port}/mcp"
+                async with Client(url, revision=revision, timeout=5) as client:
+                    # Which of them are idempotent, and which headers they repeat.
+                    await client.list_tools()
+                    for number, at in numbered:
+                        async with asyncio.timeout(_HANGS):
+                            await attempt(Lane(client, proxy, counted), number, at)
 
         async with (
             counted.app.listen("http://127.0.0.1:0/mcp", limits=limits) as listening,
@@ -85,16 +97,14 @@ def positions(direction: Direction, *, full: bool) -> Iterable[int]:
 def test_a_call_whose_connection_fails_at_any_byte_ends_and_runs_once_at_most(
     kind: Kind, direction: Direction, revision: str, tool: str, request: pytest.FixtureRequest
 ) -> None:
-    async def attempt(proxy: FaultProxy, counted: Counted, number: int, at: int) -> None:
-        await _call_once(proxy, counted, revision, tool, number, kind, direction, at)
+    async def attempt(lane: Lane, number: int, at: int) -> None:
+        await _call_once(lane, tool, number, kind, direction, at)
 
-    at_each(positions(direction, full=request.config.option.full), attempt)
+    at_each(revision, positions(direction, full=request.config.option.full), attempt)
 
 
 async def _call_once(
-    proxy: FaultProxy,
-    counted: Counted,
-    revision: str,
+    lane: Lane,
     tool: str,
     number: int,
     kind: Kind,
@@ -104,30 +114,27 @@ async def _call_once(
     most: int = 1,
 ) -> TrunklineError | None:
     """Call a tool while a fault happens, and once more; return how the first call failed."""
-    url = f"http://127.0.0.1:{proxy.port}/mcp"
+    client, proxy, counted = lane
+    proxy.fault = Fault(kind, direction, at)
+    failure = None
+    try:
+        arguments = {"number": number}
+        result = await client.call_tool(
+            tool, arguments, on_progress=lambda *_: None, timeout=timeout
+        )
+        assert result.value == number
+    except TrunklineError as error:
+        failure = error
+    if failure is not None:
+        assert isinstance(failure, RequestAborted | RemoteProtocolError)
+        assert f":{proxy.port}/mcp" in str(failure)
+    assert counted.runs.get(number, 0) <= most
     proxy.fault = None
-    async with Client(url, revision=revision, timeout=5) as client:
-        await client.list_tools()  # which of them are idempotent, and which headers they repeat
-        proxy.fault = Fault(kind, direction, at)
-        failure = None
-        try:
-            arguments = {"number": number}
-            result = await client.call_tool(
-                tool, arguments, on_progress=lambda *_: None, timeout=timeout
-            )
-            assert result.value == number
-        except TrunklineError as error:
-            failure = error
-        if failure is not None:
-            assert isinstance(failure, RequestAborted | RemoteProtocolError)
-            assert url in str(failure)
-        assert counted.runs.get(number, 0) <= most
-        proxy.fault = None
-        # The client has recovered. An idempotent call, because a fault at the end of the response
-        # closes the connection while this one is sent on it.
-        again = await client.call_tool("put", {"number": 10_000 + number})
-        assert again.value == 10_000 + number
-        return failure
+    # The client has recovered. An idempotent call, because a fault at the end of the response
+    # closes the connection while this one is sent on it.
+    again = await client.call_tool("put", {"number": 10_000 + number})
+    assert again.value == 10_000 + number
+    return failure
 
 
 @pytest.mark.parametrize("revision", REVISIONS)
@@ -135,14 +142,12 @@ async def _call_once(
 def test_a_network_that_pauses_at_any_byte_only_takes_longer(
     direction: Direction, revision: str, request: pytest.FixtureRequest
 ) -> None:
-    async def attempt(proxy: FaultProxy, counted: Counted, number: int, at: int) -> None:
-        failure = await _call_once(
-            proxy, counted, revision, "stream", number, "delay", direction, at
-        )
+    async def attempt(lane: Lane, number: int, at: int) -> None:
+        failure = await _call_once(lane, "stream", number, "delay", direction, at)
         assert failure is None
-        assert counted.runs[number] == 1
+        assert lane.counted.runs[number] == 1
 
-    at_each(positions(direction, full=request.config.option.full), attempt)
+    at_each(revision, positions(direction, full=request.config.option.full), attempt)
 
 
 @pytest.mark.parametrize("revision", REVISIONS)
@@ -151,13 +156,11 @@ def test_a_network_that_pauses_at_any_byte_only_takes_longer(
 def test_a_call_of_which_bytes_are_lost_ends_with_its_timeout(
     kind: Kind, direction: Direction, revision: str
 ) -> None:
-    async def attempt(proxy: FaultProxy, counted: Counted, number: int, at: int) -> None:
-        failure = await _call_once(
-            proxy, counted, revision, "count", number, kind, direction, at, 0.5
-        )
+    async def attempt(lane: Lane, number: int, at: int) -> None:
+        failure = await _call_once(lane, "count", number, kind, direction, at, 0.5)
         assert failure is not None
 
-    at_each((0, 1, 40, 200), attempt)
+    at_each(revision, (0, 1, 40, 200), attempt)
 
 
 @pytest.mark.parametrize("revision", REVISIONS)
@@ -165,10 +168,10 @@ def test_a_call_of_which_bytes_are_lost_ends_with_its_timeout(
 def test_a_response_that_is_repeated_from_any_byte_is_answered_once(
     tool: str, revision: str, request: pytest.FixtureRequest
 ) -> None:
-    async def attempt(proxy: FaultProxy, counted: Counted, number: int, at: int) -> None:
-        await _call_once(proxy, counted, revision, tool, number, "duplicate", "response", at)
+    async def attempt(lane: Lane, number: int, at: int) -> None:
+        await _call_once(lane, tool, number, "duplicate", "response", at)
 
-    at_each(positions("response", full=request.config.option.full), attempt)
+    at_each(revision, positions("response", full=request.config.option.full), attempt)
 
 
 @pytest.mark.parametrize("revision", REVISIONS)
@@ -176,10 +179,8 @@ def test_a_response_that_is_repeated_from_any_byte_is_answered_once(
 def test_an_idempotent_call_is_sent_again_when_a_kept_connection_closes(
     kind: Kind, revision: str
 ) -> None:
-    async def attempt(proxy: FaultProxy, counted: Counted, number: int, at: int) -> None:
-        failure = await _call_once(
-            proxy, counted, revision, "put", number, kind, "request", at, most=2
-        )
+    async def attempt(lane: Lane, number: int, at: int) -> None:
+        failure = await _call_once(lane, "put", number, kind, "request", at, most=2)
         assert failure is None
 
-    at_each((0, 100, 300), attempt)
+    at_each(revision, (0, 100, 300), attempt)
