@@ -163,17 +163,6 @@ def test_next_leads_from_the_home_page_through_the_whole_navigation(pages: dict[
     assert set(path) == {page for page in sources() if not page.startswith("decisions/")}
 
 
-def test_two_builds_give_the_same_bytes_whatever_the_order_of_sets(
-    site: Path, tmp_path: Path
-) -> None:
-    trees = [
-        {path.relative_to(out): path.read_bytes() for path in out.rglob("*") if path.is_file()}
-        for out in (site, built(tmp_path, "2"))
-    ]
-    assert trees[0].keys() == trees[1].keys()
-    assert [path for path in trees[0] if trees[0][path] != trees[1][path]] == []
-
-
 def test_files_of_the_repository_are_pages(site: Path) -> None:
     assert "newest first" in (site / "changelog.html").read_text(encoding="utf-8")
     assert "every target sets up" in (site / "contributing.html").read_text(encoding="utf-8")

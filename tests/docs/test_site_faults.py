@@ -1,4 +1,4 @@
-"""A small site with faults in it: its build fails, and names each."""
+"""A small site with faults in it: its build fails, names each, and can be repeated."""
 
 from __future__ import annotations
 
@@ -30,8 +30,8 @@ FAULTY = {
 
 
 @pytest.fixture(scope="module")
-def faulty(tmp_path_factory: pytest.TempPathFactory) -> tuple[int, str, Path]:
-    """A build of pages with faults: its status, what it says, and what it wrote."""
+def sources(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The folder of pages with faults."""
     docs = tmp_path_factory.mktemp("faulty") / "docs"
     docs.mkdir()
     for name, text in FAULTY.items():
@@ -46,9 +46,30 @@ def faulty(tmp_path_factory: pytest.TempPathFactory) -> tuple[int, str, Path]:
     settings = (DOCS / "conf.py").read_text(encoding="utf-8")
     settings += '\napi_packages = ("trunkline.skills",)\n'
     (docs / "conf.py").write_text(settings, encoding="utf-8")
-    out = docs.parent / "out"
-    status, output = finish(start(docs, out))
+    return docs
+
+
+@pytest.fixture(scope="module")
+def faulty(sources: Path) -> tuple[int, str, Path]:
+    """A build of pages with faults: its status, what it says, and what it wrote."""
+    out = sources.parent / "out"
+    status, output = finish(start(sources, out))
     return status, output, out
+
+
+@pytest.mark.full
+def test_two_builds_give_the_same_bytes_whatever_the_order_of_sets(
+    sources: Path, faulty: tuple[int, str, Path], tmp_path: Path
+) -> None:
+    again = tmp_path / "again"
+    finish(start(sources, again, "2"))
+    trees = [
+        {path.relative_to(out): path.read_bytes() for path in out.rglob("*") if path.is_file()}
+        for out in (faulty[2], again)
+    ]
+    assert len(trees[0]) > len(FAULTY)
+    assert trees[0].keys() == trees[1].keys()
+    assert [path for path in trees[0] if trees[0][path] != trees[1][path]] == []
 
 
 @pytest.mark.parametrize(
