@@ -51,8 +51,10 @@ __all__ = ["HttpObserver", "HttpTransport"]
 _POST_LINES: Final = (
     b"accept: application/json, text/event-stream\r\ncontent-type: application/json\r\n"
 )
-# Seconds until the first event of a server of HTTP+SSE.
+# Seconds until the first event of a server of HTTP+SSE. They are counted in parts: those in which
+# a user logs in do not count.
 _ENDPOINT_TIMEOUT_S: Final = 5.0
+_ENDPOINT_TIMEOUT_PARTS: Final = 20
 # Seconds for DELETE when the client closes.
 _CLOSE_TIMEOUT_S: Final = 2.0
 _MAX_SESSION_ID_BYTES: Final = 1024
@@ -332,10 +334,12 @@ class HttpTransport(TransportBase):
 
         old = OldSseStream(self)
         opening = self.spawn(old.open())
-        is_late = False
-        while not opening.done() and not is_late:
-            await asyncio.wait((opening,), timeout=_ENDPOINT_TIMEOUT_S)
-            is_late = self.auth is None or not self.auth.is_waiting
+        left = _ENDPOINT_TIMEOUT_S
+        while not opening.done() and left > 0:
+            part = _ENDPOINT_TIMEOUT_S / _ENDPOINT_TIMEOUT_PARTS
+            await asyncio.wait((opening,), timeout=part)
+            if self.auth is None or not self.auth.is_waiting:
+                left -= part
         error = opening.exception() if opening.done() else None
         if error is not None or not opening.done():
             opening.cancel()

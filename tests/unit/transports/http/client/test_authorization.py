@@ -422,7 +422,7 @@ def test_a_stream_that_cannot_be_authorized_is_given_up_and_calls_go_on() -> Non
 def test_an_old_server_gets_the_credential_with_its_stream_and_each_message(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr(transport_module, "_ENDPOINT_TIMEOUT_S", 0.1)
+    monkeypatch.setattr(transport_module, "_ENDPOINT_TIMEOUT_S", 1.0)
     auth = Numbered()
     auth.gate.clear()
     stub = OldServer()
