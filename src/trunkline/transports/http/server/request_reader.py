@@ -118,8 +118,9 @@ class RequestReader:
         return self.part is not _NONE
 
     def discard(self) -> None:
-        """Read nothing more: the rest of a request that was refused."""
+        """Read nothing more: the rest of a request that was refused; nothing of it is kept."""
         self.is_stopped = self.is_discarding = True
+        self._target, self._headers, self._body, self._chunks = b"", [], None, None
 
     def close(self) -> None:
         """Read nothing more, because the connection has ended."""
