@@ -53,7 +53,7 @@ unexport PYTHONDONTWRITEBYTECODE
 help: ## List every target
 	@awk 'BEGIN {FS = ":.*## "} /^[a-z-]+:.*## / {printf "  %-14s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
 
-setup: $(READY) $(DOCS_READY) $(INTEROP_READY) $(CONFORMANCE_READY) $(FUZZ_READY) ## Every environment and npm package that CI needs: make -j2 setup
+setup: $(READY) $(DOCS_READY) $(INTEROP_READY) $(SERVERS_MCP1_READY) $(CONFORMANCE_READY) $(FUZZ_READY) ## Every environment and npm package that CI needs: make -j2 setup
 	@$(CONFORMANCE_VENV)/bin/python -m conformance.install interop/typescript interop/matrix/everything interop/oauth/oidc-provider
 
 demo: $(READY) ## A server, the command line, both eras and the judge, in fifty lines

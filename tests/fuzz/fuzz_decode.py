@@ -1,6 +1,6 @@
 """Any bytes give a message or an `InvalidMessage`, its answer is one we would read, all ways agree.
 
-Run `python tests/fuzz/fuzz_decode.py -max_total_time=20 tests/fuzz/corpus/decode`; it needs
+Run `python -m tests.fuzz.fuzz_decode -max_total_time=20 tests/fuzz/corpus/decode`; it needs
 atheris. Without it, `check` can be called on any input.
 """
 
@@ -12,6 +12,7 @@ from typing import Any, Final
 
 from msgspec import UNSET, Struct
 
+from tests.fuzz.engine import fuzz
 from trunkline.errors import InvalidMessage, LocalProtocolError
 from trunkline.jsonrpc import (
     Batch,
@@ -197,8 +198,4 @@ def _json(data: bytes) -> Any:
 
 
 if __name__ == "__main__":
-    import atheris  # type: ignore[import-not-found,import-untyped,unused-ignore]
-
-    atheris.instrument_all()  # the modules are already imported, for `check` to stand alone
-    atheris.Setup(sys.argv, check)
-    atheris.Fuzz()
+    fuzz(check)

@@ -1,14 +1,14 @@
 """Any bytes, cut anywhere, give the same frames and documented faults, in bounded memory.
 
-Run `python tests/fuzz/fuzz_framing.py -max_total_time=20`; it needs atheris. Without it, `check`
+Run `python -m tests.fuzz.fuzz_framing -max_total_time=20`; it needs atheris. Without it, `check`
 can be called on any input.
 """
 
 from __future__ import annotations
 
-import sys
 from collections.abc import Iterator
 
+from tests.fuzz.engine import fuzz
 from trunkline.jsonrpc.framing.framing import (
     MAX_HEAD_BYTES,
     MAX_HEADER_BYTES,
@@ -75,8 +75,4 @@ def kept(reader: object) -> int:
 
 
 if __name__ == "__main__":
-    import atheris  # type: ignore[import-not-found,import-untyped,unused-ignore]
-
-    atheris.instrument_all()  # the modules are already imported, for `check` to stand alone
-    atheris.Setup(sys.argv, check)
-    atheris.Fuzz()
+    fuzz(check)

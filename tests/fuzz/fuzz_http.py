@@ -21,11 +21,11 @@ import asyncio
 import atexit
 import json
 import re
-import sys
 from collections.abc import Callable, Iterator
 from functools import cache
 from typing import Any, Final, NamedTuple
 
+from tests.fuzz.engine import fuzz
 from tests.fuzz.script import Choices, logged
 from tests.rigs.http_responses import Response, read_responses
 from tests.rigs.messages import META, initialize_params
@@ -691,8 +691,4 @@ def check_body(response: Response) -> None:
 
 
 if __name__ == "__main__":
-    import atheris  # type: ignore[import-not-found,import-untyped,unused-ignore]
-
-    atheris.instrument_all()  # the modules are already imported, for `check` to stand alone
-    atheris.Setup(sys.argv, check)
-    atheris.Fuzz()
+    fuzz(check)

@@ -1,6 +1,6 @@
 """No canary of a frame is in its recording, and `proxy --judge` finds what `validate` finds in it.
 
-Run `python tests/fuzz/fuzz_recording.py -max_total_time=20`; it needs atheris. Without it, `check`
+Run `python -m tests.fuzz.fuzz_recording -max_total_time=20`; it needs atheris. Without it, `check`
 can be called on any input. The input chooses messages with secrets in every shape, and the damage
 that is done to their texts.
 """
@@ -8,10 +8,10 @@ that is done to their texts.
 from __future__ import annotations
 
 import json
-import sys
 from collections.abc import Callable
 from typing import Any, Final
 
+from tests.fuzz.engine import fuzz
 from trunkline.cli.proxy.observer import ConnectionObserver, ProxyObserver
 from trunkline.cli.recording import Recording
 from trunkline.judge import Conversation, Finding, TraceEntry, read_trace
@@ -171,9 +171,4 @@ def _facts(finding: Finding) -> tuple[str, ...]:
 
 
 if __name__ == "__main__":
-    import atheris  # type: ignore[import-not-found,import-untyped,unused-ignore]
-
-    atheris.instrument_all()  # the modules are already imported, for `check` to stand alone
-
-    atheris.Setup(sys.argv, check)
-    atheris.Fuzz()
+    fuzz(check)

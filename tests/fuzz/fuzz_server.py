@@ -14,12 +14,12 @@ from __future__ import annotations
 import asyncio
 import atexit
 import json
-import sys
 from collections import Counter
 from collections.abc import Callable, Iterator
 from functools import cache
 from typing import Any, Final, Literal, NamedTuple, TypeAlias
 
+from tests.fuzz.engine import fuzz
 from tests.fuzz.script import Choices, logged
 from tests.fuzz.strict_json import UNFIT, NotJson, Undecided, parse
 from trunkline import Context, Server, ToolError, memory_pair
@@ -531,8 +531,4 @@ def check_answers(wire: ClientEnd, expected: ExpectedAnswers) -> None:
 
 
 if __name__ == "__main__":
-    import atheris  # type: ignore[import-not-found,import-untyped,unused-ignore]
-
-    atheris.instrument_all()  # the modules are already imported, for `check` to stand alone
-    atheris.Setup(sys.argv, check)
-    atheris.Fuzz()
+    fuzz(check)

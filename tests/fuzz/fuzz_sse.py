@@ -1,14 +1,14 @@
 """Any bytes, cut anywhere, give the same events and oversize faults, in bounded memory.
 
-Run `python tests/fuzz/fuzz_sse.py -max_total_time=20`; it needs atheris. Without it, `check` can be
+Run `python -m tests.fuzz.fuzz_sse -max_total_time=20`; it needs atheris. Without it, `check` can be
 called on any input.
 """
 
 from __future__ import annotations
 
-import sys
 from collections.abc import Iterator
 
+from tests.fuzz.engine import fuzz
 from trunkline.jsonrpc.framing.framing import MAX_HEAD_BYTES, Oversize
 from trunkline.jsonrpc.framing.sse import Event, EventReader, encode_event
 
@@ -72,8 +72,4 @@ def read(
 
 
 if __name__ == "__main__":
-    import atheris  # type: ignore[import-not-found,import-untyped,unused-ignore]
-
-    atheris.instrument_all()  # the modules are already imported, for `check` to stand alone
-    atheris.Setup(sys.argv, check)
-    atheris.Fuzz()
+    fuzz(check)
