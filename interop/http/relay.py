@@ -20,6 +20,8 @@ import httptools
 __all__ = ["Relay"]
 
 EVENTS: Final = "text/event-stream"
+# Seconds for the rest of a response that its client does not wait for.
+REST_TIMEOUT_S: Final = 1.0
 
 
 class Relay:
@@ -109,6 +111,7 @@ class Relay:
             ]
             try:
                 await asyncio.wait(copying, return_when=asyncio.FIRST_COMPLETED)
+                await responses.rest(copying[1])
             finally:
                 for each in copying:
                     each.cancel()
@@ -182,6 +185,16 @@ class _Responses(_Message):
     def on_message_begin(self) -> None:
         super().on_message_begin()
         self._is_first = True
+        self._is_begun = False
+
+    def on_headers_complete(self) -> None:
+        self._is_begun = not self._is_stream
+
+    async def rest(self, copying: asyncio.Task[None]) -> None:
+        """Wait, not for long, for the rest of a response: a client may have read its head alone."""
+        until = time.monotonic() + REST_TIMEOUT_S
+        while self._is_begun and not copying.done() and time.monotonic() < until:
+            await asyncio.sleep(0.005)
 
     @property
     def _http(self) -> dict[str, Any]:
@@ -227,4 +240,5 @@ class _Responses(_Message):
             self.relay.record("server", self.asked[0], ends=True, **self._http)
         else:
             self.relay.record("server", self.asked[0], **self._http, **_text(self.body))
+        self._is_begun = False
         self.asked.popleft()

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import http.client
 import json
+import socket
+import time
 from collections.abc import Iterator
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
@@ -98,6 +100,29 @@ def test_recorder_separates_connections_by_session_and_scenario(tmp_path: Path, 
     assert [scenario_of(each["connection"]) for each in entries[-3:]] == ["first", *["second"] * 2]
     # Blanks around a value are not part of it.
     assert entries[6]["http"]["headers"]["x"] == "y"
+
+
+def test_response_is_recorded_whole_if_its_client_leaves_after_the_head(tmp_path: Path) -> None:
+    path = tmp_path / "trace.jsonl"
+    listening = socket.create_server(("127.0.0.1", 0))
+    with listening, recording(listening.getsockname()[1], path, lambda: "first") as url:
+        host, _, port = url.removeprefix("http://").partition(":")
+        client = socket.create_connection((host, int(port)), timeout=30)
+        client.sendall(b"POST / HTTP/1.1\r\nContent-Length: 2\r\n\r\n{}")
+        server, _ = listening.accept()
+        with server:
+            server.recv(1000)
+            server.sendall(b"HTTP/1.1 200 OK\r\nContent-Length: 4\r\n\r\n")
+            client.recv(1000)
+            client.close()
+            time.sleep(0.05)  # the relay knows that the client has left
+            server.sendall(b"null")
+            assert server.recv(1000) == b""  # when the relay has read it
+    entries = [json.loads(line) for line in path.read_text().splitlines()[1:]]
+    assert [(each["from"], each["raw"]) for each in entries] == [
+        ("client", "{}"),
+        ("server", "null"),
+    ]
 
 
 def _about(entry: dict[str, Any]) -> object:
