@@ -255,7 +255,7 @@ class FuzzedConnection:
         one = LIMITS.header_bytes + MESSAGE_BYTES
         protocol, reader = self.protocol, self.protocol.reader
         kept = len(reader._target) + sum(len(a) + len(b) for a, b in reader._headers)
-        kept += max(len(reader._body or b""), sum(map(len, reader._chunks or ())))
+        kept += len(reader._body or b"") if reader._pieces is None else reader._pieces.size
         assert kept <= one + size, f"{kept} bytes of one request are kept"
         waiting = 0
         for request, payload, _ in protocol._queue:

@@ -184,9 +184,9 @@ class Pieces:
 
     __slots__ = ("_parts", "size")
 
-    def __init__(self) -> None:
-        self.size = 0
-        self._parts: list[bytes | bytearray] = []
+    def __init__(self, first: bytes = b"") -> None:
+        self.size = len(first)
+        self._parts: list[bytes | bytearray] = [first] if first else []
 
     def add(self, piece: bytes) -> None:
         """Append `piece`."""

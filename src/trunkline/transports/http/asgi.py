@@ -22,7 +22,7 @@ from collections.abc import Awaitable, Callable, MutableMapping
 from typing import TYPE_CHECKING, Any, Final, TypeAlias
 
 from ...exception_text import as_redacted
-from ...jsonrpc.framing.framing import Oversize, head_size
+from ...jsonrpc.framing.framing import Oversize, Pieces, head_size
 from ...redaction import show
 from ...spec.http_conditions import HTTP
 from .request import HttpRequest, read_headers
@@ -379,18 +379,17 @@ class AsgiServer:
         responder: AsgiResponder,
     ) -> bytes | Oversize | None:
         """Return a body that comes in parts, an `Oversize`, or None if the client has gone."""
-        limit, size = self.message_size, 0
-        parts: list[bytes] = []
+        limit = self.message_size
+        body = Pieces()
         while message["type"] != "http.disconnect":
             data, has_more = bytes(message.get("body", b"")), message.get("more_body")
-            parts.append(data)
-            size += len(data)
-            if limit is not None and max(size, length) > limit:
+            body.add(data)
+            if limit is not None and max(body.size, length) > limit:
                 wanted = min(head_size(limit), max(length, limit))
-                if size >= wanted or not has_more:
-                    return Oversize(b"".join(parts)[:wanted], length or None, limit)
+                if body.size >= wanted or not has_more:
+                    return Oversize(body.take()[:wanted], length or None, limit)
             if not has_more:
-                return b"".join(parts)
+                return body.take()
             responder.since = 0.0
             message = await receive()
         return None

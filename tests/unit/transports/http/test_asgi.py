@@ -20,6 +20,7 @@ from starlette.routing import Mount, Route
 
 from tests.cases import for_each
 from tests.rigs.conditions import until_async
+from tests.rigs.memory import held_by
 from tests.unit.transports.http.asgi_call import (
     WAIT,
     AsgiCall,
@@ -172,6 +173,33 @@ def test_bodies_may_be_any_bytes_like_object_and_come_in_parts() -> None:
             ):
                 call = await tool("double", number=3).parts(*parts).run(made.app)
                 assert call.answer["result"]["structuredContent"] == 6
+
+    asyncio.run(main())
+
+
+def test_a_body_in_tiny_parts_takes_about_its_size_in_memory() -> None:
+    size = 256 * 1024
+    body = b"x" * size
+
+    class Endless(AsgiCall):
+        """Sends the body in parts of two bytes, and not its end."""
+
+        at = 0
+
+        async def receive(self) -> dict[str, Any]:
+            if self.at == size:
+                await asyncio.Event().wait()
+            self.at += 2
+            return {"type": "http.request", "body": body[self.at - 2 : self.at], "more_body": True}
+
+    async def main() -> None:
+        async with serving() as made:
+            call = Endless(headers={"accept": "application/json, text/event-stream"})
+            # Driven by hand: nothing else runs while memory is counted.
+            steps = made.app(call.scope, call.receive, call.send)
+            assert held_by(lambda: steps.send(None)) < 2 * size
+            assert call.at == size
+            steps.close()
 
     asyncio.run(main())
 

@@ -30,6 +30,7 @@ from urllib.parse import SplitResult, urljoin, urlsplit
 from msgspec import Struct
 
 from ....errors import TransportError
+from ....jsonrpc.framing.framing import Pieces
 from ....redaction import show
 from .connection import HttpClientConnection
 from .proxy import dial, open_tunnel, proxy_for
@@ -239,22 +240,23 @@ class _Handler:
         self._left = max_bytes
         self._status = 0
         self._headers: list[tuple[bytes, bytes]] = []
-        self._parts: list[bytes] = []
+        self._body = Pieces()
 
     def on_head(self, status: int, headers: list[tuple[bytes, bytes]]) -> None:
         self._status, self._headers = status, headers
 
     def on_data(self, data: bytes) -> None:
         self._left -= len(data)
-        self._parts.append(data)
-        if self._left < 0 and not self.done.done():
-            self._parts = []
+        if self._left >= 0:
+            self._body.add(data)
+        elif not self.done.done():
+            self._body.clear()
             self.done.set_exception(FetchRefused("sent a response that is too large"))
 
     def on_complete(self) -> None:
         if not self.done.done():
-            body = b"".join(self._parts)
-            self.done.set_result(FetchedResponse(self._status, self._headers, body))
+            found = FetchedResponse(self._status, self._headers, self._body.take())
+            self.done.set_result(found)
 
     def on_lost(self, error: Exception | None, *, was_reused: bool, has_begun: bool) -> None:
         if not self.done.done():

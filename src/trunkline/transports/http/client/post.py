@@ -28,7 +28,7 @@ from msgspec.json import encode
 
 from ....concurrency.backoff import jittered
 from ....errors import AuthorizationFailed, RemoteProtocolError, TransportError
-from ....jsonrpc.framing.framing import Oversize, head_size
+from ....jsonrpc.framing.framing import Oversize, Pieces, head_size
 from ....jsonrpc.framing.sse import Event, EventReader
 from ....mcp.header_values import encode_header_value, header_text
 from ....spec.mcp.methods import REPEATABLE_NOTIFICATIONS, REPEATABLE_REQUESTS
@@ -89,6 +89,9 @@ class Post:
     _path: bytes | None = None
     _redirects = 0
     _session_id: bytes | None = None
+    # The body of the response while it is one part, as most are; then its parts.
+    _body = b""
+    _pieces: Pieces | None = None
     _size = 0
     _reader: EventReader | None = None
     is_over = False
@@ -108,7 +111,6 @@ class Post:
         self.is_per_request = sent.version is not None
         self.ids = sent.ids
         self._answered: set[Any] = set()
-        self._parts: list[bytes] = []
 
     @property
     def _what(self) -> str:
@@ -153,7 +155,7 @@ class Post:
         self._attempts += 1
         if self._status or self._attempts > 1:
             # Nothing of an earlier response counts for this one.
-            self._parts, self._size, self._status = [], 0, 0
+            self._body, self._pieces, self._size, self._status = b"", None, 0, 0
             self._kind, self._retry_after, self._location = b"", None, None
         headers = self._headers() + self._credential
         request = transport.request(b"POST", headers, self.frame, self._path)
@@ -241,12 +243,26 @@ class Post:
         limit = self._transport.message_limit if self._kind == _JSON else _MAX_ERROR_BYTES
         if limit is not None and self._size > limit:
             self._refuse_size(data, limit)
+        elif not self._body:
+            self._body = data
         else:
-            self._parts.append(data)
+            self._add_piece(data)
+
+    def _add_piece(self, data: bytes) -> None:
+        """Take a part of the body that is not its first."""
+        if self._pieces is None:
+            self._pieces = Pieces(self._body)
+        self._pieces.add(data)
+
+    def _take_body(self) -> bytes:
+        """Return the body of the response, and forget it."""
+        body = self._body if self._pieces is None else self._pieces.take()
+        self._body, self._pieces = b"", None
+        return body
 
     def _refuse_size(self, data: bytes, limit: int) -> None:
-        self._parts.append(data)
-        head = b"".join(self._parts)[: head_size(limit)]
+        self._add_piece(data)
+        head = self._take_body()[: head_size(limit)]
         self._leave()
         if self._kind == _JSON:
             self._transport.deliver(Oversize(head, None, limit), self)
@@ -298,7 +314,7 @@ class Post:
             self._refused()
 
     def _take_json(self) -> None:
-        body = self._parts[0] if len(self._parts) == 1 else b"".join(self._parts)
+        body = self._body if self._pieces is None else self._take_body()
         if self._sent.method == "initialize":
             self._note(body)
         self._finish()
@@ -343,7 +359,7 @@ class Post:
 
     def fail(self) -> None:
         """End with the error in the body of the response, or with its status."""
-        body = b"".join(self._parts)
+        body = self._take_body()
         error = error_in(body) if self._kind == _JSON or body[:1] == b"{" else None
         is_opening = self._sent.method in _OPENING
         if self._status == 401 or (self._status == 403 and (error is None or is_opening)):

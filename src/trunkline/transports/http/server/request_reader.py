@@ -12,6 +12,7 @@ The rules that live here, and only here:
 * A client that asks for another protocol has to wait for the response: data that follows its
   request is refused.                                               [RFC 9110, section 7.8]
 * Empty lines before a request are none of it.                      [RFC 9112, section 2.2]
+* A body takes about its size in memory, however small the parts are in which it arrives.
 """
 
 from __future__ import annotations
@@ -22,7 +23,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 import httptools
 
-from ....jsonrpc.framing.framing import Oversize, head_size
+from ....jsonrpc.framing.framing import Oversize, Pieces, head_size
 from ....spec.http_conditions import HTTP
 from ..request import HttpRequest, read_headers
 from ..response import Refusal
@@ -65,13 +66,13 @@ class RequestReader:
         "_body",
         "_body_bytes",
         "_bytes",
-        "_chunks",
         "_connection",
         "_has_upgrade",
         "_headers",
         "_learnt",
         "_length",
         "_parser",
+        "_pieces",
         "_refusal",
         "_request",
         "_server",
@@ -99,8 +100,9 @@ class RequestReader:
         self._request: HttpRequest | None = None
         self._refusal: Refusal | None = None
         self._length = 0
+        # The body while it is one part, as most are; then its parts, perhaps millions of them.
         self._body: bytes | None = None
-        self._chunks: list[bytes] | None = None
+        self._pieces: Pieces | None = None
         self._body_bytes = 0
         # Whether it offered another protocol, so that llhttp does not read its body.
         self._has_upgrade = False
@@ -206,7 +208,7 @@ class RequestReader:
         self._bytes = 0
         self._target = b""
         self._headers = []
-        self._request = self._body = self._chunks = self._refusal = self._learnt = None
+        self._request = self._body = self._pieces = self._refusal = self._learnt = None
         self._body_bytes = self._length = 0
 
     def on_url(self, url: bytes) -> None:
@@ -332,22 +334,23 @@ class RequestReader:
             self._refuse_size(data, limit)
         elif self._body is None:
             self._body = data
-        elif self._chunks is None:
-            self._chunks = [self._body, data]
+        elif self._pieces is None:
+            self._pieces = Pieces(self._body)
+            self._pieces.add(data)
         else:
-            self._chunks.append(data)
+            self._pieces.add(data)
             if self._body_bytes >= MAX_WAITING_BYTES:
                 self._connection.pause_while_serving()
 
     def _refuse_size(self, data: bytes, limit: int) -> None:
         """Answer a body that is too large, when enough of it was read to find its id."""
-        if self._chunks is None:
-            self._chunks = [] if self._body is None else [self._body]
-        self._chunks.append(data)
+        if self._pieces is None:
+            self._pieces = Pieces(self._body or b"")
+        self._pieces.add(data)
         wanted = min(head_size(limit), max(self._length, limit))
         if self._body_bytes < wanted:
             return
-        head = b"".join(self._chunks)[:wanted]
+        head = self._pieces.take()[:wanted]
         size = self._length or None
         self.discard()
         request = self.current_request()
@@ -369,9 +372,9 @@ class RequestReader:
             elif self.known.learns:
                 self._learnt = request
         body = b"" if self._body is None else self._body
-        if self._chunks is not None:
-            body = b"".join(self._chunks)
-        self._request = self._body = self._chunks = None
+        if self._pieces is not None:
+            body = self._pieces.take()
+        self._request = self._body = self._pieces = None
         self._connection.submit(request, body, keeps_alive)
 
 

@@ -10,9 +10,11 @@ from typing import Any
 import pytest
 
 from tests.cases import for_each
+from tests.rigs.memory import held_by
 from trunkline.errors import TransportError
 from trunkline.transports.http.client import fetch as module
 from trunkline.transports.http.client.fetch import (
+    FetchedResponse,
     FetchRefused,
     check_url,
     fetch,
@@ -123,6 +125,25 @@ def test_a_body_beyond_the_limit_is_refused_while_it_arrives() -> None:
         async with serving(lambda _: head + b"x" * 2000) as (url, _):
             with pytest.raises(FetchRefused, match="too large"):
                 await fetch(url, allow_private=True, max_bytes=1999)
+
+    run(main)
+
+
+def test_a_body_in_tiny_parts_takes_about_its_size_in_memory() -> None:
+    async def main() -> None:
+        done: asyncio.Future[FetchedResponse] = asyncio.get_running_loop().create_future()
+        size = 256 * 1024
+        body = b"x" * size
+        handler = module._Handler(done, size)
+        handler.on_head(200, [])
+
+        def feed() -> None:
+            for at in range(0, size, 2):
+                handler.on_data(body[at : at + 2])
+
+        assert held_by(feed) < 2 * size
+        handler.on_complete()
+        assert len((await done).body) == size
 
     run(main)
 

@@ -6,6 +6,7 @@ import asyncio
 import json
 import logging
 from collections.abc import Callable, Coroutine
+from types import SimpleNamespace
 from typing import Any, cast
 
 import pytest
@@ -23,6 +24,7 @@ from tests.http_client.stub_server import (
     reply_to,
     tool_text,
 )
+from tests.rigs.memory import held_by
 from trunkline import Client, HttpOptions
 from trunkline.errors import (
     AuthorizationFailed,
@@ -35,6 +37,7 @@ from trunkline.errors import (
 )
 from trunkline.jsonrpc import Policy
 from trunkline.jsonrpc.limits import Limits
+from trunkline.transports.http.client.message import SentFacts
 from trunkline.transports.http.client.transport import HttpTransport
 
 CANARY = "CANARY-31c"
@@ -114,6 +117,21 @@ def test_good_answer_is_neither_decoded_for_headers_nor_treated_as_lost(
         raise AssertionError("not for a good answer")
 
     play(McpStub(revision), script)
+
+
+@pytest.mark.parametrize("content_type", [b"application/json", b"text/event-stream"])
+def test_a_response_in_tiny_parts_takes_about_its_size_in_memory(content_type: bytes) -> None:
+    transport = cast(HttpTransport, SimpleNamespace(auth=None, observer=None, message_limit=None))
+    post = post_module.Post(transport, b"", SentFacts("tools/call", (1,)))
+    post.on_head(200, [(b"content-type", content_type)])
+    size = 256 * 1024
+    body = b"data: ".ljust(size, b"x")
+
+    def feed() -> None:
+        for at in range(0, size, 2):
+            post.on_data(body[at : at + 2])
+
+    assert held_by(feed) < 2 * size
 
 
 @pytest.mark.parametrize("revision", ERAS)

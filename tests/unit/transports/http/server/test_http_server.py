@@ -11,6 +11,7 @@ import pytest
 
 from tests.fuzz.fuzz_http import FuzzedConnection
 from tests.rigs.http_endpoint import request
+from tests.rigs.memory import held_by
 from trunkline import HttpLimits, HttpSettings
 from trunkline.jsonrpc.framing.framing import Oversize
 from trunkline.spec.http_conditions import HTTP
@@ -94,7 +95,8 @@ class Stage:
     def __init__(self, **options: Any) -> None:
         limits = HttpLimits(**options.pop("limits", {}))
         self.routes = Served()
-        self.http = HttpServer(self.routes, limits, LIMIT, **options)
+        size = options.pop("message_size", LIMIT)
+        self.http = HttpServer(self.routes, limits, size, **options)
 
     def open(self) -> FuzzedConnection:
         return FuzzedConnection(self.http)
@@ -229,6 +231,42 @@ def test_a_body_is_the_same_however_it_comes(size: int) -> None:
                 await wire.feed(data[start : start + size])
             assert stage.routes.asked[-1][1] == body
             await wire.lose()
+
+    run(work)
+
+
+def test_a_body_in_tiny_chunks_takes_about_its_size_in_memory() -> None:
+    size = 256 * 1024
+
+    async def work(stage: Stage) -> None:
+        wire = stage.open()
+        lines = b"Host: localhost\r\nTransfer-Encoding: chunked"
+        await wire.feed(b"POST /a HTTP/1.1\r\n%b\r\n\r\n" % lines)
+        chunk = b"2\r\nxy\r\n"
+        in_one_read = len(stage.http.buffer) // len(chunk)
+
+        def feed() -> None:
+            for left in range(size // 2, 0, -in_one_read):
+                data = chunk * min(left, in_one_read)
+                wire.protocol.get_buffer(-1)[: len(data)] = data
+                wire.protocol.buffer_updated(len(data))
+
+        assert held_by(feed) < 2 * size
+        await wire.feed(b"0\r\n\r\n")
+        assert stage.routes.asked[0][1] == b"xy" * (size // 2)
+
+    run(work, message_size=size)
+
+
+def test_a_body_that_arrives_whole_is_not_copied() -> None:
+    async def work(stage: Stage) -> None:
+        wire = stage.open()
+        reader = wire.protocol.reader
+        await wire.feed(b"POST /a HTTP/1.1\r\nHost: localhost\r\nContent-Length: 9\r\n\r\n")
+        body = b"{" * 9
+        reader.on_body(body)
+        reader.on_message_complete()
+        assert stage.routes.asked[0][1] is body
 
     run(work)
 
