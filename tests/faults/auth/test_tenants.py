@@ -135,6 +135,17 @@ def test_a_rate_of_a_tenant_is_429_for_all_of_its_principals() -> None:
         assert place(served, claims(org="bell")).status == 200
 
 
+def test_each_request_of_a_batch_counts_for_the_rate_of_its_tenant() -> None:
+    # `initialize` is a request too.
+    limits = TenantLimits(rate=0.001, burst=3)
+    with serving(placing_app(), auth=auth(Tenants(claim="org", limits=limits))) as served:
+        session = Session(served, claims(org="acme"), revision="2025-03-26")
+        answers = session.ask([call("ping", n) for n in range(4)]).json
+        assert [each["id"] for each in answers] == [0, 1, 2, 3]
+        assert ["result" in each for each in answers] == [True, True, False, False]
+        assert answers[2]["error"]["data"]["retryAfterMs"] > 1000
+
+
 def test_calls_in_flight_of_a_tenant_are_bounded_over_its_principals() -> None:
     app, journal = make_app()
     limits = TenantLimits(in_flight=2)

@@ -27,7 +27,7 @@ from tests.faults.http.serving import (
     user,
 )
 from tests.rigs.http_requests import Headers
-from tests.rigs.messages import META
+from tests.rigs.messages import META, initialize_params
 from trunkline import HttpLimits, HttpSettings
 from trunkline.jsonrpc import Limits, Policy
 
@@ -285,6 +285,19 @@ def test_messages_beyond_the_rate_are_not_begun() -> None:
         # Two, beside the handshake; the next is due in a quarter of an hour.
         assert sorted(got(wire).json["id"] for _ in range(2)) == [0, 1]
         assert found.on_loop(lambda: sorted(found.journal.begun)) == ["0", "1"]
+
+
+def test_each_element_of_a_batch_counts_for_the_rate() -> None:
+    # The handshake, `initialize` and the batch are three requests.
+    settings = HttpSettings(websocket=True, rate=0.001, burst=5)
+    with serving(http=settings) as found, opened(found) as wire:
+        wire.send(text(call("initialize", 0, **initialize_params("2025-03-26"))))
+        assert got(wire).json["result"]["protocolVersion"] == "2025-03-26"
+        wire.send(text([call("ping", n) for n in range(5)]))
+        answers = got(wire).json
+        assert [each["id"] for each in answers] == [0, 1, 2, 3, 4]
+        assert ["result" in each for each in answers] == [True] * 3 + [False] * 2
+        assert answers[3]["error"]["data"]["retryAfterMs"] > 1000
 
 
 # -- frames ----------------------------------------------------------------------------------

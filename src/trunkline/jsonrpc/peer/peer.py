@@ -104,6 +104,9 @@ class Peer:
     of `write`; `error` is that of a single request that failed, else None. A transport
     with one stream per frame needs both.
 
+    `admits_notification(route, place)` is called for each notification of a batch, with its
+    place there; without True it is dropped.
+
     Without `answers_faults` an invalid message is reported and never answered,
     alone or in a batch: it may be a log line on stdout, whose writer reads no answers.
 
@@ -115,6 +118,7 @@ class Peer:
     """
 
     __slots__ = (
+        "_admits_notification",
         "_answers_faults",
         "_codec",
         "_extras",
@@ -147,6 +151,7 @@ class Peer:
         on_problem: Callable[[ProtocolProblem, Any], object] = _ignore,
         on_settled: Callable[[Any], object] | None = None,
         write_answer: WriteAnswer | None = None,
+        admits_notification: Callable[[Any, int], bool] | None = None,
         ids: IdSource | UuidSource | None = None,
         answers_faults: bool = True,
         envelope: Extras | None = None,
@@ -165,6 +170,7 @@ class Peer:
         self._on_reply = on_reply
         self._on_problem = on_problem
         self._on_settled = on_settled
+        self._admits_notification = admits_notification
         self._answers_faults = answers_faults
         self._extras = envelope
         self._routes_requests = routes_requests
@@ -258,7 +264,9 @@ class Peer:
         if message.is_reply:
             self._match(message, route)
         elif message.id is UNSET:
-            self._on_notification(message, route)
+            admits = self._admits_notification
+            if slot is None or admits is None or admits(route, slot[1]):
+                self._on_notification(message, route)
         else:
             asked = IncomingRequest(
                 message.id, message.method, message.params, route, slot, message

@@ -16,6 +16,8 @@ The rules that live here, and only here:
 * On stdio, requests that are not finished `linger` seconds after the end of input get no answer:
   the client has closed, and clients of the official SDK 1.x fail on an answer after that.
 * The request that opens a session counts as held until the connection ends.
+* Each request and notification of a batch counts for the rate of its client, the first one with
+  its message. Beyond the rate a request is refused in its place, and a notification is dropped.
 """
 
 from __future__ import annotations
@@ -25,6 +27,7 @@ import logging
 import threading
 import time
 from collections.abc import Callable, Mapping
+from math import ceil
 from typing import TYPE_CHECKING, Any, Final
 
 from msgspec import UNSET, Raw, Struct, UnsetType, field
@@ -175,6 +178,7 @@ class Connection:
             on_problem=self._on_problem,
             on_settled=getattr(transport, "settled", None),
             write_answer=getattr(transport, "answer", None),
+            admits_notification=self._admits_notification,
         )
         self.runner = RequestRunner(
             core.runtime, self.peer, transport, self.budget, serve, self.end
@@ -365,6 +369,11 @@ class Connection:
 
     def _on_request(self, asked: IncomingRequest) -> None:
         size = self._frame_bytes
+        if asked.slot is not None:
+            seconds = _rate_wait(asked.route, asked.slot[1])
+            if seconds is not None:
+                self._refuse_rate(asked, max(1, ceil(seconds * 1000)))
+                return
         if self.core.services.is_gated:
             self._pass_gate(asked, size)
             return
@@ -390,6 +399,9 @@ class Connection:
             admitted(asked)
         else:
             core.services.envelope_auth.receive(self, asked, admitted)
+
+    def _admits_notification(self, route: Any, place: int) -> bool:
+        return _rate_wait(route, place) is None
 
     def _refuse_rate(self, asked: IncomingRequest, wait_ms: int) -> None:
         route: Any = asked.route
@@ -767,3 +779,12 @@ def _is_answered(problem: ProtocolProblem) -> bool:
 
 def _requested(params: Any) -> str:
     return "" if params is UNSET else _wanted(params).protocol_version
+
+
+def _rate_wait(route: Any, place: int) -> float | None:
+    """Return the seconds until the rate of a client admits an element of a batch, or None.
+
+    None counts the element. The first one was counted with its message, before it was read.
+    """
+    wait: Callable[[], float | None] | None = getattr(route, "rate_wait", None)
+    return wait() if place and wait is not None else None

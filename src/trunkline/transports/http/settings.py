@@ -52,7 +52,8 @@ class HttpSettings(Struct, frozen=True, kw_only=True):
     old_sse: bool = False
     # Serve WebSocket too, at the path of MCP. Needs the extra `ws`.
     websocket: bool = False
-    # Requests per second of one client, which is a principal or an address. None is off.
+    # Requests per second of one client, which is a principal or an address. Each request and
+    # notification of a batch counts. None is off.
     rate: float | None = None
     # Requests that a client may send at once, with `rate`.
     burst: int = 20

@@ -11,7 +11,8 @@ The rules that live here, and only here:
 * A version other than 13 is answered with 426 and the version that is served.
                                                                 [RFC 6455, section 4.4]
 * Each message counts for the rate of the client. Beyond it, nothing is read from the connection
-  until the next message is due.
+  until the next message is due. The elements of a batch cannot wait: each beyond the rate is
+  refused.
 * A connection ends with status 3000 when the credential of its handshake does.
 * A server that stops closes with 1001, after the requests that were begun are answered.
                                                                 [RFC 6455, section 7.4.1]
@@ -74,7 +75,7 @@ class AcceptedWebSocket(WebSocketTransport):
         buffer: memoryview,
         *,
         owner: Owner | None = None,
-        wait: Callable[[], float | None] | None = None,
+        rate_wait: Callable[[], float | None] | None = None,
     ) -> None:
         super().__init__(limit, buffer)
         # The request that opened it; handlers see its headers.
@@ -87,7 +88,7 @@ class AcceptedWebSocket(WebSocketTransport):
         self._is_expired = False
         self._server = server
         # Returns the seconds until the next message is admitted, or None if it is.
-        self._wait = wait
+        self.rate_wait = rate_wait
         self._held: deque[Frame] = deque()
         self._releasing: asyncio.TimerHandle | None = None
 
@@ -109,7 +110,7 @@ class AcceptedWebSocket(WebSocketTransport):
         self._begin(WebSocketFrames(SERVER, max_size=self._limit))
 
     def _deliver(self, frame: Frame, route: Any = None) -> None:
-        if self._wait is None:
+        if self.rate_wait is None:
             super()._deliver(frame, self)
             return
         self._held.append(frame)
@@ -120,7 +121,7 @@ class AcceptedWebSocket(WebSocketTransport):
         """Deliver messages until the rate of the client is reached."""
         self._releasing = None
         while self._held and not self._is_reported:
-            seconds = None if self._wait is None else self._wait()
+            seconds = None if self.rate_wait is None else self.rate_wait()
             if seconds is not None:
                 self.pause()
                 self._releasing = self._loop.call_later(seconds, self._release)
@@ -214,14 +215,9 @@ class WebSocketRoute:
         if not endpoint.has_session_room(owner):
             endpoint.routes.refuse(responder, TOO_MANY_SESSIONS, request)
             return
-        wait: Callable[[], float | None] | None = None
-        if endpoint.settings.rate is not None:
-
-            def wait() -> float | None:
-                return endpoint.routes.admission.wait(client, server.loop.time())
-
+        rate_wait = endpoint.routes.rate_of(client)
         connection = AcceptedWebSocket(
-            server, request, self._limit, self._buffer, owner=owner, wait=wait
+            server, request, self._limit, self._buffer, owner=owner, rate_wait=rate_wait
         )
         if not responder.upgrade(self._response(request), connection):
             endpoint.routes.refuse(

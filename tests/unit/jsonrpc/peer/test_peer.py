@@ -58,6 +58,7 @@ class Side:
         answers_faults: bool = True,
         envelope: Extras | None = None,
         routes_requests: bool = False,
+        admits_notification: Callable[[Any, int], bool] | None = None,
     ) -> None:
         self.sent: list[Any] = []
         self.routes: list[Any] = []
@@ -83,6 +84,7 @@ class Side:
             answers_faults=answers_faults,
             envelope=envelope,
             routes_requests=routes_requests,
+            admits_notification=admits_notification,
         )
 
     def _write(self, frame: bytes, route: Any) -> None:
@@ -1580,3 +1582,21 @@ def test_after_closing_nothing_is_answered_cancelled_or_due() -> None:
     assert side.peer.next_deadline() is None
     assert side.peer.expire(9.0) == ([], [])
     assert side.sent == []
+
+
+def test_a_notification_of_a_batch_that_is_not_admitted_is_dropped() -> None:
+    asked: list[tuple[Any, int]] = []
+
+    def admits(route: Any, place: int) -> bool:
+        asked.append((route, place))
+        return place < 2
+
+    side = Side(admits_notification=admits)
+    side.feed([{"jsonrpc": "2.0", "method": name} for name in "abc"], "batch")
+    assert side.notified == [("a", "batch"), ("b", "batch")]
+    assert asked == [("batch", 0), ("batch", 1), ("batch", 2)]
+    assert side.settled == ["batch"]
+    # One that is alone was admitted before.
+    side.feed({"jsonrpc": "2.0", "method": "d"}, "alone")
+    assert side.notified[-1] == ("d", "alone")
+    assert len(asked) == 3

@@ -162,6 +162,7 @@ class McpEndpoint:
         self._authenticator = routes.authenticator
         self._clock = routes.clock
         self._cors = routes.cors
+        self._limits_rate = settings.rate is not None
         # Decides whether an owner may open a session; None without limits of tenants.
         self.session_check: Callable[[Owner | None], bool] | None = None
         self._old_sse: OldSseRoutes | None = None
@@ -242,7 +243,10 @@ class McpEndpoint:
             if session is None:
                 self.routes.refuse(responder, SESSION_UNKNOWN, request)
             else:
-                _receive(session, body, self._exchange(request, responder, session, owner, now))
+                exchange = self._exchange(request, responder, session, owner, now)
+                if self._limits_rate:
+                    exchange.rate_wait = self.routes.rate_of(client)
+                _receive(session, body, exchange)
         else:
             self._open(request, body, responder, owner, client)
 
@@ -280,6 +284,8 @@ class McpEndpoint:
         status = self.service.per_request_status
         exchange = Exchange(request, responder, carrier, status, self._clock(), owner)
         exchange.authenticator = self._authenticator
+        if self._limits_rate:
+            exchange.rate_wait = self.routes.rate_of(client)
         if self._cors is not None:
             exchange.extra_headers = self._cors.headers(request)
         responder.exchange = carrier.exchange = exchange

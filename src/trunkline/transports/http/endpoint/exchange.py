@@ -194,6 +194,7 @@ class Exchange:
         "last_event",
         "opening_headers",
         "owner",
+        "rate_wait",
         "request",
         "responder",
         "settled_status",
@@ -226,6 +227,8 @@ class Exchange:
         self.owner = owner
         # When the credential ends that the stream was opened or resumed with, as Unix time.
         self.expires_at = None if owner is None else owner.expires_at
+        # Counts the elements of a batch for the rate of the client; see `Routes.rate_of`.
+        self.rate_wait: Callable[[], float | None] | None = None
         # Sent with the response, whatever its form.
         self.extra_headers: Headers = ()
         # Of a session that this POST opens: sent if it succeeds. Empty if it opens none.

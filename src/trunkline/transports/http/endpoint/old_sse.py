@@ -57,13 +57,15 @@ _MAX_PARAMETERS: Final = 8
 class _Post:
     """The route of what a POST carried: its request, for handlers, and how it is answered."""
 
-    __slots__ = ("body", "owner", "request", "status")
+    __slots__ = ("body", "owner", "rate_wait", "request", "status")
 
     def __init__(self, request: HttpRequest, owner: Owner | None, status: int) -> None:
         self.request = request
         self.owner = owner
         self.status = status
         self.body = b""
+        # Counts the elements of a batch for the rate of the client; see `Routes.rate_of`.
+        self.rate_wait: Callable[[], float | None] | None = None
 
 
 class OldSseSession(ExchangeTransport):
@@ -123,9 +125,16 @@ class OldSseSession(ExchangeTransport):
         self._exchange = exchange
         exchange.start_stream()
 
-    def receive(self, frame: bytes | Oversize, request: HttpRequest, owner: Owner | None) -> _Post:
+    def receive(
+        self,
+        frame: bytes | Oversize,
+        request: HttpRequest,
+        owner: Owner | None,
+        rate_wait: Callable[[], float | None] | None = None,
+    ) -> _Post:
         """Process the body of a POST; return how it is answered."""
         post = _Post(request, owner, _ACCEPTED if type(frame) is bytes else _TOO_LARGE)
+        post.rate_wait = rate_wait
         self.on_message(frame, post)
         return post
 
@@ -225,7 +234,7 @@ class OldSseRoutes:
         if session is None or key_of(session.owner) != key_of(owner):
             self._endpoint.routes.refuse(responder, SESSION_UNKNOWN, request)
             return
-        post = session.receive(body, request, owner)
+        post = session.receive(body, request, owner, self._endpoint.routes.rate_of(client))
         headers = JSON_HEADERS if post.body else ()
         responder.respond(
             post.status, post.body, headers + self._endpoint.routes.cors_headers(request)

@@ -405,6 +405,16 @@ class Routes:
         else:
             handle(request, body, responder, owner, key)
 
+    def rate_of(self, client: str) -> Callable[[], float | None] | None:
+        """Return what counts a request of a client that has passed the gate, or None.
+
+        It returns the seconds until one is admitted, or None if it is, and then it counts.
+        Without a rate there is nothing to count.
+        """
+        if not self._limits_rate:
+            return None
+        return lambda: self.admission.wait(client, self.clock())
+
     def _may_go(self, client: str, request: HttpRequest, responder: Responder) -> bool:
         wait = self.admission.wait(client, self.clock())
         if wait is None:

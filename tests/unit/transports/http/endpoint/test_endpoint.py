@@ -669,3 +669,52 @@ def test_when_all_sessions_are_in_use_a_new_one_is_503() -> None:
         assert session.call("echo").status == 404
 
     run(work, limits=HttpLimits(sessions=1))
+
+
+def test_each_element_of_a_batch_counts_for_the_rate() -> None:
+    async def work(stage: Stage, plain: Plain) -> None:
+        session = plain.open("2025-03-26")
+        call = json.loads(frame("tools/call", {"name": "echo", "arguments": {"text": "a"}}))
+        told = {"jsonrpc": "2.0", "method": "notifications/x"}
+
+        async def ask(client: str, *messages: Any) -> PlainResponder:
+            asked = request(client=client, **session.headers)
+            return await plain.send(asked, json.dumps(messages).encode()).over()
+
+        def served(answered: PlainResponder) -> list[int]:
+            assert answered.status == 200
+            return [each["id"] for each in answered.json if "result" in each]
+
+        calls = [{**call, "id": n} for n in range(5)]
+        answered = await ask("10.0.0.1", *calls)
+        assert [each["id"] for each in answered.json] == [0, 1, 2, 3, 4]
+        assert served(answered) == [0, 1, 2]
+        refused = answered.json[3]["error"]
+        assert (refused["message"], refused["data"]) == (
+            "Rate limit exceeded",
+            {"retryAfterMs": 2000},
+        )
+        # The next message is refused as a whole, and another client is not.
+        assert (await ask("10.0.0.1", *calls)).status == 429
+        assert served(await ask("10.0.0.2", *calls)) == [0, 1, 2]
+        # A batch that has waited is served as far as the rate allows by then.
+        plain.now += 4
+        assert served(await ask("10.0.0.1", *calls)) == [0, 1]
+        # Notifications count too.
+        assert served(await ask("10.0.0.3", told, told, *calls)) == [0]
+
+    run(work, HttpSettings(rate=0.5, burst=3))
+
+
+def test_elements_of_a_batch_count_for_the_principal() -> None:
+    async def work(stage: Stage, plain: Plain) -> None:
+        session = plain.open("2025-03-26", extra={"x-user": "ada"})
+        plain.now += 100
+        pings = [{"jsonrpc": "2.0", "id": n, "method": "ping"} for n in range(5)]
+        asked = request(client="10.0.0.1", **session.headers)
+        answered = await plain.send(asked, json.dumps(pings).encode()).over()
+        assert ["result" in each for each in answered.json] == [True] * 3 + [False] * 2
+        asked = request(client="10.0.0.2", **session.headers)
+        assert (await plain.send(asked, json.dumps(pings[:1]).encode()).over()).status == 429
+
+    run(work, HttpSettings(rate=0.5, burst=3), auth=by(user_of))

@@ -183,6 +183,24 @@ def test_a_batch_is_answered_as_one() -> None:
     asyncio.run(main())
 
 
+def test_each_element_of_a_batch_counts_for_the_rate() -> None:
+    async def main() -> None:
+        # The stream, `initialize`, `notifications/initialized` and the batch are four requests.
+        async with serving({"rate": 0.001, "burst": 6}) as made:
+            session = await SseSession(made.app).opened()
+            await session.initialize("2025-03-26")
+            batch = [{"jsonrpc": "2.0", "id": each, "method": "ping"} for each in range(5)]
+            assert (await session.post(batch)).status == 202
+            await until_async(lambda: len(session.messages) == 2)
+            answers = session.messages[1]
+            assert [each["id"] for each in answers] == [0, 1, 2, 3, 4]
+            assert ["result" in each for each in answers] == [True] * 3 + [False] * 2
+            assert answers[3]["error"]["data"]["retryAfterMs"] > 1000
+            await session.leave()
+
+    asyncio.run(main())
+
+
 def test_handlers_see_the_headers_of_the_post() -> None:
     async def main() -> None:
         async with serving() as made:
