@@ -154,12 +154,24 @@ class RequestReader:
                 _log.debug("malformed HTTP request: %s", error)
                 self._reject(Refusal(HTTP["malformed-request"], "Malformed HTTP request"))
             return
-        if self.part is not _NONE and self._bytes > self._server.limits.header_bytes:
-            self._reject(Refusal(HTTP["headers-too-large"], "The request head is too large"))
+        if self.part is not _NONE:
+            self._check_unfinished()
         if self._learnt is not None:
             request, self._learnt = self._learnt, None
             if whole and self.known is not None and self.part is _NONE:
                 self.known.learn(whole, request)
+
+    def _check_unfinished(self) -> None:
+        """Refuse a request whose head, or what is between parts of its body, is too large so far.
+
+        An unfinished head has no more headers than a complete one: they take far more memory than
+        bytes on the wire.
+        """
+        limits = self._server.limits
+        if self._bytes > limits.header_bytes:
+            self._reject(Refusal(HTTP["headers-too-large"], "The request head is too large"))
+        elif self.part is _HEAD and len(self._headers) > limits.header_count:
+            self._reject(Refusal(HTTP["headers-too-large"], "Too many request headers"))
 
     def _go_on(self) -> None:
         """Read on after the head of a request that offered another protocol.
@@ -307,6 +319,7 @@ class RequestReader:
     def _reject(self, refusal: Refusal) -> None:
         """Answer what cannot be read, in its turn; nothing after it is read."""
         self.discard()
+        self._headers = []
         self._connection.submit(self.current_request(), refusal, keeps_alive=False)
 
     def current_request(self) -> HttpRequest:

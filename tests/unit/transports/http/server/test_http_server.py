@@ -258,6 +258,19 @@ def test_a_body_in_tiny_chunks_takes_about_its_size_in_memory() -> None:
     run(work, message_size=size)
 
 
+def test_an_unfinished_head_with_too_many_headers_is_refused_and_not_kept() -> None:
+    async def work(stage: Stage) -> None:
+        wire = stage.open()
+        await wire.feed(b"GET /a HTTP/1.1\r\nHost: localhost\r\n")
+        await wire.feed(b"a:\r\n" * 99)
+        assert wire.responses() == []
+        await wire.feed(b"a:\r\n" * 2000)
+        assert statuses(wire) == [431]
+        assert wire.protocol.reader._headers == []
+
+    run(work)
+
+
 def test_a_body_that_arrives_whole_is_not_copied() -> None:
     async def work(stage: Stage) -> None:
         wire = stage.open()
