@@ -25,6 +25,7 @@ SOURCE = Path(__file__).resolve().parents[2] / "src" / "trunkline"
 ALLOWED: dict[str, set[str]] = {
     "_lazy_exports": set(),
     "redaction": set(),
+    "private_file": {"redaction"},
     "migration_hints": set(),
     "errors": {"redaction"},
     "exception_text": {"errors", "redaction"},
@@ -40,7 +41,7 @@ ALLOWED: dict[str, set[str]] = {
     },
     "auth": {
         *("errors", "redaction", "exception_text", "concurrency", "spec", "jsonrpc", "mcp"),
-        *("store", "transports"),
+        *("store", "transports", "private_file"),
     },
     # Runs handlers and keeps their state; it knows no protocol: neither MCP nor another one.
     "engine": {
@@ -67,7 +68,7 @@ ALLOWED: dict[str, set[str]] = {
     },
     "cli": {
         *("errors", "redaction", "concurrency", "spec", "jsonrpc", "mcp", "judge", "store"),
-        *("transports", "server", "client", "auth", "hosts", "engine"),
+        *("transports", "server", "client", "auth", "hosts", "engine", "private_file"),
     },
     "__main__": {"cli"},
     "__init__": {

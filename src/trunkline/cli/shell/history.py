@@ -5,15 +5,15 @@ The rules that live here, and only here:
 * A line with an argument that has the name of a secret, or with a text that looks like a
   credential, is not written to the file. It can be recalled until the session ends.
 * The file keeps the last 1,000 lines. Sessions at the same time append to it.
-* A file that is a link, or that belongs to another user, is not used.
+* A file that `private_file` refuses (a link, a FIFO, a file of another user) is not used.
 """
 
 from __future__ import annotations
 
 import os
-import stat
 from typing import Final
 
+from ...private_file import open_private
 from ...redaction import conceal, is_secret_name
 from .words import partial_line
 
@@ -54,7 +54,7 @@ class HistoryFile:
     def read(self) -> list[str]:
         """Return the last lines, oldest first; none if the file cannot be used."""
         try:
-            descriptor = self._open(os.O_RDONLY)
+            descriptor = open_private(self._path, os.O_RDONLY)
         except OSError:
             return []
         with open(descriptor, "rb") as file:
@@ -77,28 +77,11 @@ class HistoryFile:
         if len(line) > MAX_LINE_LENGTH or not line.isprintable() or is_private(line):
             return
         os.makedirs(os.path.dirname(self._path), mode=0o700, exist_ok=True)
-        descriptor = self._open(os.O_WRONLY | os.O_APPEND | os.O_CREAT)
+        descriptor = open_private(self._path, os.O_WRONLY | os.O_APPEND | os.O_CREAT)
         try:
             os.write(descriptor, f"{line}\n".encode("utf-8", "replace"))
         finally:
             os.close(descriptor)
-
-    def _open(self, flags: int) -> int:
-        # Windows has neither O_NOFOLLOW nor owners by number.
-        descriptor = os.open(self._path, flags | getattr(os, "O_NOFOLLOW", 0), 0o600)
-        try:
-            found = os.fstat(descriptor)
-            if not stat.S_ISREG(found.st_mode):
-                raise OSError("not a file")
-            if hasattr(os, "fchmod"):
-                if found.st_uid != os.geteuid():
-                    raise PermissionError("the file belongs to another user")
-                if stat.S_IMODE(found.st_mode) != 0o600:
-                    os.fchmod(descriptor, 0o600)
-        except OSError:
-            os.close(descriptor)
-            raise
-        return descriptor
 
     def _replace(self, lines: list[str]) -> None:
         from tempfile import mkstemp

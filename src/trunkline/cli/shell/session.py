@@ -20,6 +20,7 @@ from contextlib import asynccontextmanager
 from typing import TYPE_CHECKING, Any, Final
 
 from ...errors import TrunklineError, visible
+from ...private_file import UnsafeFile
 from ...redaction import show
 from ...spec.mcp.meta import LOG_LEVELS
 from ..command import UnreadableInput, UsageError
@@ -219,7 +220,8 @@ class ShellSession:
         )
 
     def _history_failed(self, error: OSError) -> None:
-        self.console.note(f"the history is not saved: {error.strerror or error}", is_dim=True)
+        reason = error if isinstance(error, UnsafeFile) else error.strerror or error
+        self.console.note(f"the history is not saved: {reason}", is_dim=True)
 
     def _prompt(self) -> str:
         name = cut(self.connection.server, _MAX_PROMPT_NAME)

@@ -77,6 +77,16 @@ def test_a_link_is_not_followed(tmp_path: Path) -> None:
     assert other.read_text() == "mine\n"
 
 
+@pytest.mark.skipif(not hasattr(os, "mkfifo"), reason="there are no pipes on this system")
+def test_a_fifo_in_place_of_the_file_does_not_block(tmp_path: Path) -> None:
+    path = tmp_path / "history"
+    os.mkfifo(path)
+    file = HistoryFile(str(path))
+    assert file.read() == []
+    with pytest.raises(OSError, match="is not a file"):
+        file.append("add")
+
+
 def test_the_file_is_below_the_state_folder(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("XDG_STATE_HOME", "/somewhere/state")
     assert default_path() == "/somewhere/state/trunkline/shell-history"

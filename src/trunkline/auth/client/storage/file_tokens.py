@@ -23,6 +23,7 @@ from contextlib import AbstractAsyncContextManager
 from typing import Final
 
 from ....errors import AuthorizationFailed
+from ....private_file import UnsafeFile, open_own
 from ....redaction import show
 from .file_lock import file_lock
 
@@ -81,7 +82,7 @@ class FileTokens:
         path = self._file(key)
         beside = f"{path}.{secrets.token_hex(8)}{_BESIDE}"
         try:
-            fd = os.open(beside, os.O_WRONLY | os.O_CREAT | os.O_EXCL | _NO_FOLLOW, 0o600)
+            fd = open_own(beside, os.O_WRONLY | os.O_CREAT | os.O_EXCL)
             try:
                 with open(fd, "wb") as file:
                     file.write(data)
@@ -181,19 +182,15 @@ class FileTokens:
 
     def _read(self, path: str) -> bytes | None:
         try:
-            # Not blocked by a FIFO, which has no writer.
-            fd = os.open(path, os.O_RDONLY | _NO_FOLLOW | _NO_WAIT)
+            fd = open_own(path, os.O_RDONLY)
         except FileNotFoundError:
             return None
+        except UnsafeFile as error:
+            raise _failure(str(error)) from None
         except OSError as error:
-            if os.path.islink(path):
-                raise _failure(f"{show(path)} is a symbolic link, and is not followed") from None
             raise _failure(f"{show(path)} cannot be read: {error.strerror}") from None
         try:
-            found = os.fstat(fd)
-            if not stat.S_ISREG(found.st_mode):
-                raise _failure(f"{show(path)} is not a file")
-            _check_owner(found, path, "600")
+            _check_owner(os.fstat(fd), path, "600")
             with open(fd, "rb", closefd=False) as file:
                 data = file.read(MAX_FILE_BYTES + 1)
         except OSError as error:
@@ -212,11 +209,6 @@ class FileTokens:
                 os.fsync(fd)
             finally:
                 os.close(fd)
-
-
-# Windows has neither.
-_NO_FOLLOW: Final[int] = getattr(os, "O_NOFOLLOW", 0)
-_NO_WAIT: Final[int] = getattr(os, "O_NONBLOCK", 0)
 
 
 def _check_owner(found: os.stat_result, path: str, mode: str) -> None:
