@@ -13,7 +13,9 @@ The rules that live here, and only here:
 * A hook that raises is logged once, and the request is answered all the same.
 * Events are written in the order in which requests end, by a thread: neither a slow disk nor a full
   one delays a request. Beyond 10,000 events that wait, further ones are dropped and counted, and
-  the next line that is written has their number.
+  so are those that the disk does not take. The next line that is written has their number, or the
+  last one.
+* A line that was written in part, by a disk that filled up, is ended before the next one.
 """
 
 from __future__ import annotations
@@ -33,6 +35,7 @@ from msgspec import Struct
 from msgspec.json import Encoder
 
 from ...exception_text import as_redacted
+from ...private_file import open_private
 from ...redaction import show
 
 __all__ = ["AuditEvent", "JsonLinesAudit", "RefusalAudit"]
@@ -47,6 +50,7 @@ _REFUSALS_PER_SECOND: Final = 10.0
 # Seconds that `close` waits for the events that are left.
 _CLOSE_TIMEOUT_S: Final = 5.0
 
+_LINE_BREAK: Final = ord("\n")
 _encode: Final = Encoder().encode
 
 
@@ -146,11 +150,17 @@ class RefusalAudit:
 class JsonLinesAudit:
     """Writes audit events to a file, one line of JSON each.
 
-    The file is opened for appending, with permissions for its owner alone. `close` writes what is
-    left; it is called at exit too.
+    The file is opened for appending, with permissions for its owner alone: those that a file has
+    for others are withdrawn. `close` writes what is left; it is called at exit too.
     """
 
     def __init__(self, path: str | os.PathLike[str]) -> None:
+        """Open the file, or make it.
+
+        Raises:
+            OSError: the path is a symbolic link, not a regular file, or a file of another user; or
+                the file cannot be opened.
+        """
         self.path = Path(path)
         # Events that were not written, since there were too many or the file cannot be written.
         self.dropped = 0
@@ -158,6 +168,8 @@ class JsonLinesAudit:
         self._wake = threading.Condition()
         self._is_closed = False
         self._has_failed = False
+        # True if the file ends with a part of a line.
+        self._is_amid_line = False
         self._thread: threading.Thread | None = None
         self._file: IO[bytes] | None = self._open()
 
@@ -165,7 +177,7 @@ class JsonLinesAudit:
         return f"<JsonLinesAudit {show(str(self.path))}>"
 
     def _open(self) -> IO[bytes]:
-        descriptor = os.open(self.path, os.O_WRONLY | os.O_APPEND | os.O_CREAT, 0o600)
+        descriptor = open_private(self.path, os.O_WRONLY | os.O_APPEND | os.O_CREAT)
         return os.fdopen(descriptor, "ab", buffering=0)
 
     def __call__(self, event: AuditEvent) -> None:
@@ -204,37 +216,44 @@ class JsonLinesAudit:
             file.close()
 
     def _run(self) -> None:
-        told = 0
+        reported = 0
         while True:
             with self._wake:
                 self._wake.wait_for(lambda: self._waiting or self._is_closed)
                 events = list(self._waiting)
-                if not events:
-                    return
-                dropped, told = self.dropped - told, self.dropped
-            data = b"".join(map(_line, events))
+                dropped = self.dropped - reported
             if dropped:
-                data = _encode({"time": _moment(events[0].time), "dropped": dropped}) + b"\n" + data
-            self._write(data, len(events))
+                at = events[0].time if events else time.time()
+                line = _encode({"time": _moment(at), "dropped": dropped}) + b"\n"
+                if self._write(line) == 0:
+                    reported += dropped
+            if not events:
+                return
+            lost = self._write(b"".join(map(_line, events)))
             with self._wake:
+                self.dropped += lost
                 for _ in events:
                     self._waiting.popleft()
                 self._wake.notify_all()
 
-    def _write(self, data: bytes, count: int) -> None:
+    def _write(self, lines: bytes) -> int:
+        """Write lines; return the number of those that are not in the file as a whole."""
+        rest = memoryview(b"\n" + lines if self._is_amid_line else lines)
         try:
             if self._file is None:
                 raise OSError("it is closed")
-            rest = memoryview(data)
             while rest:
-                rest = rest[self._file.write(rest) :]
+                written = self._file.write(rest)
+                self._is_amid_line = rest[written - 1] != _LINE_BREAK
+                rest = rest[written:]
         except OSError as error:
-            self.dropped += count
             if not self._has_failed:
                 self._has_failed = True
                 _log.error("audit events cannot be written to %s: %s", show(str(self.path)), error)
         else:
             self._has_failed = False
+        # The line break that ends a partial line is not one of them.
+        return min(bytes(rest).count(b"\n"), lines.count(b"\n"))
 
 
 def _line(event: AuditEvent) -> bytes:
