@@ -187,13 +187,19 @@ def load_files(
     """Return every file of a host, from the strongest scope to the weakest, with its entries.
 
     What is wrong with a file or an entry is in the result: one bad file does not hide the rest.
+    Scopes that have the same place of the same file are one, the weakest of them: in the home
+    folder the file of the project is that of the user.
     """
     found: list[HostFile] = []
     folder = os.getcwd() if project is None else project
+    places: dict[tuple[str, tuple[str, ...]], tuple[Location, str]] = {}
     for location in host.locations:
         path = locate(location, environ=environ, platform=platform, project=folder)
-        if path is None:
-            continue
+        if path is not None:
+            place = (os.path.realpath(path), location.keys)
+            places.pop(place, None)
+            places[place] = (location, path)
+    for location, path in places.values():
         is_there = os.path.lexists(path)
         most = MAX_PROJECT_BYTES if location.scope == "project" else MAX_FILE_BYTES
         try:

@@ -135,9 +135,29 @@ def test_files_come_from_the_strongest_scope_to_the_weakest(home: Path, tmp_path
     }
 
 
-def test_a_missing_file_has_no_entries(home: Path) -> None:
-    assert entries("cursor", project=str(home)) == {}
-    files = load_files(find_host("cursor"), project=str(home))
+def test_the_file_of_the_home_folder_is_that_of_the_user_alone(home: Path, tmp_path: Path) -> None:
+    path = home / ".cursor" / "mcp.json"
+    for is_there in (False, True):
+        (only,) = load_files(find_host("cursor"), project=str(home))
+        assert (only.location.scope, only.path, only.is_there) == ("user", str(path), is_there)
+        path.parent.mkdir(exist_ok=True)
+        path.write_text('{"mcpServers": {"a": {"command": "x"}}}')
+    assert [each.scope for each in entries("cursor", project=str(home)).values()] == ["user"]
+    # By another name of the folder too.
+    (tmp_path / "link").symlink_to(home)
+    (only,) = load_files(find_host("cursor"), project=str(tmp_path / "link"))
+    assert (only.location.scope, only.path) == ("user", str(path))
+
+
+def test_two_places_in_one_file_stay_apart(home: Path) -> None:
+    files = load_files(find_host("claude-code"), project=str(home))
+    assert [each.location.scope for each in files] == ["local", "project", "user"]
+    assert files[0].path == files[2].path
+
+
+def test_a_missing_file_has_no_entries(home: Path, tmp_path: Path) -> None:
+    assert entries("cursor", project=str(tmp_path)) == {}
+    files = load_files(find_host("cursor"), project=str(tmp_path))
     assert [(each.is_there, each.entries, each.error) for each in files] == [(False, (), "")] * 2
 
 

@@ -178,6 +178,17 @@ def test_a_name_in_several_files_needs_a_scope(run: Any, home: Path) -> None:
     assert run("uninstall", "weather", "--from", "cursor", "--scope", "user", "--yes").status == 0
 
 
+def test_in_the_home_folder_the_file_of_the_user_is_one_file(
+    run: Any, home: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    run("install", "server.py", "--to", "cursor", "--yes")
+    monkeypatch.chdir(home)
+    assert run("hosts", "cursor").out.count("mcp.json") == 1
+    shown = run("uninstall", "weather", "--from", "cursor", "--yes")
+    assert shown.status == 0
+    assert json.loads((home / ".cursor" / "mcp.json").read_text()) == {"mcpServers": {}}
+
+
 def test_nothing_is_written_without_a_yes(run: Any, config: Path) -> None:
     before = config.read_bytes()
     shown = run("install", "server.py", "--to", "cursor")
