@@ -8,6 +8,9 @@ The rules that live here, and only here:
 * In a message the names inside a JSON Schema, and the keys of `inputRequests`, are names of
   arguments and questions: they hide nothing.
 * Text that looks like a credential is hidden wherever it occurs.
+* In the words of a command the value of an option or a variable is hidden if its name suggests a
+  secret, in a text for a shell too. There a name that ends in the word "key" does: outside of
+  commands it is usually that of a dictionary.
 * Long text and large containers are truncated, except in recordings.
 
 Nothing here is reversible and nothing here is sent to a peer. The time is linear in the size
@@ -18,7 +21,7 @@ is not searched again by the same pattern.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from functools import cache, lru_cache
 from itertools import islice
 from typing import Any, Final, NamedTuple, TypeAlias
@@ -26,6 +29,7 @@ from typing import Any, Final, NamedTuple, TypeAlias
 __all__ = [
     "HIDDEN",
     "conceal",
+    "conceal_command",
     "conceal_message",
     "first_and_last",
     "hidden_places",
@@ -141,6 +145,12 @@ _PATTERNS: Final[dict[bytes, bytes]] = {
         )
     },
 }
+# In a command: an option, or a variable that is set for it; and the value that follows. That is
+# one word of a shell: in quotes, without, or both. A quote that is not closed ends a value (it
+# belongs to a text that the option is in), unless the value begins with it.
+_OPTION: Final = r"(?<![\w-])(?:(--?[a-zA-Z][\w-]{1,63}+)(?:=|\s++(?!-)|\Z)|([a-zA-Z_]\w{0,63}+)=)"
+_SHELL_WORD: Final = r"(?s:\"(?:[^\"\\]|\\.)*+\"|'[^']*+'|\\.|[^\s\"'\\;|&<>()])++|[\"'](?s:.)++"
+_KEY_NAME: Final = r"(?:\A|[-_])key\Z"
 # The shortest text with a credential: pwd=x.
 _MIN_CREDENTIAL: Final = 5
 # Up to this length one pattern of all literals is faster than a search for each.
@@ -214,6 +224,38 @@ def conceal(value: object) -> object:
     A value that contains itself is not JSON, and does not terminate.
     """
     return _Copy().of(value)
+
+
+def conceal_command(words: Iterable[str]) -> list[str]:
+    """Return the words of a command with their secrets hidden: options, and texts for a shell."""
+    shown: list[str] = []
+    follows_option = False
+    whole = conceal(list(words))
+    for word in map(str, whole if isinstance(whole, list) else []):
+        if follows_option and not word.startswith("-"):
+            shown.append(HIDDEN)
+            follows_option = False
+        else:
+            text, follows_option = _shell_text(word)
+            shown.append(text)
+    return shown
+
+
+def _shell_text(text: str) -> tuple[str, bool]:
+    """Return a text with the values of secret names hidden; True if it ends with such a name."""
+    parts: list[str] = []
+    begin = at = 0
+    while found := _pattern(_OPTION).search(text, at):
+        at = found.end()
+        name = found[1] or found[2]
+        if not is_secret_name(name) and not _pattern(_KEY_NAME).search(name.lower()):
+            continue
+        if found[1] and at == len(text) and text[-1] != "=":
+            return "".join((*parts, text[begin:])), True
+        if value := _pattern(_SHELL_WORD).match(text, at):
+            parts += (text[begin:at], HIDDEN)
+            begin = at = value.end()
+    return "".join((*parts, text[begin:])), False
 
 
 def may_hide(text: bytes) -> bool:

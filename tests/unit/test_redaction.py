@@ -44,6 +44,7 @@ from trunkline.jsonrpc.messages import SentRequest
 from trunkline.redaction import (
     HIDDEN,
     conceal,
+    conceal_command,
     conceal_message,
     first_and_last,
     is_secret_name,
@@ -1077,6 +1078,55 @@ def test_the_time_to_conceal_a_text_grows_with_its_length_alone(part: str, most:
     text = part * (MIB // len(part))
     unit = calibration_s()
     assert cpu_s(lambda: conceal(text)) < most / 4 * unit
+
+
+@pytest.mark.parametrize(
+    ("words", "shown"),
+    [
+        (["x", "--api-key", "S"], ["x", "--api-key", HIDDEN]),
+        (["x", "--key", "S", "y"], ["x", "--key", HIDDEN, "y"]),
+        (["x", "--key=S"], ["x", f"--key={HIDDEN}"]),
+        (["x", "-e", "OPENAI_KEY=S"], ["x", "-e", f"OPENAI_KEY={HIDDEN}"]),
+        (["x --token S -v"], [f"x --token {HIDDEN} -v"]),
+        (["sh", "-c", "x --key S; y"], ["sh", "-c", f"x --key {HIDDEN}; y"]),
+        (["sh", "-c", 'x --key "S \\" S" y'], ["sh", "-c", f"x --key {HIDDEN} y"]),
+        (["sh", "-c", "x --key 'S\nS'\"S S\"S y"], ["sh", "-c", f"x --key {HIDDEN} y"]),
+        (["sh", "-c", "x --key S\\ S|y"], ["sh", "-c", f"x --key {HIDDEN}|y"]),
+        (["sh", "-c", 'x --key "S S'], ["sh", "-c", f"x --key {HIDDEN}"]),
+        (["sh", "-c", "A_KEY=S TOKEN='S S' x"], ["sh", "-c", f"A_KEY={HIDDEN} TOKEN={HIDDEN} x"]),
+        (["x --run 'y --key S'"], [f"x --run 'y --key {HIDDEN}'"]),
+        (["x --key", "S"], ["x --key", HIDDEN]),
+    ],
+)
+def test_the_value_of_a_secret_option_is_hidden_in_a_command(
+    words: list[str], shown: list[str]
+) -> None:
+    found = conceal_command(words)
+    assert found == shown
+    assert conceal_command(found) == shown
+
+
+@pytest.mark.parametrize(
+    "words",
+    [
+        [],
+        ["npx", "-y", "@scope/server-files", "/srv/keys"],
+        ["sh", "-c", "x --verbose --keyboard us && y --port=1 > log"],
+        ["x", "--key", "--verbose"],
+        ["x", "--key="],
+        ["x", "KEY= y"],
+        ["docker", "run", "-i", "--rm", "-e", "API_KEY", "image"],
+    ],
+)
+def test_the_rest_of_a_command_is_left_alone(words: list[str]) -> None:
+    assert conceal_command(words) == words
+
+
+@pytest.mark.parametrize("part", ["--aa=b.", "--key ", "--key=b.", '--key="', "a=", "-", "--k '"])
+def test_the_time_to_conceal_a_command_grows_with_its_length_alone(part: str) -> None:
+    text = part * (MIB // 4 // len(part))
+    unit = calibration_s()
+    assert cpu_s(lambda: conceal_command([text])) < 100 * unit
 
 
 def test_base64_of_content_is_not_searched(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -16,7 +16,7 @@ from typing import Any, Final
 
 from msgspec import Struct
 
-from ..redaction import redact
+from ..redaction import conceal_command, redact
 from .errors import HostConfigError
 from .table import PROJECT_KEY, EntryFields, Host, Location, Scope, Transport
 
@@ -61,9 +61,10 @@ class ServerEntry(Struct, frozen=True, kw_only=True, repr_omit_defaults=True):
     def __repr__(self) -> str:
         shown = [repr(redact(self.name)), repr(redact(self.transport))]
         if self.command:
-            shown.append(f"command={redact(self.command)!r}")
-            # An argument can be a password; the words of a command are shown by `redact` alone.
-            shown.append(f"args={redact(list(self.args))!r}")
+            command, *args = conceal_command([self.command, *self.args])
+            shown.append(f"command={redact(command)!r}")
+            # An argument can be a password; what `redact` truncates is not shown.
+            shown.append(f"args={redact(args)!r}")
         if self.url:
             shown.append(f"url={redact(self.url)!r}")
         for field in ("env", "headers"):

@@ -4,8 +4,8 @@ The rules that live here, and only here:
 
 * Values of `env` and of headers are hidden in every entry, whatever they are called; so are
   values below a name that suggests a secret, anywhere in the file.
-* Arguments and URLs lose what `redact` hides in them. So do comments. In the query of a URL every
-  value is hidden, whatever it is called, unless it is a variable.
+* Commands, arguments and URLs lose what `redaction` hides in them. So do comments. In the query
+  of a URL every value is hidden, whatever it is called, unless it is a variable.
 * Two texts are hidden together: a hidden value that differs between them is marked as new, so
   that the diff shows the change and not the value.
 * A value over several lines becomes one; all other lines stay the lines of the file.
@@ -19,7 +19,7 @@ import tomllib
 from collections.abc import Iterator
 from typing import Any, Final
 
-from ..redaction import HIDDEN, conceal, is_secret_name
+from ..redaction import HIDDEN, conceal, conceal_command, is_secret_name
 from .table import HOSTS, Host
 
 __all__ = ["hide_queries", "masked_texts"]
@@ -28,6 +28,7 @@ _NEW: Final = f"{HIDDEN[:-1]}: new value]" if HIDDEN.endswith("]") else f"{HIDDE
 _SECRET_OBJECTS: Final = frozenset(
     {name for host in HOSTS for name in (host.fields.env, host.fields.headers) if name}
 )
+_COMMANDS: Final = frozenset({host.fields.command for host in HOSTS})
 
 # What one match takes is not searched again: the time is linear in the length of a line.
 _URL: Final = re.compile(r"://[^\s\"']*+")
@@ -98,11 +99,11 @@ def _json_values(text: str) -> Iterator[_Value]:
     waiting: list[tuple[tuple[str | int, ...], JsonNode]] = [((), parse(text))]
     while waiting:
         path, node = waiting.pop()
-        if path and _is_secret(path):
+        if path and (_is_secret(path) or _has_secret_option(path[-1], node.value)):
             yield path, node.start, node.end, node.value
             continue
         waiting += [((*path, each.name), each.node) for each in node.members or ()]
-        shown = conceal(node.value) if node.items else node.value
+        shown = _concealed_items(node.value) if node.items else node.value
         for place, item in enumerate(node.items):
             here = (*path, place)
             kept = shown[place] if isinstance(shown, list) else item.value
@@ -129,12 +130,26 @@ def _toml_values(text: str) -> Iterator[_Value]:
             yield path, each.value, each.end, value
 
 
+def _has_secret_option(name: str | int, value: object) -> bool:
+    """Return True if a value is a command that has its arguments too, and a secret in them."""
+    return isinstance(value, str) and name in _COMMANDS and conceal_command([value]) != [value]
+
+
+def _concealed_items(items: list[object]) -> object:
+    """Return a list, which may be that of arguments, without secrets."""
+    texts = [each for each in items if isinstance(each, str)]
+    return conceal_command(texts) if len(texts) == len(items) else conceal(items)
+
+
 def _holds_secrets(name: str | int, value: object) -> bool:
-    """Return True if variables or headers are in a value, such as an entry as an inline table."""
+    """Return True if a value has variables, headers, or a command or arguments with secrets.
+
+    It may be an entry as an inline table.
+    """
     if isinstance(value, list):
-        return any(_holds_secrets("", each) for each in value)
+        return _concealed_items(value) != value or any(_holds_secrets("", each) for each in value)
     if not isinstance(value, dict):
-        return False
+        return _has_secret_option(name, value)
     return name in _SECRET_OBJECTS or any(
         _holds_secrets(inner, each) for inner, each in value.items()
     )

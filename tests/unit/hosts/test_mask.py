@@ -30,6 +30,15 @@ C = "CANARY9d2"
         ("codex", f'[mcp_servers.a]\nurl = "https://h/mcp?key={C}"\n'),
         ("cursor", f'{{"mcpServers": {{"a": {{"url": "https://h/mcp?p=1&key={C}#x"}}}}}}'),
         ("codex", f'api_key = """\n{C}"""\n'),
+        ("cursor", f'{{"mcpServers": {{"a": {{"command": "x --api-key {C}"}}}}}}'),
+        (
+            "cursor",
+            f'{{"mcpServers": {{"a": {{"command": "sh", "args": ["-c", "x --key {C}"]}}}}}}',
+        ),
+        ("codex", f'[mcp_servers.a]\ncommand = "x --api-key {C}"\n'),
+        ("codex", f'[mcp_servers.a]\nargs = ["-c", "x --key {C}"]\n'),
+        ("codex", f'[mcp_servers]\na = {{ command = "x --api-key {C}" }}\n'),
+        ("codex", f'[mcp_servers]\na = {{ command = "x", args = ["-c", "x --key {C}"] }}\n'),
     ],
 )
 def test_a_secret_is_hidden(host: str, text: str) -> None:

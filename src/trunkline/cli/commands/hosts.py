@@ -8,7 +8,7 @@ from collections.abc import Iterable, Iterator
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from ...errors import AuthorizationFailed, TrunklineError, visible
-from ...redaction import HIDDEN, conceal, redact
+from ...redaction import HIDDEN, conceal, conceal_command, redact
 from ..command import declare_options
 from ..connect.options import add_output, parse_seconds
 from ..exit_codes import PROBLEMS_FOUND, SUCCESS
@@ -144,7 +144,9 @@ def _missing_program(entry: ServerEntry) -> str:
         return f"there is no folder {entry.cwd}"
     path = entry.env.get("PATH", os.environ.get("PATH"))
     program = os.path.join(entry.cwd, entry.command) if os.sep in entry.command else entry.command
-    return "" if which(program, path=path) else f"no such program: {entry.command}"
+    if which(program, path=path):
+        return ""
+    return f"no such program: {''.join(conceal_command([entry.command]))}"
 
 
 def _check_all(found: list[CheckOutcome | ServerEntry], timeout: float) -> list[CheckOutcome]:
@@ -250,9 +252,12 @@ def _reason(error: Exception, entry: ServerEntry) -> str:
     text = first.removesuffix("; last lines on stderr:")
     if rest:
         text = f"{text}: {rest[-1]}"
-    for secret in (*entry.env.values(), *entry.headers.values()):
+    words = [entry.command, *entry.args]
+    hidden = dict(zip(words, conceal_command(words), strict=True))
+    hidden |= dict.fromkeys((*entry.env.values(), *entry.headers.values()), HIDDEN)
+    for secret, shown in hidden.items():
         if len(secret) >= _MIN_SECRET:
-            text = text.replace(secret, HIDDEN)
+            text = text.replace(secret, shown)
     return str(redact(_hide(text)))
 
 
@@ -294,7 +299,7 @@ def _hide(text: str) -> str:
 def _entry_document(entry: ServerEntry, outcome: CheckOutcome) -> dict[str, Any]:
     document: dict[str, Any] = {"name": entry.name, "transport": entry.transport}
     if entry.command:
-        document["command"] = _words(entry)
+        document["command"] = conceal_command([entry.command, *entry.args])
         document["env"] = list(entry.env)
     else:
         document["url"] = _hide(entry.url)
@@ -307,11 +312,6 @@ def _entry_document(entry: ServerEntry, outcome: CheckOutcome) -> dict[str, Any]
     if outcome.note:
         document["note"] = outcome.note
     return document
-
-
-def _words(entry: ServerEntry) -> list[str]:
-    shown = conceal([entry.command, *entry.args])
-    return [str(each) for each in shown] if isinstance(shown, list) else []
 
 
 def _print_hosts(
@@ -364,7 +364,7 @@ def _entry_lines(entry: ServerEntry) -> Iterator[str]:
     import shlex
 
     if entry.command:
-        yield shlex.join(_words(entry))
+        yield shlex.join(conceal_command([entry.command, *entry.args]))
         if entry.env:
             yield f"env: {', '.join(entry.env)}"
     else:

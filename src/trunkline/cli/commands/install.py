@@ -14,7 +14,7 @@ from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Final
 
 from ...errors import visible
-from ...redaction import conceal, show
+from ...redaction import conceal, conceal_command, show
 from ..command import UnreadableInput, UsageError, declare_options
 from ..output.terminal import tell, writing
 
@@ -112,8 +112,7 @@ def _check_folder(place: EntryPlace, options: argparse.Namespace) -> None:
 def _print_entry(entry: ServerEntry, place: EntryPlace, *, is_new: bool) -> None:
     import shlex
 
-    words = conceal([entry.command, *entry.args]) if entry.command else []
-    shown = [str(each) for each in words] if isinstance(words, list) else []
+    shown = conceal_command([entry.command, *entry.args]) if entry.command else []
     facts = [
         ("host", f"{place.host.title} ({place.location.scope})"),
         ("file", place.path),

@@ -193,6 +193,28 @@ def test_the_query_of_a_url_is_hidden(run: Any, home: Path) -> None:
         assert CANARY not in shown.out
 
 
+def test_secrets_in_a_text_for_a_shell_and_in_the_command_are_hidden(run: Any, home: Path) -> None:
+    write(
+        home,
+        shell={"command": "sh", "args": ["-c", f"exec server --key {CANARY} --port 1"]},
+        command={"command": f"no-such-program --api-key {CANARY} --port 1"},
+    )
+    for words in (("hosts",), ("hosts", "-o", "json"), ("hosts", "cursor", "--check")):
+        shown = run(*words)
+        assert "exec server --key [redacted] --port 1" in shown.out
+        assert "no-such-program --api-key [redacted] --port 1" in shown.out
+        assert CANARY not in shown.out
+
+
+def test_a_failed_check_does_not_quote_the_value_of_an_option(run: Any, home: Path) -> None:
+    crash = "import sys; sys.exit(f'the key {sys.argv[2]} is wrong')"
+    write(home, a={"command": sys.executable, "args": ["-c", crash, "--key", CANARY]})
+    shown = run("hosts", "cursor", "--check", "--timeout", "20")
+    assert shown.status == 1
+    assert "the key [redacted] is wrong" in shown.out
+    assert CANARY not in shown.out
+
+
 def test_a_failed_check_does_not_quote_the_query_of_a_url(run: Any, home: Path) -> None:
     write(home, a={"url": f"ftp://h/mcp?key={CANARY}"})
     shown = run("hosts", "cursor", "--check")
