@@ -558,7 +558,7 @@ def limits() -> list[Limit]:
         _modules("import Server", ("-c", "from trunkline import Server"), 240),
         _modules("import Client", ("-c", "from trunkline import Client"), 210),
         _modules("serve a client on stdio", ("-c", _PROGRAM), 260, _CONVERSATION),
-        _modules("serve a client over HTTP", ("-c", _http_program()), 302),
+        _modules("serve a client over HTTP", ("-c", _http_program()), 308),
         _modules("trunkline --version", ("-m", "trunkline", "--version"), 32),
         _modules("trunkline call", _CALL, 246),
         Limit("an outgoing request that awaits its reply", bytes_per_pending, 200, "bytes"),

@@ -318,14 +318,17 @@ def test_the_input_of_a_client_that_only_sends_is_not_read_any_more_and_goes_on_
 def test_bytes_held_by_all_connections_are_bounded(tmp_path: Path) -> None:
     gate = tmp_path / "gate"
     given = {"connection_bytes": 8 * MIB, "server_bytes": 10 * MIB}
-    with listening("unix", tmp_path, given) as place:
-        with place.connect() as one, place.connect() as two:
+    with listening("tcp", tmp_path, given) as place:
+        with place.connect() as one, place.connect("127.0.0.2") as two:
+            # While there is another client, it has half of them.
             for n in range(7):
                 one.send(frame(n, "hold", text="x" * MIB, path=str(gate)))
-            until(lambda: two.stats()["in_flight"] == 8)
+            refused = [one.read() for _ in range(3)]
+            assert all(map(is_refusal, refused))
+            until(lambda: two.stats()["in_flight"] == 5)
             for n in range(7):
                 two.send(frame(n, "hold", text="x" * MIB, path=str(gate)))
-            refused = [two.read() for _ in range(5)]
+            refused = [two.read() for _ in range(3)]
             assert all(map(is_refusal, refused))
             # What needs no handler is served.
             two.send(
@@ -334,9 +337,9 @@ def test_bytes_held_by_all_connections_are_bounded(tmp_path: Path) -> None:
             )
             assert two.read()["id"] == "p"
             gate.touch()
-            assert all("result" in one.read() for _ in range(7))
-            assert all("result" in two.read() for _ in range(2))
-            assert two.stats()["refused"] == {"server_bytes": 5}
+            assert all("result" in one.read() for _ in range(4))
+            assert all("result" in two.read() for _ in range(4))
+            assert two.stats()["refused"] == {"client_bytes": 6}
         with place.connect() as three:
             until(lambda: three.stats()["connections"] == 1)
             assert three.stats()["held_bytes"] < 1000
@@ -417,31 +420,33 @@ def test_a_notification_handler_that_ends_the_process_ends_nothing(method: str, 
 # Threads
 
 
-def test_a_connection_that_is_alone_uses_every_thread_and_then_leaves_others_half(
+def test_a_client_that_is_alone_uses_all_threads_but_some_and_then_leaves_others_half(
     tmp_path: Path,
 ) -> None:
     gate, other_gate = tmp_path / "gate", tmp_path / "other"
     begun, taken = Path(f"{gate}.begun"), Path(f"{other_gate}.begun")
-    with listening("unix", tmp_path, {"threads": 4}) as place, place.connect() as hog:
-        for n in range(8):
+    with listening("tcp", tmp_path, {"threads": 8}) as place, place.connect() as hog:
+        for n in range(9):
             hog.send(frame(n, "block", path=str(gate)))
-        until(lambda: begun.exists() and len(begun.read_text()) == 4)
-        with place.connect() as other:
-            # The hog has all four, and keeps them: two more are for others.
+        until(lambda: begun.exists() and len(begun.read_text()) == 7)
+        with place.connect("127.0.0.2") as other, place.connect("127.0.0.3") as third:
+            # The hog keeps its seven: three more than eight are for others, who leave one.
             other.send(frame("quick", "on_a_thread"))
             assert other.read()["result"]
-            for n in range(3):
+            for n in range(4):
                 other.send(frame(n, "block", path=str(other_gate)))
-            until(lambda: taken.exists() and len(taken.read_text()) == 2)
+            until(lambda: taken.exists() and len(taken.read_text()) == 3)
+            third.send(frame("quick", "on_a_thread"))
+            assert third.read()["result"]
             found = other.stats()
-            assert found["threads_busy"] == 6
-            assert found["threads_waiting"] == 5
-            until(lambda: other.stats()["late_threads"] == 5)
-            place.server.has_logged("calls wait for one of 4 threads")
+            assert found["threads_busy"] == 10
+            assert found["threads_waiting"] == 3
+            until(lambda: other.stats()["late_threads"] == 3)
+            place.server.has_logged("calls wait for one of 8 threads")
             other_gate.touch()
-            assert all(other.read()["result"] for _ in range(3))
+            assert all(other.read()["result"] for _ in range(4))
         gate.touch()
-        assert all(hog.read()["result"] for _ in range(8))
+        assert all(hog.read()["result"] for _ in range(9))
 
 
 def test_blocked_threads_of_a_closed_connection_do_not_delay_others(tmp_path: Path) -> None:
@@ -451,7 +456,7 @@ def test_blocked_threads_of_a_closed_connection_do_not_delay_others(tmp_path: Pa
         with place.connect() as hog:
             for n in range(20):
                 hog.send(frame(n, "block", path=str(gate)))
-            until(lambda: begun.exists() and len(begun.read_text()) == 2)
+            until(lambda: begun.exists() and len(begun.read_text()) == 1)
         with place.connect() as other:
             until(lambda: other.stats()["connections"] == 1)
             for n in range(10):
@@ -535,10 +540,12 @@ class Place:
         self._address = address
         self._context = context
 
-    def connect(self) -> Conversation:
+    def connect(self, source: str = "127.0.0.1") -> Conversation:
+        """Connect; over TCP from an address that tells clients apart."""
         address = self._address
         if isinstance(address, Tcp):
-            sock = socket.create_connection((address.host, address.port), timeout=WAIT_S)
+            place = (address.host, address.port)
+            sock = socket.create_connection(place, timeout=WAIT_S, source_address=(source, 0))
             if self._context is not None:
                 sock = self._context.wrap_socket(sock, server_hostname="localhost")
         else:

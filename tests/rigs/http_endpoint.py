@@ -14,6 +14,8 @@ from typing import Any, Final
 
 from tests.rigs.messages import HANDSHAKE, META, PER_REQUEST, frame, initialize_params
 from trunkline import HttpLimits, HttpSettings, Server
+from trunkline.accounts.account import Account, Accounts
+from trunkline.accounts.client_key import client_key
 from trunkline.auth.server.resource_server import resource_server_of
 from trunkline.engine.log_limit import LogLimit
 from trunkline.server.runtime.http_service import HttpService
@@ -27,10 +29,17 @@ from trunkline.transports.http.response import Headers, Refusal
 WAIT: Final = 30.0
 
 
+def alone() -> Account:
+    """Return the account of a client that has no others beside it."""
+    return Accounts(100, 1 << 20).open("127.0.0.1")
+
+
 class PlainResponder:
     """One response, as it is written."""
 
-    def __init__(self) -> None:
+    def __init__(self, account: Account | None = None) -> None:
+        # That of the connection, which lasts as long as the test.
+        self.account = account or alone()
         self.exchange: Exchange | None = None
         self.is_gone = False
         self.unread = 0
@@ -39,6 +48,9 @@ class PlainResponder:
         self.body = b""
         self.is_stream = False
         self.is_over = False
+
+    def use_account(self, account: Account) -> None:
+        self.account = account
 
     def respond(self, status: int, body: bytes, headers: Headers = ()) -> None:
         assert not self.status, "a response was begun before"
@@ -166,10 +178,19 @@ class Plain:
         self.routes.add_probes()
         self.endpoint = self.service.add_routes(self.routes, settings, "/mcp")
         self.responders: list[PlainResponder] = []
+        self._connections: dict[str, Account] = {}
+
+    def account(self, address: str) -> Account:
+        """Return the account of a client, which has a connection until the end."""
+        if address not in self._connections:
+            is_proxy = self.routes.admission.is_proxy(address)
+            accounts = self.app._core.runtime.accounts
+            self._connections[address] = accounts.open(client_key(address), is_many=is_proxy)
+        return self._connections[address]
 
     def send(self, asked: HttpRequest, body: Any = b"") -> PlainResponder:
         """Send a request as the HTTP server would."""
-        responder = PlainResponder()
+        responder = PlainResponder(self.account(asked.client))
         self.responders.append(responder)
         refusal = self.routes.admit(asked)
         if refusal is None:
@@ -267,5 +288,6 @@ async def serving(
             core.runtime.budget.used,
             len(core.runtime.connections),
         ) == (0, 0, 0)
-        for client in plain.service._clients.values():
-            assert (client.in_flight, client.budget.used) == (0, 0)
+        for account in core.runtime.accounts:
+            assert account.uses == 1, account
+            assert (account.calls, account.requests, account.budget.used) == (0, 0, 0)

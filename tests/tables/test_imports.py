@@ -30,6 +30,7 @@ ALLOWED: dict[str, set[str]] = {
     "errors": {"redaction"},
     "exception_text": {"errors", "redaction"},
     "concurrency": {"errors"},
+    "accounts": {"concurrency"},
     "spec": set(),
     "jsonrpc": {"errors", "redaction", "spec"},
     "mcp": {"errors", "redaction", "spec", "jsonrpc"},
@@ -37,20 +38,21 @@ ALLOWED: dict[str, set[str]] = {
     "store": {"errors", "redaction", "spec", "jsonrpc"},
     "transports": {
         *("errors", "redaction", "exception_text", "concurrency", "spec", "jsonrpc", "mcp"),
+        "accounts",
         "store",  # the events of HTTP streams that can be resumed
     },
     "auth": {
         *("errors", "redaction", "exception_text", "concurrency", "spec", "jsonrpc", "mcp"),
-        *("store", "transports", "private_file"),
+        *("store", "transports", "private_file", "accounts"),
     },
     # Runs handlers and keeps their state; it knows no protocol: neither MCP nor another one.
     "engine": {
         *("errors", "redaction", "exception_text", "concurrency", "spec", "jsonrpc", "store"),
-        *("transports", "auth"),
+        *("transports", "auth", "accounts"),
     },
     "server": {
         *("errors", "redaction", "concurrency", "spec", "jsonrpc", "mcp", "store", "transports"),
-        *("exception_text", "migration_hints", "auth", "engine"),
+        *("exception_text", "migration_hints", "auth", "engine", "accounts"),
     },
     "client": {
         *("errors", "redaction", "concurrency", "spec", "jsonrpc", "mcp", "judge", "transports"),
@@ -69,6 +71,7 @@ ALLOWED: dict[str, set[str]] = {
     "cli": {
         *("errors", "redaction", "concurrency", "spec", "jsonrpc", "mcp", "judge", "store"),
         *("transports", "server", "client", "auth", "hosts", "engine", "private_file"),
+        "accounts",
     },
     "__main__": {"cli"},
     "__init__": {

@@ -12,9 +12,12 @@ The rules that live here, and only here:
 * Calls belong to shares, one for each connection. A share may use every thread, but takes no more
   than half of them, and of the places in the queue, while the pool is shared. Threads are given
   to waiting shares in turn.
-* Shares may belong to groups, one for each tenant. Groups take turns, and the shares of a group
-  take turns within it, so that a tenant with many connections gets as many turns as one with a
-  single one. What holds for the half of a share holds for the half of a group.
+* Shares may belong to groups, one for each client, and those to groups of tenants. Groups take
+  turns, and the shares of a group take turns within it, so that a client with many connections
+  gets as many turns as one with a single one. What holds for the half of a share holds for the half
+  of a group.
+* The group of a client has at most `ratio` times the threads, and the places in the queue, that it
+  leaves free, so that a newcomer gets one at once.
 * A share that has more than half, because it was alone before, does not delay others: they get
   further threads in place of those above half. The same holds for the threads of a share that has
   left, and for threads that wait for their client. All of these together are at most
@@ -51,8 +54,10 @@ class NoThreadFree(TrunklineError):
     """All threads are busy and the queue of waiting calls is full, or no thread can be started."""
 
 
-# Of a share without waiting calls, as nearly all are: an empty deque takes 600 bytes.
+# Of a share without waiting calls, and of its group, as nearly all are: an empty deque takes 600
+# bytes.
 _NO_JOBS: Final[deque[_Job]] = deque(maxlen=0)
+_NO_TURNS: Final[deque[ThreadShare | ThreadGroup]] = deque(maxlen=0)
 
 
 class ThreadShare:
@@ -64,27 +69,37 @@ class ThreadShare:
         self.busy = 0
         self.jobs = _NO_JOBS
         self.is_gone = False
-        # The tenant that the connection belongs to.
+        # The client or tenant that the connection belongs to.
         self.group = group
         # Busy threads whose places were given to others, since this share has left.
         self.abandoned = 0
 
 
 class ThreadGroup:
-    """The shares of one tenant. `is_shared` returns True while there are other tenants."""
+    """The shares of one client, or the groups of one tenant.
 
-    __slots__ = ("busy", "is_shared", "turns")
+    `is_shared` returns True while there are others. `ratio` is what it may have of what is free,
+    as a multiple of what it leaves; None is any.
+    """
 
-    def __init__(self, is_shared: Callable[[], bool] = bool) -> None:
+    __slots__ = ("busy", "group", "is_shared", "ratio", "turns", "waiting")
+
+    def __init__(
+        self,
+        is_shared: Callable[[], bool] = bool,
+        group: ThreadGroup | None = None,
+        *,
+        ratio: float | None = None,
+    ) -> None:
         self.busy = 0
+        # Calls of its shares that wait for a thread.
+        self.waiting = 0
         self.is_shared = is_shared
-        # Shares with waiting jobs, in turn.
-        self.turns: deque[ThreadShare] = deque()
-
-    @property
-    def waiting(self) -> int:
-        """The number of calls of its shares that wait for a thread."""
-        return sum(len(share.jobs) for share in self.turns)
+        # The tenant that the client belongs to.
+        self.group = group
+        self.ratio = ratio
+        # Shares and groups with waiting jobs, in turn.
+        self.turns = _NO_TURNS
 
 
 # A Struct: one is made for each call, and a Struct is made in C.
@@ -142,8 +157,9 @@ class ThreadPool:
         self._handed: SimpleQueue[_Job | None] = SimpleQueue()
         self._threads: set[threading.Thread] = set()
         self._idle = 0
-        # Shares with threads.
+        # Shares with threads, and the number of those that take a place.
         self._shares: set[ThreadShare] = set()
+        self._charged = 0
         # Threads whose handler waits for its client, and uses no CPU meanwhile, or whose share
         # has left.
         self._blocked = 0
@@ -188,6 +204,7 @@ class ThreadPool:
             self._prune(share)
             share.abandoned = min(share.busy, self._max_threads - self._blocked)
             self._blocked += share.abandoned
+            self._charged -= share.abandoned
             # There may be one share less than before, too.
             self._start_waiting()
 
@@ -209,20 +226,31 @@ class ThreadPool:
         """Return True if a share, or its group, has half of the threads, and others need some."""
         if share.busy >= self._half and self._is_shared():
             return True
-        group = share.group
-        return group is not None and group.busy >= self._half and group.is_shared()
+        for group in _groups(share):
+            if group.busy >= self._half and group.is_shared():
+                return True
+            if group.busy and group.ratio is not None:
+                left = self._max_threads - self._charged - 1
+                if group.busy + 1 > group.ratio * left:
+                    # Less often: it looks at every share.
+                    left += self._lent(share)
+                    if group.busy + 1 > group.ratio * left:
+                        return True
+        return False
 
     def _charge(self, share: ThreadShare) -> None:
         if not share.busy:
             self._shares.add(share)
+        self._charged += 1
         share.busy += 1
-        if share.group is not None:
-            share.group.busy += 1
+        for group in _groups(share):
+            group.busy += 1
 
     def _discharge(self, share: ThreadShare) -> None:
+        self._charged -= 1
         share.busy -= 1
-        if share.group is not None:
-            share.group.busy -= 1
+        for group in _groups(share):
+            group.busy -= 1
 
     def _start_thread(self, share: ThreadShare) -> bool:
         if len(self._threads) - self._blocked >= self._max_threads + self._lent(share):
@@ -241,11 +269,11 @@ class ThreadPool:
 
     def _lent(self, share: ThreadShare) -> int:
         """Return how many threads other shares and groups have beyond their half."""
-        if (share.group or share).busy >= self._half:
+        if _holder(share).busy >= self._half:
             return 0  # it is alone
         held: dict[ThreadShare | ThreadGroup, int] = {}
         for each in self._shares:
-            holder = each.group or each
+            holder = _holder(each)
             held[holder] = held.get(holder, 0) + each.busy - each.abandoned
         excess = sum(max(0, each - self._half) for each in held.values())
         return min(excess, self._max_threads - self._blocked)
@@ -254,31 +282,52 @@ class ThreadPool:
         share, most = job.share, self._max_waiting
         most_each = max(1, most // 2) if self._is_shared() else most
         is_full = self._waiting >= most or len(share.jobs) >= most_each
-        group = share.group
-        if group is not None and group.is_shared():
-            is_full = is_full or group.waiting >= max(1, most // 2)
+        for group in _groups(share):
+            is_full = is_full or self._has_enough_waiting(group)
         if is_full and not self._prune(share):
             raise NoThreadFree("all threads are busy")
-        if group is not None:
-            if not share.jobs and share not in group.turns:
-                group.turns.append(share)
-            if group not in self._turns:
-                self._turns.append(group)
-        elif not share.jobs and share not in self._turns:
-            self._turns.append(share)
+        self._take_turn(share)
         if share.jobs is _NO_JOBS:
             share.jobs = deque()
         share.jobs.append(job)
-        self._waiting += 1
+        self._count_waiting(share, 1)
         job.since = loop.time()
         if self._timer is None and self._on_late is not None:
             self._timer = loop.call_later(LATE_S, self._report_late, loop)
+
+    def _has_enough_waiting(self, group: ThreadGroup) -> bool:
+        """Return True if a group has its share of the places in the queue."""
+        most = self._max_waiting
+        if group.is_shared() and group.waiting >= max(1, most // 2):
+            return True
+        left = most - self._waiting - 1
+        return bool(
+            group.waiting and group.ratio is not None and group.waiting + 1 > group.ratio * left
+        )
+
+    def _take_turn(self, share: ThreadShare) -> None:
+        """Give a share, and the groups above it, a place among those that take turns."""
+        turn: ThreadShare | ThreadGroup = share
+        for group in _groups(share):
+            if group.turns is _NO_TURNS:
+                group.turns = deque()
+            if turn not in group.turns:
+                group.turns.append(turn)
+            turn = group
+        if turn not in self._turns:
+            self._turns.append(turn)
+
+    def _count_waiting(self, share: ThreadShare, by: int) -> None:
+        self._waiting += by
+        for group in _groups(share):
+            group.waiting += by
 
     def _prune(self, share: ThreadShare) -> int:
         """Drop the waiting jobs of a share that were cancelled; return their number."""
         before = len(share.jobs)
         share.jobs = deque(each for each in share.jobs if not each.future.cancelled())
-        self._waiting -= (dropped := before - len(share.jobs))
+        dropped = before - len(share.jobs)
+        self._count_waiting(share, -dropped)
         return dropped
 
     def _next(self) -> _Job | None:
@@ -304,10 +353,10 @@ class ThreadPool:
         """Return the next job of a share, unless it has none, or threads enough."""
         while share.jobs and share.jobs[0].future.cancelled():
             share.jobs.popleft()
-            self._waiting -= 1
+            self._count_waiting(share, -1)
         if not share.jobs or self._has_enough(share):
             return None
-        self._waiting -= 1
+        self._count_waiting(share, -1)
         return share.jobs.popleft()
 
     def _start_waiting(self) -> None:
@@ -315,7 +364,7 @@ class ThreadPool:
         while (job := self._next()) is not None:
             if not self._start(job):
                 job.share.jobs.appendleft(job)
-                self._waiting += 1
+                self._count_waiting(job.share, 1)
                 return
 
     # -- threads that do no work -------------------------------------------------------------
@@ -359,9 +408,11 @@ class ThreadPool:
             self._on_late(len(late), len(jobs), now - min(job.since for job in jobs))
 
     def _waiting_shares(self) -> Iterator[ThreadShare]:
-        for turn in self._turns:
+        turns = list(self._turns)
+        while turns:
+            turn = turns.pop()
             if isinstance(turn, ThreadGroup):
-                yield from turn.turns
+                turns.extend(turn.turns)
             else:
                 yield turn
 
@@ -377,14 +428,14 @@ class ThreadPool:
             waiting = [job for share in shares for job in share.jobs]
             for share in shares:
                 share.jobs.clear()
-                if share.group is not None:
-                    share.group.turns.clear()
+                for group in _groups(share):
+                    group.turns, group.waiting = _NO_TURNS, 0
             self._turns.clear()
             for share in self._shares:
-                if share.group is not None:
-                    share.group.busy -= share.busy
+                for group in _groups(share):
+                    group.busy -= share.busy
             self._shares.clear()
-            self._idle = self._blocked = self._waiting = 0
+            self._idle = self._blocked = self._waiting = self._charged = 0
             self._own_share = ThreadShare()
             timer, self._timer = self._timer, None
         if timer is not None:
@@ -436,12 +487,29 @@ class ThreadPool:
         if share.abandoned:
             share.abandoned -= 1
             self._blocked -= 1
+            self._charged += 1
         if not share.busy:
             self._shares.discard(share)
 
     def _has_too_many(self) -> bool:
         """Return True if threads took the place of others that have returned since."""
         return len(self._threads) - self._blocked > self._max_threads
+
+
+def _groups(share: ThreadShare) -> Iterator[ThreadGroup]:
+    """Iterate over the groups that a share belongs to, the innermost first."""
+    group = share.group
+    while group is not None:
+        yield group
+        group = group.group
+
+
+def _holder(share: ThreadShare) -> ThreadShare | ThreadGroup:
+    """Return the outermost group of a share, or the share itself."""
+    holder: ThreadShare | ThreadGroup = share
+    while holder.group is not None:
+        holder = holder.group
+    return holder
 
 
 def _soon(future: asyncio.Future[Any], act: Callable[..., object], *given: Any) -> None:

@@ -1,8 +1,4 @@
-"""Byte budgets: how much a connection, and the server, may hold for clients at one time.
-
-A `ByteBudget` counts bytes. That of a connection has that of the server as its parent, so what
-one connection holds counts for both. Connections that serve one client have that of the client
-in between.
+"""What requests weigh in the byte budgets of `accounts`, and the sizes of these by default.
 
 The rules that live here, and only here:
 
@@ -22,7 +18,7 @@ if TYPE_CHECKING:
     from ..jsonrpc.limits import Limits
     from .limits import ServerLimits
 
-__all__ = ["ByteBudget", "connection_bytes", "copied", "server_bytes", "size_of"]
+__all__ = ["connection_bytes", "copied", "server_bytes", "size_of"]
 
 _MIB: Final = 1024 * 1024
 
@@ -33,42 +29,6 @@ _CONNECTION_BYTES: Final = 128 * _MIB
 _LARGEST_MESSAGES: Final = 4
 # Connections that may use their whole budget at one time.
 _FULL_CONNECTIONS: Final = 8
-
-
-class ByteBudget:
-    """A number of bytes that may be held at one time; what is charged here is charged above."""
-
-    __slots__ = ("limit", "parent", "used")
-
-    def __init__(self, limit: int, parent: ByteBudget | None = None) -> None:
-        self.limit = limit
-        self.parent = parent
-        self.used = 0
-
-    def __repr__(self) -> str:
-        return f"<ByteBudget {self.used} of {self.limit} bytes>"
-
-    def charge(self, size: int) -> None:
-        """Count bytes that are held from now on."""
-        self.used += size
-        if self.parent is not None:
-            self.parent.charge(size)
-
-    def release(self, size: int) -> None:
-        """Count bytes that are not held any more."""
-        self.charge(-size)
-
-    def has_shared_room(self, size: int, overall: ByteBudget) -> bool:
-        """Return True if so many more bytes fit the budgets between this and that of the server.
-
-        One of which nothing is used has room for any size.
-        """
-        above = self.parent
-        while above is not None and above is not overall:
-            if above.used and above.used + size > above.limit:
-                return False
-            above = above.parent
-        return True
 
 
 def connection_bytes(limits: ServerLimits, largest: int | None) -> int:

@@ -18,6 +18,10 @@ _log: Final = logging.getLogger("trunkline.server")
 _LOG_INTERVAL_S: Final = 10.0
 
 
+# Limits that clients share, by the name under which the refusals of one client are counted.
+_SHARED: Final = {"client_in_flight": "in_flight_overall", "client_bytes": "server_bytes"}
+
+
 class Counters:
     """What a server has refused, dropped and closed so far."""
 
@@ -44,6 +48,10 @@ class Counters:
     def refuse(self, limit: str) -> None:
         """Count a request that was refused because of a limit."""
         self.refused[limit] = self.refused.get(limit, 0) + 1
+        if limit in _SHARED:
+            text = "request refused: its client has its share of ServerLimits.%s"
+            self.warn(limit, text, _SHARED[limit])
+            return
         own = limit.removeprefix("tenant_")
         named = f"ServerLimits.{limit}" if own == limit else f"TenantLimits.{own}"
         self.warn(limit, "request refused: %s is reached", named)

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from msgspec import Struct
 
+from ..accounts.shares import ClientShares
+
 __all__ = ["ServerLimits", "SocketLimits", "TaskSettings"]
 
 
@@ -29,6 +31,9 @@ class ServerLimits(Struct, frozen=True, kw_only=True):
     unread_timeout: float = 10.0
     # Running handlers of all connections. One more is an error, with `retryAfterMs`.
     in_flight_overall: int = 10_000
+    # What one client may have of these, of threads, connections and sessions, over all its
+    # connections.
+    client_shares: ClientShares = ClientShares()
     # Threads for handlers that are not coroutines, and calls that wait for a thread. While there
     # are other connections, one may use half of the threads.
     threads: int = 64
@@ -56,6 +61,10 @@ class ServerLimits(Struct, frozen=True, kw_only=True):
     def __post_init__(self) -> None:
         for name in self.__struct_fields__:
             value = getattr(self, name)
+            if name == "client_shares":
+                if not isinstance(value, ClientShares):
+                    raise ValueError(f"ServerLimits.{name} is a ClientShares, not {value!r}")
+                continue
             if name in _BYTES:
                 if value is not None and (type(value) is not int or not 1 <= value < 2**63):
                     raise ValueError(f"ServerLimits.{name} is an integer or None, not {value!r}")

@@ -14,7 +14,8 @@ The rules that live here, and only here:
   without other requests, or a client that holds nothing, is not refused for its own bytes, so
   that one message of any permitted size always fits.
 * No handler starts while the client does not read. A large result of a handler is dropped, and
-  an error sent in its place, if the client has a whole budget of unread answers.
+  an error sent in its place, if the client has a whole budget of unread answers, a quarter of it
+  in the batch of the request, or its share of the bytes of the server.
 * A handler keeps its decoded arguments, not the frame they came in, unless the frame is small or
   the handler may ask its client inside a result: the digest of the request is made from the frame.
 * The handler of a notification counts as a running handler. A notification beyond the bounds is
@@ -47,12 +48,14 @@ from ..jsonrpc.policy import Policy
 from ..redaction import show
 from ..spec.error_kinds import ErrorKind
 from ..transports.base import HIGH_WATER
-from .budget import ByteBudget, copied, size_of
+from .budget import copied, size_of
 from .handler_run import SuspendHandler, handler_run_of
 from .request import HandledRequest, HandlerEntry, ResultRenderer, Run
 from .unread import WEIGHED_BYTES, UnreadAnswers
 
 if TYPE_CHECKING:
+    from ..accounts.account import Account
+    from ..accounts.budget import ByteBudget
     from ..jsonrpc.peer.peer import Peer
     from ..transports.base import Transport
     from .handler_run import HandlerRun
@@ -100,6 +103,7 @@ class RequestRunner:
         "_serve",
         "_transport",
         "_turns",
+        "account",
         "at_work",
         "budget",
         "is_stopping",
@@ -122,6 +126,8 @@ class RequestRunner:
         self.budget = budget
         self.unread = UnreadAnswers(runtime, budget, peer, transport, end)
         self.threads = ThreadShare()
+        # That of the client; None on stdio and in the same process.
+        self.account: Account | None = None
         self._peer = peer
         self._transport = transport
         # Serves a request that waited, and closes the connection.
@@ -166,20 +172,24 @@ class RequestRunner:
     def begin(self, request: HandledRequest, action: Run) -> None:
         """Run the handler of a request, now or when one of the others ends."""
         runtime, message = self._runtime, request.message
-        size = message.size
+        calls, account, size = runtime.calls, self.account, message.size
         waits = self.waiting and not (self._is_draining or self._is_turning)
         if waits or self.running >= runtime.limits.in_flight:
             self._queue(message, request.policy)
         elif self.is_stopping:
             self._peer.fail(message, _unavailable(request.policy))
-        elif runtime.in_flight >= runtime.limits.in_flight_overall:
+        elif calls.used >= calls.limit:
             self._refuse(message, request.policy, "in_flight_overall")
+        elif account is not None and account.calls >= calls.few and not account.admits_call():
+            self._refuse(message, request.policy, "client_in_flight")
         elif (size or self.unread.bytes) and (limit := self._exceeded(size)) is not None:
             self._refuse(message, request.policy, limit)
         elif runtime.tenancy is not None and not runtime.tenancy.begin(request.principal, message):
             self._refuse(message, request.policy, "tenant_in_flight")
         else:
-            runtime.in_flight += 1
+            calls.used += 1
+            if account is not None:
+                account.calls += 1
             self.running += 1
             self.at_work[message] = request
             entry = action.entry
@@ -301,11 +311,17 @@ class RequestRunner:
         handler_run_of(request).on_end = on_end
         if self.at_work.pop(request.message, None) is not None:
             # Its arguments are still held, and count until it has ended.
-            self._runtime.in_flight -= 1
-            self.running -= 1
+            self._count_less()
             if self._runtime.tenancy is not None:
                 self._runtime.tenancy.end(request.message)
             self._start_next(request.message)
+
+    def _count_less(self) -> None:
+        """Count a handler less."""
+        self._runtime.calls.used -= 1
+        if self.account is not None:
+            self.account.calls -= 1
+        self.running -= 1
 
     def _done(self, request: HandledRequest, outcome: Any) -> None:
         """Answer a request whose handler has ended, and start those that wait."""
@@ -320,7 +336,15 @@ class RequestRunner:
         unread = self.unread
         try:
             if outcome is not None:
-                if unread.is_over and self._is_large(asked, outcome):
+                if (
+                    unread.is_over
+                    or (asked.slot is not None and self._is_batch_full(asked))
+                    or (
+                        self.account is not None
+                        and self._runtime.budget.used > self._runtime.budget.limit >> 1
+                        and self._is_client_over(self.account)
+                    )
+                ) and self._is_large(asked, outcome):
                     outcome = self._dropped(request)
                 if type(outcome) is ErrorObject:
                     self._peer.fail(asked, outcome)
@@ -330,7 +354,9 @@ class RequestRunner:
             self._not_encoded(asked, request.policy, error)
         finally:
             del self.at_work[asked]
-            self._runtime.in_flight -= 1
+            self._runtime.calls.used -= 1
+            if self.account is not None:
+                self.account.calls -= 1
             self.running -= 1
             if self._runtime.tenancy is not None:
                 self._runtime.tenancy.end(asked)
@@ -343,6 +369,18 @@ class RequestRunner:
             unread.weigh()
         if self.waiting or self._turns:
             self._start_next(asked)
+
+    def _is_batch_full(self, asked: IncomingRequest) -> bool:
+        """Return True if the answers of a batch fill a quarter of the budget.
+
+        Joined, and then written, they take three times as much again.
+        """
+        held: int = asked.slot[0].held
+        return held > self.budget.limit // 4
+
+    def _is_client_over(self, account: Account) -> bool:
+        """Return True if a client has its share of the bytes of the server."""
+        return not account.budget.has_room(1) or not account.budget.has_shared_room(1)
 
     def _is_large(self, asked: IncomingRequest, outcome: Any) -> bool:
         is_error = type(outcome) is ErrorObject
@@ -531,9 +569,9 @@ class RequestRunner:
             unread.weigh()
         if budget.used + size > budget.limit and (self.running or self.waiting or self._turns):
             return "connection_bytes"
-        if budget.parent is not overall and not budget.has_shared_room(size, overall):
-            return "connection_bytes"
-        if overall.used + size > overall.limit and self._runtime.in_flight:
+        if budget.parent is not overall and not budget.has_shared_room(size):
+            return "client_bytes"
+        if overall.used + size > overall.limit and self._runtime.calls.used:
             return "server_bytes"
         return None
 
@@ -564,14 +602,18 @@ class RequestRunner:
         limit = self._exceeded(size)
         if self.running >= runtime.limits.in_flight:
             limit = "in_flight"
-        elif runtime.in_flight >= runtime.limits.in_flight_overall:
+        elif runtime.calls.used >= runtime.calls.limit:
             limit = "in_flight_overall"
+        elif self.account is not None and not self.account.admits_call():
+            limit = "client_in_flight"
         if limit is not None or self.is_stopping:
             why = "the server stops" if limit is None else f"ServerLimits.{limit} is reached"
             runtime.counters.drop_notification(entry.name, why)
             return
         values = {} if raw is UNSET else read(raw)
-        runtime.in_flight += 1
+        runtime.calls.used += 1
+        if self.account is not None:
+            self.account.calls += 1
         self.running += 1
         self.budget.charge(size)
         task = self._new_task(self._run_notification(entry, values))
@@ -597,8 +639,7 @@ class RequestRunner:
 
     def _notification_ended(self, size: int, task: asyncio.Task[None]) -> None:
         self._notified.pop(task, None)
-        self._runtime.in_flight -= 1
-        self.running -= 1
+        self._count_less()
         self.budget.release(size)
         if self.waiting:
             self.drain()

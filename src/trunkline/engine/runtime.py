@@ -8,12 +8,15 @@ from contextlib import AbstractAsyncContextManager, AsyncExitStack, asynccontext
 from functools import partial
 from typing import TYPE_CHECKING, Any, Protocol
 
+from ..accounts.account import Accounts
 from ..concurrency.thread_pool import ThreadPool
 from ..transports.base import ignore
-from .budget import ByteBudget, server_bytes
+from .budget import server_bytes
 from .counters import Counters
 
 if TYPE_CHECKING:
+    from ..accounts.account import Account
+    from ..auth.principal import Principal
     from ..jsonrpc.limits import Limits
     from ..jsonrpc.peer.incoming import IncomingRequest
     from .access.tenancy import Tenancy
@@ -115,9 +118,12 @@ class ServerRuntime:
         self.limits = limits
         self.connections: set[Any] = set()
         self.listeners: set[RunningListener] = set()
-        # Handlers that run, on all connections.
-        self.in_flight = 0
-        self.budget = ByteBudget(server_bytes(limits, sizes))
+        # What each client uses, and handlers that run and bytes that are held for all of them.
+        self.accounts = accounts = Accounts(
+            limits.in_flight_overall, server_bytes(limits, sizes), limits.client_shares
+        )
+        self.calls = accounts.calls
+        self.budget = accounts.bytes
         self.counters = Counters()
         # What tenants share; None without tenants.
         self.tenancy: Tenancy | None = None
@@ -132,10 +138,20 @@ class ServerRuntime:
             is_shared=lambda: len(self.connections) > 1,
             on_late=self._threads_are_late,
         )
+        accounts.on_forget = self._account_ended
         # What the lifespan yielded, while it lasts.
         self.state: Any = None
         self._life = SharedLifespan(f"<Server {name!r}>", enter)
         self._new_task: tuple[Any, Callable[[Any], asyncio.Task[Any]]] | None = None
+
+    @property
+    def in_flight(self) -> int:
+        """The number of handlers that run, on all connections."""
+        return self.calls.used
+
+    def _account_ended(self, account: Account) -> None:
+        if account.share.busy or account.share.jobs:
+            self.threads.leave(account.share)
 
     def _threads_are_late(self, more: int, waiting: int, seconds: float) -> None:
         self.counters.late_threads += more
@@ -164,6 +180,13 @@ class ServerRuntime:
         return self._life.held()
 
     # -- connections -------------------------------------------------------------------------
+
+    def open_account(self, key: str, principal: Principal | None = None) -> Account:
+        """Use the account of a client, with what its tenant has; the caller closes it."""
+        use = None if self.tenancy is None else self.tenancy.of(principal)
+        if use is None:
+            return self.accounts.open(key)
+        return self.accounts.open(key, use.budget, use.threads)
 
     async def serve(self, connection: RunningConnection) -> None:
         """Serve one connection, with the lifespan entered, until it ends."""

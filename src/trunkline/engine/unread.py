@@ -22,9 +22,9 @@ from ..errors import TransportError
 from ..transports.base import HIGH_WATER
 
 if TYPE_CHECKING:
+    from ..accounts.budget import ByteBudget
     from ..jsonrpc.peer.peer import Peer
     from ..transports.base import Transport
-    from .budget import ByteBudget
     from .runtime import ServerRuntime
 
 __all__ = ["WEIGHED_BYTES", "UnreadAnswers"]

@@ -10,6 +10,7 @@ from .._lazy_exports import lazy_exports
 __all__, __getattr__, __dir__ = lazy_exports(
     __name__,
     {
+        ".accounts.shares": "ClientShares",
         ".engine.limits": "ServerLimits SocketLimits TaskSettings",
         "api.app": "Server",
         "api.middleware": "ErrorMap RateLimit RequestLog RequestTimer ResultCache",

@@ -1,4 +1,5 @@
 # Generated from __init__.py by tools/generate_exports.py: run `make exports`.
+from ..accounts.shares import ClientShares as ClientShares
 from ..engine.limits import ServerLimits as ServerLimits
 from ..engine.limits import SocketLimits as SocketLimits
 from ..engine.limits import TaskSettings as TaskSettings
@@ -47,6 +48,7 @@ __all__ = [
     "CapabilitySwitches",
     "ChoiceTitles",
     "ClientRequest",
+    "ClientShares",
     "Context",
     "DeclinedElicitation",
     "ElicitationResult",

@@ -134,13 +134,14 @@ class Closed(Exception):
 class Wire:
     """One connection of a client."""
 
-    def __init__(self, port: int, *, buffer: int | None = None) -> None:
+    def __init__(self, port: int, *, buffer: int | None = None, source: str = "127.0.0.1") -> None:
         self.port = port
         self.sock = socket.socket()
         if buffer is not None:
             self.sock.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, buffer)
         self.sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
         self.sock.settimeout(WAIT)
+        self.sock.bind((source, 0))
         self.sock.connect(("127.0.0.1", port))
         self.received = b""
         self._chunked = False
@@ -317,7 +318,7 @@ class Session:
     """A client that has sent `initialize`; each request may be on a connection of its own."""
 
     def __init__(
-        self, served: Served, headers: Headers = (), revision: str = SESSION, **params: Any
+        self, served: Served | Caller, headers: Headers = (), revision: str = SESSION, **params: Any
     ) -> None:
         self.served = served
         self.extra = list(headers)
@@ -357,6 +358,24 @@ class Session:
         wire = self.served.connect()
         wire.send(self.get(wire, [("Last-Event-ID", last), *headers]))
         return wire
+
+
+class Caller:
+    """A client of a server, told from others by its address, or by its principal."""
+
+    def __init__(self, served: Served, source: str = "127.0.0.1", name: str | None = None) -> None:
+        self.served = served
+        self.source = source
+        self.headers = [] if name is None else user(name)
+
+    def connect(self, **options: Any) -> Wire:
+        return self.served.connect(source=self.source, **options)
+
+    def session(self, revision: str = SESSION) -> Session:
+        return Session(self, self.headers, revision)
+
+    def single(self, wire: Wire, tool: str, **arguments: Any) -> bytes:
+        return single(wire, tool, headers=self.headers, **arguments)
 
 
 class Served:

@@ -1,4 +1,4 @@
-"""Byte budgets: what is charged to one is charged above, and defaults grow with the messages."""
+"""What requests weigh in byte budgets, whose defaults grow with the messages."""
 
 from __future__ import annotations
 
@@ -11,7 +11,6 @@ from msgspec.json import Decoder, decode
 
 from trunkline import ServerLimits
 from trunkline.engine.budget import (
-    ByteBudget,
     connection_bytes,
     copied,
     server_bytes,
@@ -21,17 +20,6 @@ from trunkline.jsonrpc import Limits
 from trunkline.server.dispatch.params import ToolCall
 
 MIB = 1024 * 1024
-
-
-def test_charge_to_a_byte_budget_is_charged_to_its_parent() -> None:
-    server = ByteBudget(1000)
-    one, two = ByteBudget(100, server), ByteBudget(100, server)
-    one.charge(70)
-    two.charge(50)
-    assert (one.used, two.used, server.used) == (70, 50, 120)
-    one.release(70)
-    assert (one.used, server.used) == (0, 50)
-    assert repr(two) == "<ByteBudget 50 of 100 bytes>"
 
 
 def test_the_defaults_hold_four_messages_of_the_largest_size_and_128_mib_at_least() -> None:

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from trunkline import ServerLimits, TransportError
-from trunkline.engine.budget import ByteBudget
+from trunkline.accounts.budget import ByteBudget
 from trunkline.engine.counters import Counters
 from trunkline.engine.unread import UnreadAnswers
 from trunkline.transports.base import HIGH_WATER

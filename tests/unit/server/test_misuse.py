@@ -458,7 +458,7 @@ def test_a_loop_that_is_blocked_for_a_quarter_more_than_the_limit_is_reported(
     """The watchdog looks four times in the limit, so a block is seen to begin in time."""
     limit = 0.2
     app = Server("x", limits=ServerLimits(stall=limit))
-    app._core.runtime.in_flight = 1
+    app._core.runtime.calls.used = 1
     waits: list[float | None] = []
 
     class Looks(threading.Event):

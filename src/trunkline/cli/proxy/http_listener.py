@@ -55,7 +55,11 @@ class HttpSourceListener(HttpSocketListener):
         source.on_session_end = endpoint.sessions.discard
         sizes = self._policy.limits
         self._http = HttpServer(
-            routes, self._limits, sizes.message_size("http"), is_secure=bool(address.tls)
+            routes,
+            self._limits,
+            sizes.message_size("http"),
+            is_secure=bool(address.tls),
+            accounts=source.accounts,
         )
         if settings.websocket:
             # Imported here: most proxies do not offer it.

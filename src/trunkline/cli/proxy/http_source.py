@@ -26,6 +26,8 @@ from typing import TYPE_CHECKING, Any, Final
 from msgspec import UNSET, DecodeError, Raw, Struct
 from msgspec.json import Decoder, encode
 
+from ...accounts.account import Accounts
+from ...accounts.client_key import client_key
 from ...jsonrpc.messages import ErrorObject, Shown
 from ...server.runtime.http_service import status_of_error
 from ...spec.error_kinds import ErrorKind
@@ -42,6 +44,7 @@ from ...transports.http.endpoint.single_request import SingleRequest
 from .http_target import PARSE_ERROR, error_frame, one_line
 
 if TYPE_CHECKING:
+    from ...accounts.account import Account
     from ...errors import InvalidMessage, TransportError
     from ...jsonrpc.limits import TransportName
     from ...store.base import Store
@@ -64,6 +67,8 @@ __all__ = [
 ]
 
 INVALID_REQUEST: Final = -32600
+# Of messages that clients are sending, all together.
+_BYTES: Final = 1024 * 1024 * 1024
 _UNREADABLE: Final = (DecodeError, UnicodeDecodeError, RecursionError)
 _LOST: Final = "trunkline proxy: the connection to the server has ended"
 _CHANGES: Final = ("/list_changed", "notifications/resources/updated")
@@ -553,6 +558,7 @@ class HttpSource:
         self.handshake = frozenset(each.encode() for each in REVISIONS if HANDSHAKE.holds(each))
         self.per_request = frozenset(each.encode() for each in REVISIONS if PER_REQUEST.holds(each))
         self.is_ready = True
+        self.accounts = Accounts(limits.requests, _BYTES)
         # Set by the listener: forgets a session that has ended.
         self.on_session_end: Callable[[HttpSession], object] = ignore
         self._limits = limits
@@ -574,8 +580,13 @@ class HttpSource:
         """Connect a WebSocket to a server of its own."""
         self._serve(WebSocketSource(connection))
 
-    def single(self, client: str, owner: Owner | None) -> SingleRequest | None:
+    def open_account(self, client: str, owner: Owner | None) -> Account:
+        """Use the account of a client."""
+        return self.accounts.open(client_key(client))
+
+    def single(self, account: Account, owner: Owner | None) -> SingleRequest | None:
         """Return a transport for one request to the server that all single requests share."""
+        account.close()  # what is in flight is up to the server
         if self._shared is None:
             self._shared = shared = SharedSource()
             shared.on_closed = self._forget_shared

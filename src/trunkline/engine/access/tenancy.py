@@ -18,8 +18,8 @@ from __future__ import annotations
 from collections import OrderedDict
 from typing import TYPE_CHECKING, Final
 
+from ...accounts.budget import ByteBudget
 from ...concurrency.thread_pool import ThreadGroup, ThreadShare
-from ..budget import ByteBudget
 
 if TYPE_CHECKING:
     from ...auth.principal import Principal

@@ -135,6 +135,10 @@ FramingName: TypeAlias = Literal["newline", "content-length", "length-prefix", "
 class Framing(Protocol):
     """One direction of bytes read into frames, and frames written for the other."""
 
+    @property
+    def held(self) -> int:
+        """The number of bytes that are kept of an unfinished frame."""
+
     def feed(self, data: Buffer, /) -> list[bytes | Fault]:
         """Return the frames and faults that `data` completes, in order."""
 
@@ -228,6 +232,11 @@ class NewlineFraming:
         self._partial = Pieces()  # the line in progress, without an LF
         self._skipping = False  # the line in progress was too long and is reported
 
+    @property
+    def held(self) -> int:
+        """The number of bytes that are kept of an unfinished line."""
+        return self._partial.size
+
     def feed(self, data: Buffer, /) -> list[bytes | Fault]:
         """Return the lines and faults that `data` completes, in order."""
         chunk = data if type(data) is bytes else bytes(data)
@@ -310,6 +319,11 @@ class _SizedFraming:
         self._kept = Pieces()  # that body so far, or its head when it is too large
         self._refused = False  # that body was reported and is only skipped
         self._closed = False  # the stream ended or lost its framing: the rest is ignored
+
+    @property
+    def held(self) -> int:
+        """The number of bytes that are kept of an unfinished body."""
+        return self._kept.size
 
     def feed(self, data: Buffer, /) -> list[bytes | Fault]:
         """Return the frames and faults that `data` completes, in order."""
@@ -498,6 +512,11 @@ class DetectingFraming:
         self._limit = limit
         self._start = b""  # at most seven bytes that may still become "content-"
         self._chosen: NewlineFraming | ContentLengthFraming | None = None
+
+    @property
+    def held(self) -> int:
+        """The number of bytes that are kept of an unfinished frame."""
+        return len(self._start) if self._chosen is None else self._chosen.held
 
     def feed(self, data: Buffer, /) -> list[bytes | Fault]:
         """Return the frames and faults that `data` completes, in order."""

@@ -34,7 +34,8 @@ from msgspec import UNSET, Raw, Struct, UnsetType, field
 from msgspec.json import Decoder
 from msgspec.structs import replace
 
-from ...engine.budget import ByteBudget, connection_bytes
+from ...accounts.budget import ByteBudget
+from ...engine.budget import connection_bytes
 from ...engine.log_limit import LogLimit
 from ...engine.request import Action, Answer, Refuse, Run
 from ...engine.runner import SMALL_BYTES, RequestRunner
@@ -72,6 +73,7 @@ from .request import ServerRequest
 from .revision import ServerRevision
 
 if TYPE_CHECKING:
+    from ...accounts.account import Account
     from ...auth.principal import Principal
     from ..api.core import ServerCore
     from .initialize import HandshakeSession
@@ -202,12 +204,25 @@ class Connection:
     def use_principal(self, principal: Principal) -> None:
         """Serve a principal, until its credential ends."""
         self.principal = principal
-        if self.core.runtime.tenancy is not None:
-            self.core.runtime.tenancy.attach(principal, self.budget, self.runner.threads)
+        tenancy = self.core.runtime.tenancy
+        if tenancy is not None and self.runner.account is None:
+            tenancy.attach(principal, self.budget, self.runner.threads)
         if principal.expires_at is not None:
             seconds = max(0.0, principal.expires_at - time.time())
             error = TransportError("the credential of the client has ended")
             self._expiry = self.loop.call_later(seconds, self.end, error)
+
+    def use_account(self, account: Account) -> None:
+        """Count what this connection holds for its client, until `leave_account`."""
+        account.uses += 1
+        self.runner.account = account
+        self.budget.parent = account.budget
+        self.runner.threads.group = account.threads
+
+    def leave_account(self) -> None:
+        """End the use of the account: the connection has ended."""
+        if self.runner.account is not None:
+            self.runner.account.close()
 
     # -- opening and closing -----------------------------------------------------------------
 

@@ -71,6 +71,8 @@ ROWS: Final = (
     _Row("threads_waiting", "threads_waiting", "Calls that wait for a thread."),
     _Row("streams", "streams", "Open subscriptions/listen requests."),
     _Row("sessions", "sessions", "Open sessions over HTTP."),
+    _Row("clients", "clients", "Clients over HTTP and sockets."),
+    _Row("largest_client", "largest_client", "The most that one client has.", "of"),
     _Row("refused", "requests_refused_total", "Refused requests, by the limit reached.", "limit"),
     _Row("dropped_answers", "answers_dropped_total", "Results dropped as unread."),
     _Row(

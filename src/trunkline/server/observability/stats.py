@@ -30,6 +30,11 @@ class ServerStats(Struct, frozen=True, kw_only=True):
     streams: int
     # Open sessions over HTTP.
     sessions: int
+    # Clients with a connection, a session or a request, over HTTP and sockets; and the most that
+    # one of them has: by what it is, "in_flight", "held_bytes", "received_bytes" (of messages that
+    # it is sending) or "threads".
+    clients: int
+    largest_client: dict[str, int]
     # Since the server was made. By the limit that was exceeded, such as "connection_bytes".
     refused: dict[str, int]
     dropped_answers: int
@@ -62,6 +67,8 @@ def stats_of(core: ServerCore) -> ServerStats:
         threads_waiting=threads.waiting,
         streams=core.services.streams.open_streams,
         sessions=sum(getattr(each, "sessions", 0) for each in list(core.runtime.listeners)),
+        clients=len(core.runtime.accounts),
+        largest_client=core.runtime.accounts.largest(),
         refused=dict(counters.refused),
         dropped_answers=counters.dropped_answers,
         dropped_notifications=counters.dropped_notifications,

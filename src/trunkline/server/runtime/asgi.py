@@ -297,6 +297,7 @@ class _Run(ListenerLifecycle):
             limits,
             core.policy.limits.message_size("http"),
             access_log=settings.access_log,
+            accounts=core.runtime.accounts,
             on_wrong_host=on_wrong_host,
         )
         core.runtime.listeners.add(app)

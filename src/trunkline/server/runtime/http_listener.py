@@ -148,6 +148,7 @@ class HttpListener(HttpSocketListener):
             is_secure=bool(address.tls),
             access_log=self._settings.access_log,
             counters=app.runtime.counters,
+            accounts=app.runtime.accounts,
         )
         if self._settings.websocket:
             # Imported here: most servers do not offer it.

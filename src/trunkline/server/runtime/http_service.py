@@ -5,8 +5,8 @@ used again and again.
 
 The rules that live here, and only here:
 
-* Single requests of one client, which is a principal or an address, share a byte budget, a number
-  of running requests and their share of the threads. Those of a session belong to the session.
+* Sessions, WebSockets and single requests of one client, which is a principal or an address, count
+  for one account. Of single requests, it has as many as one connection may run handlers.
 """
 
 from __future__ import annotations
@@ -14,13 +14,10 @@ from __future__ import annotations
 import asyncio
 import hashlib
 import logging
-from collections import OrderedDict
 from functools import cache, partial
-from itertools import islice
 from typing import TYPE_CHECKING, Any, Final, TypeVar
 
-from ...concurrency.thread_pool import ThreadShare
-from ...engine.budget import ByteBudget, connection_bytes
+from ...accounts.client_key import client_key
 from ...engine.limits import SocketLimits
 from ...engine.log_limit import LogLimit
 from ...errors import TransportError
@@ -34,6 +31,7 @@ from ..dispatch.connection import Connection
 from .keepalive import KeepAlive
 
 if TYPE_CHECKING:
+    from ...accounts.account import Account
     from ...auth.principal import Principal
     from ...errors import InvalidMessage
     from ...jsonrpc.messages import ErrorObject
@@ -53,8 +51,6 @@ _log: Final = logging.getLogger("trunkline.server")
 
 # Connections for single requests that are kept for the next ones.
 _MAX_IDLE: Final = 256
-# Clients whose budgets are kept while they have no request.
-_MAX_CLIENTS: Final = 10_000
 
 # Codes of errors that have a status by their kind, and of others that have none.
 _AMBIGUOUS: Final = (-32602, -32603)
@@ -65,14 +61,14 @@ C = TypeVar("C", bound=Connection)
 class _SingleConnection(Connection):
     """A connection for one request at a time; between two of them it keeps nothing."""
 
-    __slots__ = ("client",)
+    __slots__ = ("account",)
 
-    client: _Client
+    account: Account
 
     @property
     def client_key(self) -> str | None:
         """The client of the request."""
-        return self.client.key
+        return self.account.key
 
     @property
     def is_free(self) -> bool:
@@ -94,23 +90,12 @@ class _SingleConnection(Connection):
                 self.runner.cancel(asked.id)
 
 
-class _Client:
-    """What single requests of one client share."""
-
-    __slots__ = ("budget", "in_flight", "key", "threads")
-
-    def __init__(self, key: str, budget: ByteBudget) -> None:
-        self.key = key
-        self.budget = budget
-        self.threads = ThreadShare()
-        self.in_flight = 0
-
-
 class HttpService:
     """A server as an endpoint sees it."""
 
     def __init__(self, core: ServerCore, limits: HttpLimits, log_limit: LogLimit) -> None:
         self._core = core
+        self.accounts = core.runtime.accounts
         self._limits = limits
         self._loop = asyncio.get_running_loop()
         self._log_limit = log_limit
@@ -125,14 +110,11 @@ class HttpService:
         )
         self.is_ready = True
         self._idle: list[_SingleConnection] = []
-        self._clients: OrderedDict[str, _Client] = OrderedDict()
         self._sessions: dict[HttpSession | OldSseSession, Connection] = {}
         # Connections that it serves now, those of single requests among them.
         self._connections: set[Connection] = set()
         self._ending: set[asyncio.Task[None]] = set()
         self._store: Store | None = None
-        largest = core.policy.limits.message_size("http")
-        self._client_bytes = connection_bytes(core.limits, largest)
         # Made by the endpoint; forgets a session that the server ends.
         self.on_session_end: Any = None
 
@@ -143,6 +125,12 @@ class HttpService:
         if self._core.runtime.tenancy is not None:
             endpoint.session_check = self.has_session_room
         return endpoint
+
+    def open_account(self, client: str, owner: Any) -> Account:
+        """Use the account of a client; the owner is a `Principal`, for a transport an `Owner`."""
+        if owner is None:
+            client = client_key(client)
+        return self._core.runtime.open_account(client, owner)
 
     # -- sessions ----------------------------------------------------------------------------
 
@@ -167,7 +155,7 @@ class HttpService:
             self.finish(connection)
 
         connection.on_ended = ended
-        self._place(connection, transport.owner)
+        self._place(connection, transport.owner, transport.account)
         expired = TransportError("the credential of the client has ended")
         transport.on_end = partial(connection.end, expired)
         connection.log_limit = self._log_limit
@@ -181,7 +169,7 @@ class HttpService:
         return connection
 
     def _open(self, session: HttpSession | OldSseSession, connection: Connection) -> None:
-        self._place(connection, session.owner)
+        self._place(connection, session.owner, session.account)
         connection.log_limit = self._log_limit
         session.is_connected = True
         session.on_end = connection.end
@@ -189,12 +177,12 @@ class HttpService:
         self._connections.add(connection)
         self._sessions[session] = connection
 
-    def _place(self, connection: Connection, owner: Any) -> None:
-        """Let a connection belong to its owner, and count it for the tenant."""
+    def _place(self, connection: Connection, owner: Any, account: Account) -> None:
+        """Let a connection belong to its owner, and count it for the client and the tenant."""
         connection.principal = _principal(owner)
+        connection.use_account(account)
         tenancy = self._core.runtime.tenancy
         if tenancy is not None and owner is not None:
-            tenancy.attach(connection.principal, connection.budget, connection.runner.threads)
             tenancy.session_opened(owner.tenant)
 
     def has_session_room(self, owner: Owner | None) -> bool:
@@ -234,24 +222,24 @@ class HttpService:
 
     # -- single requests ---------------------------------------------------------------------
 
-    def single(self, client: str, owner: Any) -> SingleRequest | None:
+    def single(self, account: Account, owner: Any) -> SingleRequest | None:
         """Return a transport for one request, or None if the client has too many.
 
-        The owner is a `Principal`, which a transport knows as an `Owner`.
+        The account is closed when the request has ended, also with None.
         """
-        found = self._clients.get(client) or self._new_client(client, owner)
-        if found.in_flight >= self._core.limits.in_flight:
+        if account.requests >= self._core.limits.in_flight:
             self._core.runtime.counters.refuse("in_flight")
+            account.close()
             return None
         while True:
             connection = self._idle.pop() if self._idle else self._new_single()
             if connection.is_free:
                 break
-        found.in_flight += 1
-        connection.client = found
+        account.requests += 1
+        connection.account = connection.runner.account = account
         connection.principal = owner
-        connection.budget.parent = found.budget
-        connection.runner.threads = found.threads
+        connection.budget.parent = account.budget
+        connection.runner.threads = account.share
         self._core.runtime.connections.add(connection)
         self._connections.add(connection)
         transport: SingleRequest = connection.transport  # type: ignore[assignment]  # made so
@@ -272,23 +260,11 @@ class HttpService:
         if connection in streams.connections:
             # The table of subscriptions would keep a connection that is not used again.
             streams.leave(connection)
-        connection.client.in_flight -= 1
+        account = connection.account
+        account.requests -= 1
+        account.close()
         if len(self._idle) < _MAX_IDLE and not connection.runner.is_stopping:
             self._idle.append(connection)
-
-    def _new_client(self, key: str, owner: Any) -> _Client:
-        for oldest in list(islice(self._clients, max(0, len(self._clients) - _MAX_CLIENTS + 1))):
-            if self._clients[oldest].in_flight:
-                self._clients.move_to_end(oldest)
-            else:
-                self._core.runtime.threads.leave(self._clients.pop(oldest).threads)
-        tenancy = self._core.runtime.tenancy
-        tenant = None if tenancy is None else tenancy.of(owner)
-        above = self._core.runtime.budget if tenant is None else tenant.budget
-        self._clients[key] = found = _Client(key, ByteBudget(self._client_bytes, above))
-        if tenant is not None:
-            found.threads.group = tenant.threads
-        return found
 
     # -- the end -----------------------------------------------------------------------------
 
@@ -309,6 +285,7 @@ class HttpService:
             self._connections.discard(connection)
             if not isinstance(connection, _SingleConnection):
                 self._core.runtime.threads.leave(connection.runner.threads)
+                connection.leave_account()
                 if self._core.runtime.tenancy is not None and connection.principal is not None:
                     self._core.runtime.tenancy.session_opened(connection.principal.tenant, by=-1)
 

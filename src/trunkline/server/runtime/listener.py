@@ -6,8 +6,10 @@
 The rules that live here, and only here:
 
 * The lifespan lasts as long as the listener, so that it is not entered for each connection.
-* When all connections are in use, the oldest that has not sent a message yet gives way to a new
-  one. If all have, the new one gets an error and is closed. At most `_MAX_REFUSALS` of those are
+* When all connections are in use, one of the client that has most gives way to a new one: the
+  oldest that has not sent a message yet, else the oldest. If no client has more than the one that
+  connects, or that has half of them while there are others, only a silent one of its own gives way;
+  without one, the new connection gets an error and is closed. At most `_MAX_REFUSALS` of those are
   handled at once; beyond that the socket is closed without a response.
 * A TLS handshake is not a connection yet. Unfinished handshakes have a bound of their own, and the
   oldest gives way: clients that send nothing keep out no client that finishes its handshake.
@@ -31,6 +33,8 @@ from typing import TYPE_CHECKING, Any, Final, cast
 
 from msgspec.json import encode
 
+from ...accounts.client_key import client_key, principal_key, user_key
+from ...accounts.shares import Holdings
 from ...engine.limits import SocketLimits
 from ...engine.log_limit import LogLimit
 from ...engine.runner import RETRY_AFTER_MS
@@ -49,6 +53,7 @@ from .keepalive import KeepAlive
 if TYPE_CHECKING:
     from contextlib import AsyncExitStack
 
+    from ...accounts.account import Account
     from ...auth.principal import Principal
     from ...auth.server.peers import PeerAuthenticator
     from ...transports.sockets.connection import AcceptedSocket
@@ -124,8 +129,12 @@ class ServerListener(ListenerLifecycle):
         self._log_limit: LogLimit | None = None
         # By transport, each until its socket is closed.
         self._tasks: dict[AcceptedSocket, asyncio.Task[None]] = {}
-        # Those that count as connections; of these, oldest first, those without a message so far.
-        self._admitted: set[AcceptedSocket] = set()
+        # Those that count as connections, by client; of these, oldest first, those without a
+        # message so far.
+        self._held: Holdings[AcceptedSocket] = Holdings(
+            limits.connections, app.limits.client_shares
+        )
+        self._accounts: dict[AcceptedSocket, Account] = {}
         self._silent: dict[AcceptedSocket, None] = {}
         # Those with an unfinished TLS handshake, oldest first.
         self._handshaking: dict[AcceptedSocket, None] = {}
@@ -146,7 +155,7 @@ class ServerListener(ListenerLifecycle):
     @property
     def connections(self) -> int:
         """The number of open connections."""
-        return len(self._admitted)
+        return len(self._held)
 
     async def _open(self, opening: AsyncExitStack) -> None:
         self._log_limit = LogLimit(asyncio.get_running_loop(), is_shared=True)
@@ -206,6 +215,7 @@ class ServerListener(ListenerLifecycle):
             self._refusing.add(transport)
             self._start(transport, transport.refuse(error))
         else:
+            self._release(transport)
             transport.discard()
 
     def _recognise(self, transport: AcceptedSocket) -> bool:
@@ -223,22 +233,53 @@ class ServerListener(ListenerLifecycle):
         return True
 
     def _admit(self, transport: AcceptedSocket) -> bool:
-        """Admit a connection, perhaps in place of a silent one; return False if that fails."""
-        if len(self._admitted) >= self._limits.connections:
-            oldest = _oldest_unused(self._silent)
-            if oldest is None:
+        """Admit a connection, perhaps in place of another; return False if that fails."""
+        account = self._account_of(transport)
+        if not self._held.has_room(account):
+            other = self._taken_back(account)
+            if other is None:
                 self._app.runtime.counters.refused_connections += 1
                 _log.debug("connection refused: limit of %d reached", self._limits.connections)
                 return False
-            self._drop(oldest, "no message so far, gave way to a new connection")
-        self._admitted.add(transport)
+            is_silent = other in self._silent
+            why = "no message so far" if is_silent else "its client has most connections"
+            self._drop(other, f"{why}, gave way to a new connection")
+        self._held.add(account, transport)
         self._silent[transport] = None
         return True
+
+    def _account_of(self, transport: AcceptedSocket) -> Account:
+        """Return the account that a connection uses until it is closed."""
+        found = self._accounts.get(transport)
+        if found is None:
+            principal = self._principals.get(transport)
+            if principal is not None:
+                key = principal_key(principal.key)
+            elif transport.name == "unix":
+                key = user_key(transport.peer_uid())
+            else:
+                key = client_key(transport.host)
+            found = self._app.runtime.open_account(key, principal)
+            self._accounts[transport] = found
+        return found
+
+    def _taken_back(self, account: Account) -> AcceptedSocket | None:
+        """Return the connection that gives way to a new one of an account."""
+        may_take, accounts = self._held.may_take, self._accounts
+        silent = [each for each in self._silent if may_take(account, accounts[each], is_idle=True)]
+        others = [each for each in silent if accounts[each] is not account]
+        oldest = _oldest_unused(others) or _oldest_unused(silent)
+        if oldest is not None:
+            return oldest
+        for donor in self._held.largest():
+            if may_take(account, donor, is_idle=False):
+                return next(self._held.of(donor))
+        return None
 
     def _drop(self, transport: AcceptedSocket, reason: str) -> None:
         self._app.runtime.counters.dropped_connections += 1
         # At once: its task ends later, and another may take its place until then.
-        self._admitted.discard(transport)
+        self._release(transport)
         self._silent.pop(transport, None)
         self._handshaking.pop(transport, None)
         if self._log_limit is not None:
@@ -264,7 +305,7 @@ class ServerListener(ListenerLifecycle):
         self._handshaking.pop(transport, None)
         is_known = self._recognise(transport)
         if is_known and self._admit(transport):
-            self._use_principal(transport, connection)
+            self._identify(transport, connection)
             return
         transport.on_message = ignore
         if len(self._refusing) < _MAX_REFUSALS:
@@ -274,11 +315,24 @@ class ServerListener(ListenerLifecycle):
         else:
             self._drop(transport, f"limit of {self._limits.connections} connections reached")
 
-    def _use_principal(self, transport: AcceptedSocket, connection: Connection) -> None:
-        """Serve a connection for its principal, until the credential of that ends."""
+    def _identify(self, transport: AcceptedSocket, connection: Connection) -> None:
+        """Count a connection for its client, and serve its principal until its credential ends."""
+        account = self._account_of(transport)
+        connection.use_account(account)
+        transport.use_account(account)
+        transport.on_excess = partial(self._end_excess, transport, connection)
         principal = self._principals.get(transport)
         if principal is not None:
             connection.use_principal(principal)
+
+    def _end_excess(self, transport: AcceptedSocket, connection: Connection) -> None:
+        """End a connection whose unfinished message is more than its client may be sending."""
+        transport.on_message = transport.on_excess = ignore
+        error = named_error(
+            ErrorKind.OVERLOADED, policy=self._app.policy, retryAfterMs=RETRY_AFTER_MS
+        )
+        transport.send(encode(Failure(None, error)))
+        connection.end(TransportError("the client is sending more bytes than its share"))
 
     def _start(self, transport: AcceptedSocket, work: Coroutine[Any, Any, None]) -> None:
         task = cast(asyncio.AbstractEventLoop, self._loop).create_task(work)
@@ -287,11 +341,17 @@ class ServerListener(ListenerLifecycle):
 
     def _forget(self, transport: AcceptedSocket) -> None:
         del self._tasks[transport]
-        self._admitted.discard(transport)
+        self._release(transport)
         self._silent.pop(transport, None)
         self._handshaking.pop(transport, None)
         self._refusing.discard(transport)
         self._principals.pop(transport, None)
+
+    def _release(self, transport: AcceptedSocket) -> None:
+        account = self._accounts.pop(transport, None)
+        if account is not None:
+            self._held.discard(account, transport)
+            account.close()
 
     def _unknown(self) -> bytes:
         error = named_error(ErrorKind.UNAUTHORIZED, policy=self._app.policy)
@@ -329,7 +389,7 @@ class ServerListener(ListenerLifecycle):
         if transport.has_handshake:
             transport.on_handshake = partial(self._handshake_done, transport, connection)
         else:
-            self._use_principal(transport, connection)
+            self._identify(transport, connection)
         keepalive = KeepAlive(connection, transport, self._limits)
         self._connections.add(connection)
         keepalive.start()
@@ -338,3 +398,4 @@ class ServerListener(ListenerLifecycle):
         finally:
             keepalive.stop()
             self._connections.discard(connection)
+            connection.leave_account()

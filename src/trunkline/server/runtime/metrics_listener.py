@@ -92,5 +92,5 @@ class _AnyHost(Admission):
         return None
 
 
-def _error_body(message: str, id: object) -> bytes:
-    return json.encode({"error": message})
+def _error_body(refusal: Refusal, id: object) -> bytes:
+    return json.encode({"error": refusal.message})

@@ -199,7 +199,7 @@ class SubscriptionRegistry:
         elif count + len(named) > limits.subscriptions:
             limit, text = "subscriptions", f"No more than {limits.subscriptions} subscriptions"
         elif weighs + size > connection.budget.limit // 2 or not connection.budget.has_shared_room(
-            size, self._app.runtime.budget
+            size
         ):
             limit, text = "connection_bytes", "No room for the URIs of so many subscriptions"
         else:

@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 
     from ...transports.http.gate.authentication import Owner
     from ...transports.http.request import HttpRequest
-    from ...transports.http.response import Responder
+    from ...transports.http.response import Refusal, Responder
     from .messages import EndpointResponse
 
 __all__ = ["EndpointListener"]
@@ -113,5 +113,5 @@ class EndpointListener(ListenerLifecycle):
         return routes
 
 
-def _error_body(message: str, id: object) -> bytes:
-    return json.encode({"error": "invalid_request", "error_description": message})
+def _error_body(refusal: Refusal, id: object) -> bytes:
+    return json.encode({"error": "invalid_request", "error_description": refusal.message})

@@ -21,14 +21,25 @@ import logging
 from collections.abc import Awaitable, Callable, MutableMapping
 from typing import TYPE_CHECKING, Any, Final, TypeAlias
 
+from ...accounts.account import Accounts, ReceivedBytes
+from ...accounts.client_key import client_key
+from ...accounts.shares import SharedLimit
 from ...exception_text import as_redacted
 from ...jsonrpc.framing.framing import Oversize, Pieces, head_size
 from ...redaction import show
 from ...spec.http_conditions import HTTP
 from .request import HttpRequest, read_headers
-from .response import INTERNAL_ERROR, STOPPING, TOO_MANY_REQUESTS, Refusal
+from .response import (
+    INTERNAL_ERROR,
+    LARGER_THAN_SHARE,
+    STOPPING,
+    TOO_MANY_REQUESTS,
+    TOO_MUCH_RECEIVED,
+    Refusal,
+)
 
 if TYPE_CHECKING:
+    from ...accounts.account import Account
     from .endpoint.routes import Routes
     from .response import Headers, OpenExchange
     from .settings import HttpLimits
@@ -42,6 +53,8 @@ Send: TypeAlias = Callable[[MutableMapping[str, Any]], Awaitable[None]]
 _log: Final = logging.getLogger("trunkline.http")
 _access: Final = logging.getLogger("trunkline.access")
 
+# Bytes that clients hold, where the server behind the application does not count them.
+_ALONE_BYTES: Final = 1024 * 1024 * 1024
 # Seconds between two looks at timeouts, streams and sessions.
 _TICK_S: Final = 1.0
 # Seconds after which a response that is not complete is watched for the end of its connection.
@@ -89,6 +102,7 @@ class AsgiResponder:
         "_is_slow",
         "_parts",
         "_waiter",
+        "account",
         "body",
         "exchange",
         "headers",
@@ -105,8 +119,10 @@ class AsgiResponder:
         "weighed",
     )
 
-    def __init__(self, sends_body: bool) -> None:
+    def __init__(self, sends_body: bool, account: Account) -> None:
         self.exchange: OpenExchange | None = None
+        # That of the client, by its address until the request tells its principal.
+        self.account = account
         # Whether the client has closed the connection.
         self.is_gone = False
         self.state = _READING
@@ -128,6 +144,14 @@ class AsgiResponder:
         self.is_late = False
         self.task: asyncio.Task[Any] | None = None
         self.watcher: asyncio.Task[None] | None = None
+
+    def use_account(self, account: Account) -> None:
+        """Count the request for a client that it has told."""
+        account.uses += 1
+        account.open_requests += 1
+        former, self.account = self.account, account
+        former.open_requests -= 1
+        former.close()
 
     def respond(self, status: int, body: bytes, headers: Headers = ()) -> None:
         """Send a whole response."""
@@ -218,6 +242,7 @@ class AsgiServer:
         message_size: int | None,
         *,
         access_log: bool = False,
+        accounts: Accounts | None = None,
         on_wrong_host: Callable[[str], object] | None = None,
     ) -> None:
         """Serve a table of routes; `on_wrong_host` gets the names of hosts that are not allowed."""
@@ -228,6 +253,11 @@ class AsgiServer:
         self.on_wrong_host = on_wrong_host
         self.loop = asyncio.get_running_loop()
         self.active: dict[AsgiResponder, None] = {}
+        if accounts is None:
+            accounts = Accounts(limits.requests, _ALONE_BYTES)
+        self._accounts = accounts
+        # Health checks count too, and are served in any case.
+        self._requests = SharedLimit(limits.requests, self._accounts.shares, self._accounts)
         self.is_stopping = False
         self._closed: asyncio.Future[None] | None = None
         self._timer: asyncio.TimerHandle | None = None
@@ -239,10 +269,13 @@ class AsgiServer:
 
     async def serve(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Serve one request; return when its response is sent, or its client has gone."""
-        responder = AsgiResponder(scope["method"] != "HEAD")
+        account = self._open_account(scope.get("client"))
+        responder = AsgiResponder(scope["method"] != "HEAD", account)
         responder.task = asyncio.current_task()
         began = self.loop.time() if self.access_log else 0.0
         self.active[responder] = None
+        self._requests.used += 1
+        account.open_requests += 1
         if self._timer is None:
             self._timer = self.loop.call_later(_TICK_S, self._tick)
         try:
@@ -276,6 +309,9 @@ class AsgiServer:
         finally:
             del self.active[responder]
             responder.lost()
+            self._requests.used -= 1
+            responder.account.open_requests -= 1
+            responder.account.close()
             if responder.watcher is not None:
                 responder.watcher.cancel()
             if self.access_log:
@@ -290,10 +326,10 @@ class AsgiServer:
         if isinstance(request, Refusal):
             routes.refuse(responder, request, None)
             return
-        refusal = self._refusal(request)
+        refusal = self._refusal(request, responder.account)
         if refusal is not None:
             if 0 < length <= _DISCARDED_BYTES and request.header(b"expect") is None:
-                await self._read_body(await receive(), length, receive, responder)
+                await self._read_body(await receive(), request, length, receive, responder)
             routes.refuse(responder, refusal, request)
             return
         message = await receive()
@@ -303,9 +339,12 @@ class AsgiServer:
             responder.lost()
             return
         if message.get("more_body") or (limit is not None and len(body) > limit):
-            body = await self._read_body(message, length, receive, responder)
+            body = await self._read_body(message, request, length, receive, responder)
             if body is None:
                 responder.lost()
+                return
+            if isinstance(body, Refusal):
+                routes.refuse(responder, body, request)
                 return
         elif type(body) is not bytes:
             body = bytes(body)
@@ -356,11 +395,21 @@ class AsgiServer:
             return path
         return below
 
-    def _refusal(self, request: HttpRequest) -> Refusal | None:
+    def _open_account(self, peer: Any) -> Account:
+        """Use the account of a peer, before the request tells its client."""
+        address = peer[0] if peer else ""
+        if self.routes.admission.is_proxy(address):
+            return self._accounts.open(f"proxy {address}", is_many=True)
+        return self._accounts.open(client_key(address))
+
+    def _refusal(self, request: HttpRequest, account: Account) -> Refusal | None:
         if request.path not in self.routes.probes:
             if self.is_stopping:
                 return STOPPING
-            if len(self.active) > self.limits.requests:
+            requests, own = self._requests, account.open_requests
+            # This one counts already.
+            has_share = own == 1 or account.is_many or requests.admits(own, 0)
+            if requests.used > requests.limit or not has_share:
                 return TOO_MANY_REQUESTS
         refusal = self.routes.admit(request)
         if (
@@ -374,25 +423,43 @@ class AsgiServer:
     async def _read_body(
         self,
         message: MutableMapping[str, Any],
+        request: HttpRequest,
         length: int,
         receive: Receive,
         responder: AsgiResponder,
-    ) -> bytes | Oversize | None:
-        """Return a body that comes in parts, an `Oversize`, or None if the client has gone."""
+    ) -> bytes | Oversize | Refusal | None:
+        """Return a body that comes in parts, an `Oversize`, or None if the client has gone.
+
+        A refusal is returned if the client sends too many bytes at once.
+        """
         limit = self.message_size
         body = Pieces()
-        while message["type"] != "http.disconnect":
-            data, has_more = bytes(message.get("body", b"")), message.get("more_body")
-            body.add(data)
-            if limit is not None and max(body.size, length) > limit:
-                wanted = min(head_size(limit), max(length, limit))
-                if body.size >= wanted or not has_more:
-                    return Oversize(body.take()[:wanted], length or None, limit)
-            if not has_more:
-                return body.take()
-            responder.since = 0.0
-            message = await receive()
-        return None
+        received = ReceivedBytes(self._open_client_account(request, responder.account))
+        try:
+            while message["type"] != "http.disconnect":
+                data, has_more = bytes(message.get("body", b"")), message.get("more_body")
+                body.add(data)
+                if limit is not None and max(body.size, length) > limit:
+                    wanted = min(head_size(limit), max(length, limit))
+                    if body.size >= wanted or not has_more:
+                        return Oversize(body.take()[:wanted], length or None, limit)
+                if not has_more:
+                    return body.take()
+                if not received.weigh(body.size):
+                    is_too_large = length > received.account.most_received
+                    return LARGER_THAN_SHARE if is_too_large else TOO_MUCH_RECEIVED
+                responder.since = 0.0
+                message = await receive()
+            return None
+        finally:
+            received.close()
+
+    def _open_client_account(self, request: HttpRequest, account: Account) -> Account:
+        """Use the account of the client of a request; that of its peer, unless of a proxy."""
+        if account.is_many:
+            return self._accounts.open(client_key(self.routes.admission.client_of(request)))
+        account.uses += 1
+        return account
 
     async def _stream(self, responder: AsgiResponder, receive: Receive, send: Send) -> None:
         is_watched = False

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Final, NamedTuple, Protocol, TypeAlias
 from ...spec.http_conditions import HTTP
 
 if TYPE_CHECKING:
+    from ...accounts.account import Account
     from ...spec.rows import HttpStatus
 
 __all__ = [
@@ -18,10 +19,12 @@ __all__ = [
     "INTERNAL_ERROR",
     "JSON",
     "JSON_HEADERS",
+    "LARGER_THAN_SHARE",
     "STOPPING",
     "STREAM_HEADERS",
     "TOO_MANY_REQUESTS",
     "TOO_MANY_SESSIONS",
+    "TOO_MUCH_RECEIVED",
     "Headers",
     "OpenExchange",
     "Refusal",
@@ -48,6 +51,8 @@ class Refusal(NamedTuple):
     row: HttpStatus
     message: str
     headers: Headers = ()
+    # Of a request that may be sent again, milliseconds until then; 0 is none.
+    retry_after_ms: int = 0
 
     @property
     def status(self) -> int:
@@ -57,12 +62,17 @@ class Refusal(NamedTuple):
 
 def overloaded(message: str, seconds: int = 1) -> Refusal:
     """Return the refusal of a request that may be sent again after some seconds."""
-    return Refusal(HTTP["overloaded"], message, ((b"retry-after", b"%d" % seconds),))
+    headers = ((b"retry-after", b"%d" % seconds),)
+    return Refusal(HTTP["overloaded"], message, headers, 1000 * seconds)
 
 
 INTERNAL_ERROR: Final = Refusal(HTTP["internal-error"], "Internal error")
 STOPPING: Final = overloaded("The server is stopping")
 TOO_MANY_REQUESTS: Final = overloaded("Too many requests at once")
+LARGER_THAN_SHARE: Final = Refusal(
+    HTTP["body-too-large"], "The request body is more than one client may send at a time"
+)
+TOO_MUCH_RECEIVED: Final = overloaded("Too many bytes of requests at once")
 TOO_MANY_SESSIONS: Final = overloaded("Too many sessions", 10)
 
 
@@ -84,6 +94,11 @@ class Responder(Protocol):
 
     # Whose response is written, until it is complete. The end of the connection is reported to it.
     exchange: OpenExchange | None
+    # That of the client, by its address until a request tells its principal.
+    account: Account
+
+    def use_account(self, account: Account) -> None:
+        """Count the connection for a client that a request has told."""
 
     @property
     def is_gone(self) -> bool:

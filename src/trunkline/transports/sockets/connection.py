@@ -17,10 +17,11 @@ from __future__ import annotations
 import asyncio
 import os
 import socket
-import struct
 import threading
 from typing import TYPE_CHECKING, Any, Final
 
+from ...accounts.account import ReceivedBytes
+from ...accounts.client_key import peer_uid
 from ...errors import TransportError
 from ..addresses import Tcp, Tls
 from ..base import ignore
@@ -31,6 +32,7 @@ if TYPE_CHECKING:
     import ssl
     from collections.abc import Callable
 
+    from ...accounts.account import Account
     from ...jsonrpc.policy import Policy
     from ..addresses import Unix
 
@@ -47,10 +49,6 @@ _CONNECT_TIMEOUT_S: Final = 10.0
 # Backoff between attempts to connect to a path whose queue is full.
 _FIRST_DELAY_S: Final = 0.001
 _LONGEST_DELAY_S: Final = 0.1
-
-
-# A process id, a user id and a group id.                                [unix(7)]
-_PEERCRED: Final = struct.Struct("iII")
 
 
 class SocketTransport(FramedTransport):
@@ -267,27 +265,50 @@ class AcceptedSocket(SocketTransport):
         self.is_dropped = False
         # Called when the TLS handshake is done, before any frame is delivered.
         self.on_handshake: Callable[[], object] = ignore
+        # Called when an unfinished message is more than the client may be sending.
+        self.on_excess: Callable[[], object] = ignore
+        self._unfinished: ReceivedBytes | None = None
         # Set before `connect`, so that `close` closes it in any case.
         self._socket = self._accepted = sock
         self._context = context
         self._handshake = handshake
 
+    @property
+    def host(self) -> str:
+        """The address of the client without its port; empty for a Unix socket."""
+        return self.peer.rpartition(":")[0].strip("[]")
+
     def peer_uid(self) -> int | None:
         """Return the user of the process that has connected to a Unix socket, or None."""
-        option = getattr(socket, "SO_PEERCRED", None)
-        if self.name != "unix" or option is None:
-            return None
-        try:
-            found = self._accepted.getsockopt(socket.SOL_SOCKET, option, _PEERCRED.size)
-        except OSError:
-            return None  # it is gone
-        uid: int = _PEERCRED.unpack(found)[1]
-        return uid
+        return peer_uid(self._accepted) if self.name == "unix" else None
 
     def peer_certificate(self) -> dict[str, Any] | None:
         """Return the verified certificate of a TLS client, after the handshake, or None."""
         found = getattr(self._writer, "peer_certificate", None)
         return None if found is None else found()
+
+    def use_account(self, account: Account) -> None:
+        """Count the bytes of unfinished messages for a client, until the connection ends."""
+        account.uses += 1
+        self._unfinished = ReceivedBytes(account)
+
+    def _receive(self, data: bytes) -> None:
+        self.received += len(data)
+        frames, unfinished = self._framing.feed(data), self._unfinished
+        is_excess = False
+        if unfinished is not None:
+            # Before the frames that are complete now: those count with their requests.
+            held = self._framing.held
+            is_excess = held != unfinished.size and not unfinished.weigh(held)
+        self._deliver(frames)
+        if is_excess:
+            self.on_excess()
+
+    def _clear_away(self) -> None:
+        super()._clear_away()
+        if self._unfinished is not None:
+            unfinished, self._unfinished = self._unfinished, None
+            unfinished.close()
 
     def _handshake_done(self) -> None:
         self.on_handshake()

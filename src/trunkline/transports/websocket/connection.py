@@ -122,6 +122,8 @@ class WebSocketTransport(TransportBase, asyncio.BufferedProtocol):
         # The fragments of a message so far, and how many.
         self._parts: bytearray | None = None
         self._fragments = 0
+        # The bytes that are kept of it.
+        self._unfinished = 0
         # Since when nothing was received, and whether it was pinged since.
         self._silent_since = 0.0
         self._has_pinged = False
@@ -249,6 +251,13 @@ class WebSocketTransport(TransportBase, asyncio.BufferedProtocol):
             self._is_receiving = False
         self._flush()
         self._note_end()
+        unfinished = len(frames.reader.buffer) + len(self._parts or b"")
+        if unfinished != self._unfinished:
+            self._unfinished = unfinished
+            self._note_unfinished(unfinished)
+
+    def _note_unfinished(self, size: int) -> None:
+        """Note the number of bytes that are kept of an unfinished message."""
 
     def eof_received(self) -> bool:
         """Close: the two directions end together."""

@@ -33,6 +33,7 @@ from websockets.protocol import SERVER
 from websockets.server import ServerProtocol
 from websockets.typing import Subprotocol
 
+from ...accounts.account import ReceivedBytes
 from ...errors import TransportError
 from ...spec.http_conditions import HTTP
 from ..base import ignore
@@ -40,6 +41,7 @@ from ..http.response import STOPPING, TOO_MANY_SESSIONS, Refusal
 from .connection import READ_BYTES, SILENT, SUBPROTOCOL, WebSocketFrames, WebSocketTransport
 
 if TYPE_CHECKING:
+    from ...accounts.account import Account
     from ..base import Frame
     from ..http.endpoint.endpoint import McpEndpoint
     from ..http.gate.authentication import Owner
@@ -74,12 +76,15 @@ class AcceptedWebSocket(WebSocketTransport):
         limit: int | None,
         buffer: memoryview,
         *,
+        account: Account,
         owner: Owner | None = None,
         rate_wait: Callable[[], float | None] | None = None,
     ) -> None:
         super().__init__(limit, buffer)
         # The request that opened it; handlers see its headers.
         self.request = request
+        # That of the client, which the connection uses until it ends.
+        self.account = account
         self.owner = owner
         self.peer = request.client
         self.exchange: OpenExchange | None = None
@@ -89,6 +94,8 @@ class AcceptedWebSocket(WebSocketTransport):
         self._server = server
         # Returns the seconds until the next message is admitted, or None if it is.
         self.rate_wait = rate_wait
+        # The bytes of an unfinished message, which count for the client.
+        self._received: ReceivedBytes | None = None
         self._held: deque[Frame] = deque()
         self._releasing: asyncio.TimerHandle | None = None
 
@@ -107,9 +114,20 @@ class AcceptedWebSocket(WebSocketTransport):
     def connection_made(self, transport: Any) -> None:
         """Begin to carry messages."""
         super().connection_made(transport)
+        self.account.uses += 1
         self._begin(WebSocketFrames(SERVER, max_size=self._limit))
 
+    def _note_unfinished(self, size: int) -> None:
+        if self._received is None:
+            self.account.uses += 1
+            self._received = ReceivedBytes(self.account)
+        if not self._received.weigh(size):
+            self._fail(CloseCode.TRY_AGAIN_LATER, "too many bytes of messages at once")
+            self._flush()
+
     def _deliver(self, frame: Frame, route: Any = None) -> None:
+        if self._received is not None and self._received.size:
+            self._received.weigh(0)  # the message is complete, and counts with its request
         if self.rate_wait is None:
             super()._deliver(frame, self)
             return
@@ -140,6 +158,9 @@ class AcceptedWebSocket(WebSocketTransport):
             self._releasing.cancel()
             self._releasing = None
         self._server.forget(self)
+        if self._received is not None:
+            self._received.close()
+        self.account.close()
 
     # -- as a connection of the HTTP server --------------------------------------------------
 
@@ -216,17 +237,25 @@ class WebSocketRoute:
             endpoint.routes.refuse(responder, TOO_MANY_SESSIONS, request)
             return
         rate_wait = endpoint.routes.rate_of(client)
+        account = endpoint.open_account(responder, owner, client)
         connection = AcceptedWebSocket(
-            server, request, self._limit, self._buffer, owner=owner, rate_wait=rate_wait
+            server,
+            request,
+            self._limit,
+            self._buffer,
+            account=account,
+            owner=owner,
+            rate_wait=rate_wait,
         )
-        if not responder.upgrade(self._response(request), connection):
+        if responder.upgrade(self._response(request), connection):
+            self._on_connection(connection)
+        else:
             endpoint.routes.refuse(
                 responder,
                 Refusal(HTTP["upgrade-malformed"], "Malformed WebSocket handshake"),
                 request,
             )
-            return
-        self._on_connection(connection)
+        account.close()
 
     def _response(self, request: HttpRequest) -> bytes:
         """Return the answer that accepts a handshake, or nothing if it is malformed."""

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from tests.rigs.http_endpoint import PlainResponder
+from tests.rigs.http_endpoint import PlainResponder, alone
 from trunkline.cli.proxy.http_source import HttpSource, SessionSource, SharedSource
 from trunkline.transports.http.endpoint.exchange import Exchange
 from trunkline.transports.http.endpoint.sessions import HttpSession
@@ -38,7 +38,7 @@ class SourceSession:
     """A session, the source behind it, and what the server got."""
 
     def __init__(self) -> None:
-        self.session = HttpSession("id", None, 0.0, 1000)
+        self.session = HttpSession("id", None, 0.0, 1000, alone())
         self.source = SessionSource(self.session)
         self.got: list[dict[str, Any]] = []
         self.ends: list[Any] = []
@@ -189,7 +189,7 @@ def test_open_request_is_answered_with_502_when_the_server_ends() -> None:
 
 
 def test_messages_before_the_relay_are_kept() -> None:
-    session = HttpSession("id", None, 0.0, 1000)
+    session = HttpSession("id", None, 0.0, 1000, alone())
     source = SessionSource(session)
     exchange = Exchange(http_request(), PlainResponder(), session, SERVICE.handshake_status, 0.0)
     session.on_message(b'{"method":\n"x"}', exchange)
@@ -339,11 +339,11 @@ def test_numbers_and_order_of_members_pass_unchanged() -> None:
 def test_single_requests_that_are_open_when_the_server_ends_are_answered() -> None:
     served: list[Any] = []
     service = HttpSource(HttpLimits(), served.append)
-    assert service.single("a", None) is not None
-    assert service.single("b", None) is not None
+    assert service.single(alone(), None) is not None
+    assert service.single(alone(), None) is not None
     assert len(served) == 1
     asyncio.run(served[0].close())
-    assert service.single("a", None) is not None
+    assert service.single(alone(), None) is not None
     assert len(served) == 2
     made = Shared()
     response = made.post("tools/list", "x")

@@ -7,12 +7,12 @@ from typing import Any
 import pytest
 
 from trunkline import ServerLimits
+from trunkline.accounts.budget import ByteBudget
 from trunkline.auth import Principal
 from trunkline.auth.server.tenants import TenantLimits, Tenants
 from trunkline.concurrency.thread_pool import ThreadShare
 from trunkline.engine.access import tenancy as tenancy_module
 from trunkline.engine.access.tenancy import Tenancy
-from trunkline.engine.budget import ByteBudget
 from trunkline.engine.runtime import ServerRuntime
 from trunkline.jsonrpc.limits import Limits
 from trunkline.jsonrpc.peer.incoming import IncomingRequest

@@ -16,7 +16,8 @@ from typing import Any, ClassVar
 from msgspec import Raw
 from msgspec.json import decode, encode
 
-from trunkline.engine.budget import ByteBudget, connection_bytes
+from trunkline.accounts.budget import ByteBudget
+from trunkline.engine.budget import connection_bytes
 from trunkline.engine.handler_run import HandlerRun, InputQuestion, handler_run_of
 from trunkline.engine.limits import ServerLimits, TaskSettings
 from trunkline.engine.request import Run

@@ -38,7 +38,7 @@ def test_a_loop_that_stalls_is_reported_once_and_again_when_it_stalls_again(
         return len(caplog.messages) == times
 
     app = Server("test", limits=ServerLimits(stall=0.005))
-    app._core.runtime.in_flight = 1
+    app._core.runtime.calls.used = 1
     loop = asyncio.new_event_loop()
     watch: Any = StallWatch(app, loop)
     watch._stop = looks = Looks()

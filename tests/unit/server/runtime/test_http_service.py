@@ -11,7 +11,8 @@ import pytest
 
 from tests.rigs.http_endpoint import PlainResponder, request, serving
 from tests.rigs.messages import META, PER_REQUEST, frame
-from trunkline import Context, Server, ServerLimits
+from trunkline import Context, HttpSettings, Server, ServerLimits
+from trunkline.accounts.client_key import principal_key
 from trunkline.auth import AuthSettings, Principal
 from trunkline.server.runtime import http_service as module
 from trunkline.transports.http.request import HttpRequest
@@ -146,8 +147,10 @@ def test_a_task_keeps_its_principal_when_its_connection_serves_another_client(pa
             task = {"taskId": made.json["result"]["taskId"]}
             await gates.at("long")
             assert content(await plain.call("me", **as_user("bob")).over()) == "bob"
-            held = plain.service._clients[f"principal {Principal(subject='ada').key}"].budget.used
-            assert held >= len(padding) > 0 or not padding
+            accounts = {each.key: each for each in app._core.runtime.accounts}
+            if padding:
+                held = accounts[principal_key(Principal(subject="ada").key)].budget.used
+                assert held >= len(padding)
             # Those of others do not find it.
             stolen = plain.single("tasks/get", task, meta=WITH_TASKS, **as_user("bob"))
             assert (await stolen.over()).json["error"]["code"] == -32602
@@ -272,7 +275,7 @@ def test_a_client_has_so_many_requests_at_once_and_others_have_theirs() -> None:
 
 
 def test_requests_of_one_client_share_a_byte_budget_and_others_have_theirs() -> None:
-    app, gates = make_app(limits=ServerLimits(connection_bytes=100_000))
+    app, gates = make_app(limits=ServerLimits(connection_bytes=100_000, server_bytes=130_000))
     padding = "x" * 60_000
 
     async def main() -> None:
@@ -282,7 +285,7 @@ def test_requests_of_one_client_share_a_byte_budget_and_others_have_theirs() -> 
             second = await plain.call("hold", arguments={"key": "b", "padding": padding}).over()
             assert second.status == 503
             assert second.json["error"]["data"] == {"retryAfterMs": 1000}
-            assert app.stats().refused == {"connection_bytes": 1}
+            assert app.stats().refused == {"client_bytes": 1}
             # What is small is served, and so are others.
             assert (await plain.call("me").over()).status == 200
             other = plain.call(
@@ -313,7 +316,7 @@ def test_a_client_that_holds_nothing_may_send_one_message_of_any_size() -> None:
 
 
 def test_subscriptions_of_one_client_share_its_budget() -> None:
-    app, _ = make_app(limits=ServerLimits(connection_bytes=4000))
+    app, _ = make_app(limits=ServerLimits(connection_bytes=4000, server_bytes=4200))
 
     @app.resource("memo://{name}")
     def memo(name: str) -> str:
@@ -341,9 +344,10 @@ def test_threads_of_one_client_are_one_share() -> None:
 
     async def main() -> None:
         async with serving(app) as plain:
-            one = plain.service.single("a", None)
-            two = plain.service.single("a", None)
-            other = plain.service.single("b", None)
+            accounts = app._core.runtime.accounts
+            one = plain.service.single(accounts.open("a"), None)
+            two = plain.service.single(accounts.open("a"), None)
+            other = plain.service.single(accounts.open("b"), None)
             shares = [each.on_free.args[0].runner.threads for each in (one, two, other)]  # type: ignore[union-attr]  # a partial
             assert shares[0] is shares[1] is not shares[2]
             for each in (one, two, other):
@@ -352,26 +356,26 @@ def test_threads_of_one_client_are_one_share() -> None:
     run(main)
 
 
-def test_clients_without_requests_are_forgotten_and_those_with_requests_are_not(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    monkeypatch.setattr(module, "_MAX_CLIENTS", 3)
+def test_clients_behind_a_proxy_have_accounts_of_their_own_while_they_are_served() -> None:
     app, gates = make_app()
+    settings = HttpSettings(trusted_proxies=["127.0.0.1"])
 
     async def main() -> None:
-        async with serving(app) as plain:
+        async with serving(app, settings) as plain:
             busy = [
-                plain.call("hold", arguments={"key": "a"}, client=f"10.0.0.{n}") for n in range(2)
+                plain.call("hold", arguments={"key": "a"}, extra={"x-forwarded-for": f"10.0.0.{n}"})
+                for n in range(2)
             ]
             await gates.at("a")
             for n in range(20):
-                await plain.call("me", client=f"10.0.1.{n}").over()
-                # One may be too many while others are at work, but they do not add up.
-                assert len(plain.service._clients) <= 5
-            assert {"10.0.0.0", "10.0.0.1"} <= {*plain.service._clients}
+                extra = {"x-forwarded-for": f"10.0.1.{n}"}
+                await plain.call("me", extra=extra).over()
+            keys = {each.key for each in app._core.runtime.accounts if not each.is_many}
+            assert keys == {"10.0.0.0", "10.0.0.1"}
             gates["a"].set()
             for each in busy:
                 await each.over()
+            assert all(each.is_many for each in app._core.runtime.accounts)
 
     run(main)
 

@@ -20,6 +20,7 @@ from starlette.routing import Mount, Route
 
 from tests.cases import for_each
 from tests.rigs.conditions import until_async
+from tests.rigs.http_endpoint import alone
 from tests.rigs.memory import held_by
 from tests.unit.transports.http.asgi_call import (
     WAIT,
@@ -354,13 +355,15 @@ def test_a_short_body_is_read_before_its_request_is_refused() -> None:
 
 def test_more_requests_at_once_than_allowed_are_503() -> None:
     async def main() -> None:
-        async with serving(limits=HttpLimits(requests=2)) as made:
+        # One place is for newcomers.
+        async with serving(limits=HttpLimits(requests=3)) as made:
             waiting = [tool("wait") for _ in range(2)]
             tasks = [each.begin(made.app) for each in waiting]
             await until_async(lambda: len(made.app._server.active) == 2)
             await asyncio.wait_for(made.begun.wait(), WAIT)
             refused = await tool("echo", text="").run(made.app)
             assert (refused.status, refused.headers["retry-after"]) == (503, "1")
+            assert json.loads(refused.body)["error"]["data"] == {"retryAfterMs": 1000}
             made.go_on.set()
             await asyncio.gather(*tasks)
             assert [each.status for each in waiting] == [200, 200]
@@ -591,7 +594,7 @@ class Slow:
 
 def test_unsent_bytes_count_as_unread_and_make_the_client_slow() -> None:
     exchange = Slow()
-    responder = AsgiResponder(True)
+    responder = AsgiResponder(True, alone())
     responder.exchange = exchange  # type: ignore[assignment]
     responder.start(())
     responder.write(b"x" * 65536)
@@ -608,20 +611,20 @@ def test_unsent_bytes_count_as_unread_and_make_the_client_slow() -> None:
 
 
 def test_after_its_end_or_that_of_its_client_a_responder_drops_everything() -> None:
-    ended = AsgiResponder(True)
+    ended = AsgiResponder(True, alone())
     ended.respond(200, b"1")
     ended.respond(500, b"2")
     ended.start(())
     ended.write(b"3")
     ended.end()
     assert (ended.status, ended.body, ended.take(), ended.unread) == (200, b"1", b"", 0)
-    gone = AsgiResponder(True)
+    gone = AsgiResponder(True, alone())
     gone.lost()
     gone.respond(200, b"1")
     gone.start(())
     gone.write(b"2")
     assert (gone.is_gone, gone.status, gone.body, gone.unread) == (True, 0, b"", 0)
-    streaming = AsgiResponder(True)
+    streaming = AsgiResponder(True, alone())
     streaming.start(((b"a", b"b"),))
     streaming.start(())
     streaming.respond(500, b"")

@@ -65,7 +65,7 @@ def test_a_header_that_occurs_twice_is_refused(name: bytes) -> None:
     for second in (b"1", b"2", b""):
         refusal = refusal_of((name, b"1"), (b"x", b"1"), (name, second))
         text = f"The header {name.decode()} is given twice"
-        assert refusal == (HTTP["malformed-request"], text, ())
+        assert refusal == Refusal(HTTP["malformed-request"], text)
 
 
 def test_accept_may_be_given_in_parts() -> None:

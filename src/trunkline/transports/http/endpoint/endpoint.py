@@ -43,6 +43,7 @@ from .routes import Route
 from .sessions import SESSION_UNKNOWN, SessionTable
 
 if TYPE_CHECKING:
+    from ....accounts.account import Account, Accounts
     from ....errors import InvalidMessage
     from ....jsonrpc.messages import ErrorObject
     from ..gate.authentication import Owner
@@ -83,6 +84,11 @@ class Service(Protocol):
     handshake: frozenset[bytes]
     per_request: frozenset[bytes]
     is_ready: bool
+    # Of the clients of the server.
+    accounts: Accounts
+
+    def open_account(self, client: str, owner: Owner | None) -> Account:
+        """Use the account of a client, which is a principal or an address."""
 
     def open_session(self, session: HttpSession) -> None:
         """Serve a new session; it sets the callbacks of the session."""
@@ -90,8 +96,11 @@ class Service(Protocol):
     def open_old_sse(self, session: OldSseSession) -> None:
         """Serve a new session of HTTP+SSE; it sets the callbacks of the session."""
 
-    def single(self, client: str, owner: Owner | None) -> SingleRequest | None:
-        """Return a transport for one request, or None if the client has too many."""
+    def single(self, account: Account, owner: Owner | None) -> SingleRequest | None:
+        """Return a transport for one request, or None if the client has too many.
+
+        It closes the account when the request has ended, also with None.
+        """
 
     def event_log(self, session: HttpSession) -> EventLog:
         """Return a log for the events of a session."""
@@ -158,7 +167,7 @@ class McpEndpoint:
         self.settings = settings
         self.limits = limits
         self.path = path
-        self.sessions = SessionTable(limits)
+        self.sessions = SessionTable(limits, service.accounts.shares)
         self._authenticator = routes.authenticator
         self._clock = routes.clock
         self._cors = routes.cors
@@ -194,6 +203,17 @@ class McpEndpoint:
     def has_session_room(self, owner: Owner | None) -> bool:
         """Return True if an owner may open a session."""
         return self.session_check is None or self.session_check(owner)
+
+    def open_account(self, responder: Responder, owner: Owner | None, client: str) -> Account:
+        """Use the account of a client once more, and count its connection for it."""
+        account = responder.account
+        if owner is None and not account.is_many:
+            account.uses += 1
+            return account
+        found = self.service.open_account(client, owner)
+        if found is not account and not account.is_many:
+            responder.use_account(found)
+        return found
 
     # -- admission ---------------------------------------------------------------------------
 
@@ -266,6 +286,9 @@ class McpEndpoint:
         if self._cors is not None:
             exchange.extra_headers = self._cors.headers(request)
         responder.exchange = exchange
+        account = responder.account
+        if account is not session.account and owner is not None and not account.is_many:
+            responder.use_account(session.account)
         session.open(exchange, listens=listens)
         return exchange
 
@@ -277,7 +300,12 @@ class McpEndpoint:
         owner: Owner | None,
         client: str,
     ) -> None:
-        carrier = self.service.single(client, owner)
+        account = responder.account
+        if account.key == client or (owner is None and not account.is_many):
+            account.uses += 1  # as `open_account` does: most requests are of the same client
+        else:
+            account = self.open_account(responder, owner, client)
+        carrier = self.service.single(account, owner)
         if carrier is None:
             self.routes.refuse(responder, TOO_MANY_REQUESTS, request)
             return
@@ -312,7 +340,10 @@ class McpEndpoint:
                 self._single(request, body, responder, owner, client)
             return
         now = self._clock()
-        session = self.sessions.new(owner, now) if self.has_session_room(owner) else None
+        account = self.open_account(responder, owner, client)
+        has_room = self.has_session_room(owner)
+        session = self.sessions.new(owner, now, account) if has_room else None
+        account.close()
         if session is None:
             self.routes.refuse(responder, TOO_MANY_SESSIONS, request)
             return

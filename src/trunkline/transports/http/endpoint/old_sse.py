@@ -34,6 +34,7 @@ from .routes import Route
 from .sessions import SESSION_UNKNOWN
 
 if TYPE_CHECKING:
+    from ....accounts.account import Account
     from ....jsonrpc.framing.framing import Oversize
     from ....jsonrpc.messages import ErrorObject
     from ..gate.authentication import Owner
@@ -71,10 +72,17 @@ class _Post:
 class OldSseSession(ExchangeTransport):
     """One session; it implements the transport contract, with one stream for everything."""
 
-    __slots__ = ("_exchange", "began", "id", "on_closed", "on_end", "owner", "uri")
+    __slots__ = ("_exchange", "account", "began", "id", "on_closed", "on_end", "owner", "uri")
 
-    def __init__(self, id: str, owner: Owner | None, uri: bytes, now: float) -> None:
+    # For the table of sessions: its stream waits.
+    is_busy = True
+
+    def __init__(
+        self, id: str, owner: Owner | None, uri: bytes, now: float, account: Account
+    ) -> None:
         super().__init__("sse")
+        # That of the client.
+        self.account = account
         # Called to end the session, and when its stream has ended.
         self.on_end: Callable[[], object] = ignore
         self.on_closed: Callable[[OldSseSession], object] = ignore
@@ -206,13 +214,16 @@ class OldSseRoutes:
         if not endpoint.service.is_ready:
             endpoint.routes.refuse(responder, STOPPING, request)
             return
-        if not endpoint.has_session_room(owner) or not endpoint.sessions.reserve():
-            endpoint.routes.refuse(responder, TOO_MANY_SESSIONS, request)
-            return
         id, now = secrets.token_urlsafe(_ID_BYTES), endpoint.routes.clock()
         prefix = "" if endpoint.settings.public_url else quote(request.mount)
         uri = f"{prefix}{self._uri}?{_PARAMETER}={id}".encode()
-        session = OldSseSession(id, owner, uri, now)
+        account = endpoint.open_account(responder, owner, client)
+        session = OldSseSession(id, owner, uri, now, account)
+        has_room = endpoint.has_session_room(owner) and endpoint.sessions.add(session)
+        account.close()
+        if not has_room:
+            endpoint.routes.refuse(responder, TOO_MANY_SESSIONS, request)
+            return
         session.on_closed = self._forget
         self._sessions[id] = session
         service = endpoint.service
@@ -242,7 +253,7 @@ class OldSseRoutes:
 
     def _forget(self, session: OldSseSession) -> None:
         if self._sessions.pop(session.id, None) is not None:
-            self._endpoint.sessions.release()
+            self._endpoint.sessions.discard(session)
 
     def reap(self, now: float, lifetime: float) -> None:
         """End sessions that are too old."""

@@ -31,6 +31,7 @@ from typing import TYPE_CHECKING, Any, Final, Protocol, TypeAlias
 
 from msgspec.json import encode
 
+from ....accounts.client_key import principal_key
 from ....exception_text import as_redacted
 from ....spec.http_conditions import HTTP
 from ..response import INTERNAL_ERROR, JSON_HEADERS, Refusal
@@ -168,12 +169,12 @@ class Routes:
         settings: HttpSettings,
         clock: Callable[[], float],
         authenticator: Authenticator | None = None,
-        error_body: Callable[[str, int | str | None], bytes] | None = None,
+        error_body: Callable[[Refusal, int | str | None], bytes] | None = None,
     ) -> None:
         """Describe the gate; rows are added.
 
-        error_body: returns the body of a refusal by its text and the id of the request that its
-            body has, if that is known; without it, a JSON-RPC error.
+        error_body: returns the body of a refusal, by the id of the request that its body has, if
+            that is known; without it, a JSON-RPC error.
         """
         self.admission = admission
         self.authenticator = authenticator
@@ -319,7 +320,7 @@ class Routes:
         headers = JSON_HEADERS + refusal.headers
         if request is not None and self.cors is not None:
             headers += self.cors.headers(request)
-        responder.respond(refusal.status, self._error_body(refusal.message, id), headers)
+        responder.respond(refusal.status, self._error_body(refusal, id), headers)
 
     def cors_headers(self, request: HttpRequest) -> Headers:
         """Return the CORS headers of a response; none if CORS is off."""
@@ -394,7 +395,7 @@ class Routes:
     ) -> None:
         owner, refusal = (None, found) if isinstance(found, Refusal) else (found, None)
         # Those that are refused count by their address: credentials cannot be tried in turn.
-        key = client if owner is None else f"principal {owner.key}"
+        key = client if owner is None else principal_key(owner.key)
         if self._limits_rate and not self._may_go(key, request, responder):
             return
         if refusal is not None and self.authenticator is not None:
@@ -471,8 +472,10 @@ def _cors(settings: HttpSettings) -> Cors | None:
     return Cors(settings.cors)
 
 
-def _jsonrpc_error(message: str, id: int | str | None) -> bytes:
+def _jsonrpc_error(refusal: Refusal, id: int | str | None) -> bytes:
     """Return a JSON-RPC error, without an id unless it is known."""
     named = {} if id is None else {"id": id}
-    error = {"code": _INVALID_REQUEST, "message": message}
+    error: dict[str, object] = {"code": _INVALID_REQUEST, "message": refusal.message}
+    if refusal.retry_after_ms:
+        error["data"] = {"retryAfterMs": refusal.retry_after_ms}
     return encode({"jsonrpc": "2.0", **named, "error": error})

@@ -10,18 +10,19 @@ The rules that live here, and only here:
   that opened it, and does not exist for others.    [MCP 2025-11-25, basic/transports]
 * A message is sent on one stream, never on two.         [MCP 2025-11-25, basic/transports]
 * A session ends by DELETE, when it was idle for `session_idle` seconds, after `session_lifetime`
-  seconds, or when too many are open and it is the idlest. One with a client that waits for a
-  response is not idle.
+  seconds, or when too many are open and it is the idlest of the client that has most. One with a
+  client that waits for a response is not idle, and ends for a new one only if that client has more
+  sessions than the one that opens it.
 """
 
 from __future__ import annotations
 
 import hashlib
 import secrets
-from collections.abc import Callable
-from itertools import islice
-from typing import TYPE_CHECKING, Any, Final
+from collections.abc import Callable, Iterator
+from typing import TYPE_CHECKING, Any, Final, Protocol
 
+from ....accounts.shares import Holdings
 from ....spec.mcp.http_status import MCP
 from ....spec.mcp.transports import POLLED, RESUMED_STREAMS
 from ...base import LOW_WATER, ignore
@@ -29,6 +30,8 @@ from ..response import Refusal
 from .exchange import ExchangeTransport, event_of
 
 if TYPE_CHECKING:
+    from ....accounts.account import Account
+    from ....accounts.shares import ClientShares
     from ....errors import InvalidMessage
     from ....jsonrpc.messages import ErrorObject
     from ..gate.authentication import Owner
@@ -36,13 +39,11 @@ if TYPE_CHECKING:
     from .event_log import EventLog
     from .exchange import Exchange
 
-__all__ = ["SESSION_UNKNOWN", "HttpSession", "SessionTable"]
+__all__ = ["SESSION_UNKNOWN", "CountedSession", "HttpSession", "SessionTable"]
 
 SESSION_UNKNOWN: Final = Refusal(MCP["session-unknown"], "Session not found")
 # Random bytes of a session id.
 _ID_BYTES: Final = 32
-# Sessions looked at to find one that may be evicted: the idlest come first, but may have a stream.
-_MAX_LOOKS: Final = 2048
 # Characters of the name of a session in logs.
 _SHOWN: Final = 8
 
@@ -57,6 +58,7 @@ class HttpSession(ExchangeTransport):
         "_listening",
         "_next_stream",
         "_slow",
+        "account",
         "began",
         "binding",
         "dropped",
@@ -72,8 +74,12 @@ class HttpSession(ExchangeTransport):
         "used",
     )
 
-    def __init__(self, id: str, owner: Owner | None, now: float, retry_ms: int) -> None:
+    def __init__(
+        self, id: str, owner: Owner | None, now: float, retry_ms: int, account: Account
+    ) -> None:
         super().__init__("http")
+        # That of the client.
+        self.account = account
         # Called when the client, or the table, ends the session.
         self.on_end: Callable[[], object] = ignore
         self.id = id
@@ -229,14 +235,25 @@ class HttpSession(ExchangeTransport):
         self.send(frame)
 
 
-class SessionTable:
-    """The open sessions of one endpoint, the idlest first."""
+class CountedSession(Protocol):
+    """A session that counts, in this table or in another one."""
 
-    def __init__(self, limits: HttpLimits) -> None:
+    account: Account
+    on_end: Callable[[], object]
+
+    @property
+    def is_busy(self) -> bool:
+        """Whether a client waits for something."""
+
+
+class SessionTable:
+    """The open sessions of one endpoint, of all and of each client the idlest first."""
+
+    def __init__(self, limits: HttpLimits, shares: ClientShares) -> None:
         self._limits = limits
         self._sessions: dict[str, HttpSession] = {}
-        # Sessions that are kept elsewhere, and count as well.
-        self._reserved = 0
+        # By client, those that are kept elsewhere among them.
+        self._held: Holdings[CountedSession] = Holdings(limits.sessions, shares)
         # By cause: sessions that were ended here.
         self.ended: dict[str, int] = {"idle": 0, "lifetime": 0, "evicted": 0}
 
@@ -246,33 +263,28 @@ class SessionTable:
     @property
     def count(self) -> int:
         """The number of open sessions, those that are kept elsewhere included."""
-        return len(self._sessions) + self._reserved
+        return len(self._held)
 
     def __iter__(self) -> Any:
         return iter(list(self._sessions.values()))
 
-    def new(self, owner: Owner | None, now: float) -> HttpSession | None:
-        """Return a new session, perhaps in place of the idlest one; None if all are in use."""
-        if not self._has_room():
-            return None
+    def new(self, owner: Owner | None, now: float, account: Account) -> HttpSession | None:
+        """Return a new session, perhaps in place of an idle one; None if there is no room."""
         id = secrets.token_urlsafe(_ID_BYTES)
-        session = HttpSession(id, owner, now, self._limits.retry_ms)
+        session = HttpSession(id, owner, now, self._limits.retry_ms, account)
+        if not self.add(session):
+            return None
         self._sessions[id] = session
         return session
 
-    def reserve(self) -> bool:
-        """Count a session that is kept elsewhere; return False if all are in use."""
-        if not self._has_room():
+    def add(self, session: CountedSession) -> bool:
+        """Count a session, perhaps one that is kept elsewhere; return False without room."""
+        account, held = session.account, self._held
+        if not held.has_room(account) and not self._make_room(account):
             return False
-        self._reserved += 1
+        held.add(account, session)
+        account.uses += 1
         return True
-
-    def release(self) -> None:
-        """Note that a session that is kept elsewhere has ended."""
-        self._reserved -= 1
-
-    def _has_room(self) -> bool:
-        return self.count < self._limits.sessions or self._evict()
 
     def get(self, id: str, owner: Owner | None, now: float) -> HttpSession | None:
         """Return the session of a principal, and note its use; None if it has none of that id."""
@@ -283,11 +295,15 @@ class SessionTable:
         # To the end: those at the start are the idlest. An OrderedDict takes 100 bytes for each.
         del self._sessions[id]
         self._sessions[id] = session
+        self._held.touch(session.account, session)
         return session
 
-    def discard(self, session: HttpSession) -> None:
+    def discard(self, session: CountedSession) -> None:
         """Forget a session that has ended."""
-        self._sessions.pop(session.id, None)
+        if self._held.discard(session.account, session):
+            session.account.close()
+        if isinstance(session, HttpSession):
+            self._sessions.pop(session.id, None)
 
     def reap(self, now: float) -> None:
         """End sessions that have expired."""
@@ -300,16 +316,34 @@ class SessionTable:
             elif now - session.used >= idle:
                 self._end(session, "idle")
 
-    def _evict(self) -> bool:
-        for session in list(islice(self._sessions.values(), _MAX_LOOKS)):
-            if not session.is_busy:
-                self._end(session, "evicted")
-                return True
-            # It is not idle, and would be looked at the next time too.
-            self._sessions[session.id] = self._sessions.pop(session.id)
-        return False
+    def _make_room(self, account: Account) -> bool:
+        """End a session, so that an account may have one more; return False if none may end."""
+        held, largest = self._held, self._held.largest()
+        # One client that has most, or many that have as many: then the idlest of all.
+        those = held.of(largest[0]) if len(largest) == 1 else iter(self._sessions.values())
+        found = self._idlest(account, those) or self._idlest(account, held.of(account))
+        if found is None:
+            busy = (next(held.of(each)) for each in largest)
+            may_take = held.may_take
+            found = next(
+                (each for each in busy if may_take(account, each.account, is_idle=False)), None
+            )
+        if found is None:
+            return False
+        self._end(found, "evicted")
+        return True
 
-    def _end(self, session: HttpSession, cause: str) -> None:
+    def _idlest(
+        self, account: Account, sessions: Iterator[CountedSession]
+    ) -> CountedSession | None:
+        """Return the first that is idle and may end for an account."""
+        may_take = self._held.may_take
+        for session in sessions:
+            if not session.is_busy and may_take(account, session.account, is_idle=True):
+                return session
+        return None
+
+    def _end(self, session: CountedSession, cause: str) -> None:
         self.ended[cause] += 1
         self.discard(session)
         session.on_end()

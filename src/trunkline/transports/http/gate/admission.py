@@ -155,6 +155,10 @@ class Admission:
         """Return True if a request comes from a trusted proxy."""
         return self._proxies is not None and self._proxies.read(request) is not None
 
+    def is_proxy(self, address: str) -> bool:
+        """Return True if the peer of a connection is a trusted proxy."""
+        return self._proxies is not None and self._proxies.trusts_peer(address)
+
     def scheme_of(self, request: HttpRequest) -> str:
         """Return the scheme that the client used: `http` or `https`."""
         forwarding = None if self._proxies is None else self._proxies.read(request)

@@ -84,9 +84,13 @@ class TrustedProxies:
         self._verdicts: dict[str, bool] = {}
         self._read: dict[tuple[object, ...], Forwarding] = {}
 
+    def trusts_peer(self, address: str) -> bool:
+        """Return True if a peer is one of them; the address of one on a Unix socket is empty."""
+        return self._trusts(address) if address else self._trusts_unix
+
     def read(self, request: HttpRequest) -> Forwarding | None:
         """Return what is reported about a request, or None if its peer is not trusted."""
-        if not (self._trusts(request.client) if request.client else self._trusts_unix):
+        if not self.trusts_peer(request.client):
             return None
         found = [each for each in request.headers if each[0] in _NAMES]
         # Requests of one client through one proxy have the same headers.

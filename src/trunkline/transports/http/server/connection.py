@@ -27,6 +27,7 @@ from .request_reader import MAX_WAITING_BYTES, Part, RequestReader
 from .response_writer import ResponseWriter
 
 if TYPE_CHECKING:
+    from ....accounts.account import Account
     from ....jsonrpc.framing.framing import Oversize
     from ..request import HttpRequest
     from ..response import OpenExchange
@@ -78,7 +79,9 @@ class HttpServerConnection(asyncio.BufferedProtocol):
         "_queue_bytes",
         "_transport",
         "_unread",
+        "_unread_charged",
         "_unread_since",
+        "account",
         "peer",
         "phase",
         "reader",
@@ -102,6 +105,9 @@ class HttpServerConnection(asyncio.BufferedProtocol):
         # The unread bytes when `tick` looked, and since when they are as many.
         self._unread = 0
         self._unread_since = 0.0
+        # The bytes of complete responses that count for the client. Those of a response that is
+        # being written count with its exchange.
+        self._unread_charged = 0
 
     @property
     def exchange(self) -> OpenExchange | None:
@@ -125,11 +131,22 @@ class HttpServerConnection(asyncio.BufferedProtocol):
         self.reader.since = self.server.loop.time()
         peer = transport.get_extra_info("peername")
         self.peer = peer[0] if isinstance(peer, tuple) else ""
+        self.account = self.writer.account = self.server.open_account(self.peer, transport)
         transport.set_write_buffer_limits(high=_SLOW_BYTES)
         if self.server.is_stopping or not self.server.admit(self):
             self._refuse(overloaded("Too many connections"))
             return
         self.server.idle[self] = None
+
+    def use_account(self, account: Account) -> None:
+        """Count the connection for a client that a request has told."""
+        account.uses += 1
+        former, unread = self.account, self._unread_charged
+        self._charge_unread(0)
+        self.server.move(self, account)
+        self._charge_unread(unread)
+        self.writer.account = account
+        former.close()
 
     def connection_lost(self, error: Exception | None) -> None:
         """Report the end to the request that is served."""
@@ -139,6 +156,8 @@ class HttpServerConnection(asyncio.BufferedProtocol):
         self.server.forget(self)
         self.writer.abandon()
         self.reader.close()
+        self._charge_unread(0)
+        self.account.close()
 
     def eof_received(self) -> bool:
         """Close: a client that has closed its side is gone."""
@@ -153,7 +172,14 @@ class HttpServerConnection(asyncio.BufferedProtocol):
     def resume_writing(self) -> None:
         """Note that the client has read."""
         self._is_slow = False
+        if self._unread_charged:
+            self._charge_unread(0)
         self._note_slow(False)
+
+    def _charge_unread(self, size: int) -> None:
+        """Count so many unread bytes of complete responses for the client."""
+        self.account.budget.charge(size - self._unread_charged)
+        self._unread_charged = size
 
     def _note_slow(self, value: bool) -> None:
         exchange = self.writer.exchange
@@ -228,6 +254,8 @@ class HttpServerConnection(asyncio.BufferedProtocol):
 
     def response_ended(self) -> None:
         """Be ready for the next request, or close."""
+        if self._is_slow:
+            self._charge_unread(self.unread)
         if not self.writer.keeps_alive:
             self._close_in_order()
             return
@@ -303,6 +331,8 @@ class HttpServerConnection(asyncio.BufferedProtocol):
         """Apply the timeouts; keep streams alive."""
         if self._is_slow or self.phase is _CLOSING:
             unread = self.unread
+            if self._unread_charged:
+                self._charge_unread(unread)
             if unread != self._unread:
                 self._unread, self._unread_since = unread, now
             elif unread and now - self._unread_since >= _UNREAD_TIMEOUT_S:
@@ -334,8 +364,9 @@ class HttpServerConnection(asyncio.BufferedProtocol):
         self.phase = _CLOSING
         self.writer.transport = None
         self.reader.close()
-        self.server.connections[protocol] = None
         self.server.forget(self)
+        self.server.add(protocol)
+        self.account.close()
         transport.write(head)
         transport.set_protocol(protocol)
         protocol.connection_made(transport)

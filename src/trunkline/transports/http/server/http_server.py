@@ -2,9 +2,11 @@
 
 The rules that live here, and only here:
 
-* When all connections are in use, the longest idle one gives way; without one, the new connection
-  is answered 503 and closed. So is a request beyond `HttpLimits.requests`, except those for health
-  checks; its connection stays open.
+* When all connections are in use, one of the client that has most gives way: the longest idle
+  one, else one that has been sending a request for long, else the oldest. If no client has more
+  than the one that connects, or that has half of them while there are others, an idle one of its
+  own gives way; without one, the new connection is answered 503 and closed. So is a request beyond
+  `HttpLimits.requests`, except those for health checks; its connection stays open.
 * When descriptors run out, some idle connections are closed, or such as have been sending one
   request for long.
 """
@@ -17,6 +19,9 @@ import time
 from itertools import islice
 from typing import TYPE_CHECKING, Final, Protocol
 
+from ....accounts.account import Accounts
+from ....accounts.client_key import client_key, peer_uid, user_key
+from ....accounts.shares import Holdings
 from ....exception_text import as_redacted
 from ...lifecycle import MADE_ROOM
 from ..response import JSON_HEADERS
@@ -25,6 +30,9 @@ from .known_heads import MAX_HEAD_BYTES, MAX_KNOWN_BYTES, MAX_VALUE_BYTES
 from .response_writer import http_date
 
 if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+    from ....accounts.account import Account
     from ..endpoint.routes import Routes
     from ..request import HttpRequest
     from ..response import OpenExchange
@@ -36,6 +44,8 @@ _log: Final = logging.getLogger("trunkline.http")
 
 # One buffer for all connections of a loop: reading and processing are one step.
 _READ_BYTES: Final = 256 * 1024
+# Bytes that clients hold, where the server behind the listener does not count them.
+_ALONE_BYTES: Final = 1024 * 1024 * 1024
 # Seconds between two looks at timeouts and streams.
 _TICK_S: Final = 1.0
 # Seconds after which a request that was not read to its end gives way to a new connection.
@@ -44,6 +54,9 @@ _SLOW_REQUEST_S: Final = 2.0
 
 class ServedConnection(Protocol):
     """A connection of the server, in HTTP or in the protocol it was handed to."""
+
+    # That of the client.
+    account: Account
 
     @property
     def exchange(self) -> OpenExchange | None:
@@ -78,6 +91,7 @@ class HttpServer:
         is_secure: bool = False,
         access_log: bool = False,
         counters: ConnectionCounters | None = None,
+        accounts: Accounts | None = None,
     ) -> None:
         self.routes = routes
         self.limits = limits
@@ -91,7 +105,12 @@ class HttpServer:
         self.access_log = access_log
         self.loop = asyncio.get_running_loop()
         self.buffer = memoryview(bytearray(_READ_BYTES))
+        # Of the clients; those of a listener alone share its requests and nothing else.
+        if accounts is None:
+            accounts = Accounts(limits.requests, _ALONE_BYTES)
+        self.accounts = accounts
         self.connections: dict[ServedConnection, None] = {}
+        self.held: Holdings[ServedConnection] = Holdings(limits.connections, self.accounts.shares)
         # Those between two requests, the longest idle first.
         self.idle: dict[HttpServerConnection, None] = {}
         self.is_stopping = False
@@ -108,35 +127,82 @@ class HttpServer:
         """Return the protocol of a new connection."""
         return HttpServerConnection(self)
 
+    def open_account(self, address: str, transport: asyncio.BaseTransport) -> Account:
+        """Use the account of a new connection, before any request tells its client."""
+        if self.routes.admission.is_proxy(address):
+            return self.accounts.open(f"proxy {address}", is_many=True)
+        if address:
+            return self.accounts.open(client_key(address))
+        uid = peer_uid(transport.get_extra_info("socket"))
+        return self.accounts.open(user_key(uid))
+
+    def open_client_account(self, request: HttpRequest, account: Account) -> Account:
+        """Use the account of the client of a request; that of its connection, unless of a proxy."""
+        if account.is_many:
+            return self.accounts.open(client_key(self.routes.admission.client_of(request)))
+        account.uses += 1
+        return account
+
     @property
     def in_flight(self) -> int:
         """The number of requests that are being served."""
         return sum(each.exchange is not None for each in self.connections)
 
     def admit(self, connection: HttpServerConnection) -> bool:
-        """Count a new connection, perhaps in place of an idle one; return False if that fails."""
-        if len(self.connections) >= self.limits.connections:
-            oldest = list(islice(self.idle, 1)) or self._slow(1)
-            if not oldest:
+        """Count a new connection, perhaps in place of another; return False if that fails."""
+        account = connection.account
+        if not self.held.has_room(account):
+            other = self._taken_back(account)
+            if other is None:
                 if self._counters is not None:
                     self._counters.refused_connections += 1
                 return False
             self._count_dropped()
-            oldest[0].drop()
-        self.connections[connection] = None
+            if other in self.idle:
+                other.drop()
+            else:
+                other.abort()
+                self.forget(other)  # now, not when the loop has closed it
+        self.add(connection)
         return True
+
+    def add(self, connection: ServedConnection) -> None:
+        """Count a connection that was admitted."""
+        self.connections[connection] = None
+        self.held.add(connection.account, connection)
+
+    def move(self, connection: ServedConnection, account: Account) -> None:
+        """Count a connection for another account: a request has told its principal."""
+        self.held.discard(connection.account, connection)
+        connection.account = account
+        self.held.add(account, connection)
+
+    def _taken_back(self, account: Account) -> ServedConnection | None:
+        """Return the connection that gives way to a new one of an account."""
+        may_take = self.held.may_take
+        idle = [*self.idle, *self._slow(len(self.connections), self.connections)]
+        taken = [each for each in idle if may_take(account, each.account, is_idle=True)]
+        for each in taken:
+            if each.account is not account and not each.account.is_many:
+                return each
+        if taken:
+            return taken[0]
+        for donor in self.held.largest():
+            if may_take(account, donor, is_idle=False):
+                return next(self.held.of(donor))
+        return None
 
     def is_busy_for(self, request: HttpRequest) -> bool:
         """Return True if too many connections have a request, and this is not a health check."""
         active = len(self.connections) - len(self.idle)
         return active > self.limits.requests and request.path not in self.routes.probes
 
-    def _slow(self, most: int) -> list[HttpServerConnection]:
+    def _slow(self, most: int, among: Iterable[ServedConnection]) -> list[HttpServerConnection]:
         """Return connections that have been sending one request for long, the longest first."""
         since = self.loop.time() - _SLOW_REQUEST_S
         found = [
             each
-            for each in self.connections
+            for each in among
             if isinstance(each, HttpServerConnection)
             and each.is_reading_request
             and each.began() <= since
@@ -148,7 +214,7 @@ class HttpServer:
 
         They are idle, or have been sending one request for long.
         """
-        oldest = list(islice(self.idle, MADE_ROOM)) or self._slow(MADE_ROOM)
+        oldest = list(islice(self.idle, MADE_ROOM)) or self._slow(MADE_ROOM, self.connections)
         for each in oldest:
             self._count_dropped()
             each.abort()
@@ -161,6 +227,7 @@ class HttpServer:
     def forget(self, connection: ServedConnection) -> None:
         """Forget a closed connection."""
         self.connections.pop(connection, None)
+        self.held.discard(connection.account, connection)
         if isinstance(connection, HttpServerConnection):
             self.idle.pop(connection, None)
         if not self.connections and self._closed is not None and not self._closed.done():

@@ -23,10 +23,11 @@ from typing import TYPE_CHECKING, Any, Final
 
 import httptools
 
+from ....accounts.account import ReceivedBytes
 from ....jsonrpc.framing.framing import Oversize, Pieces, head_size
 from ....spec.http_conditions import HTTP
 from ..request import HttpRequest, read_headers
-from ..response import Refusal
+from ..response import LARGER_THAN_SHARE, TOO_MUCH_RECEIVED, Refusal
 from .known_heads import KnownHeads
 
 if TYPE_CHECKING:
@@ -73,6 +74,7 @@ class RequestReader:
         "_length",
         "_parser",
         "_pieces",
+        "_received",
         "_refusal",
         "_request",
         "_server",
@@ -104,6 +106,8 @@ class RequestReader:
         self._body: bytes | None = None
         self._pieces: Pieces | None = None
         self._body_bytes = 0
+        # Of a body that did not come in one read.
+        self._received: ReceivedBytes | None = None
         # Whether it offered another protocol, so that llhttp does not read its body.
         self._has_upgrade = False
         # Whether it asks for a protocol that the connection may be handed to.
@@ -122,11 +126,13 @@ class RequestReader:
     def discard(self) -> None:
         """Read nothing more: the rest of a request that was refused; nothing of it is kept."""
         self.is_stopped = self.is_discarding = True
-        self._target, self._headers, self._body, self._chunks = b"", [], None, None
+        self._release()
+        self._target, self._headers, self._body, self._pieces = b"", [], None, None
 
     def close(self) -> None:
         """Read nothing more, because the connection has ended."""
         self.is_stopped = True
+        self._release()
         self._parser = None
 
     def feed(self, nbytes: int, learns: bool) -> None:
@@ -156,6 +162,8 @@ class RequestReader:
             return
         if self.part is not _NONE:
             self._check_unfinished()
+        if self.part is _BODY and self._body_bytes and not self.is_stopped:
+            self._weigh()
         if self._learnt is not None:
             request, self._learnt = self._learnt, None
             if whole and self.known is not None and self.part is _NONE:
@@ -369,11 +377,33 @@ class RequestReader:
         request = self.current_request()
         self._connection.submit(request, Oversize(head, size, limit), keeps_alive=False)
 
+    def _weigh(self) -> None:
+        """Count the bytes of an unfinished body for the client, or refuse it."""
+        received = self._received
+        if received is None:
+            connection, request = self._connection, self.current_request()
+            account = self._server.open_client_account(request, connection.account)
+            received = self._received = ReceivedBytes(account)
+        if received.weigh(self._body_bytes):
+            return
+        if self._length > received.account.most_received:
+            self._reject(LARGER_THAN_SHARE)
+        else:
+            self._reject(TOO_MUCH_RECEIVED)
+
+    def _release(self) -> None:
+        """Count the bytes of a body no longer: it is complete, or will never be."""
+        if self._received is not None:
+            received, self._received = self._received, None
+            received.close()
+
     def on_message_complete(self) -> None:
         """Submit the request, which was read to its end."""
         if self.is_stopped or self._has_upgrade or self.is_upgrade:
             return  # of an Upgrade request, what follows is reported next
         self.part = _NONE
+        if self._received is not None:
+            self._release()
         keeps_alive = self._parser.should_keep_alive()
         request = self._request or self._unusable_request()
         if self._refusal is not None:

@@ -21,6 +21,7 @@ from ....spec.http_conditions import HTTP
 from ..response import JSON_HEADERS
 
 if TYPE_CHECKING:
+    from ....accounts.account import Account
     from ..request import HttpRequest
     from ..response import Headers, OpenExchange
     from .connection import HttpServerConnection
@@ -51,12 +52,16 @@ class ResponseWriter:
         "_out",
         "_server",
         "_version",
+        "account",
         "exchange",
         "is_open",
         "keeps_alive",
         "status",
         "transport",
     )
+
+    # That of the connection, from when it is made.
+    account: Account
 
     def __init__(self, server: HttpServer, connection: HttpServerConnection) -> None:
         self._server = server
@@ -74,6 +79,10 @@ class ResponseWriter:
         self._is_chunked = False
         self._out: list[bytes] | None = None
         self._logged: tuple[HttpRequest, float] | None = None
+
+    def use_account(self, account: Account) -> None:
+        """Count the connection for a client that a request has told."""
+        self._connection.use_account(account)
 
     def begin(self, request: HttpRequest, keeps_alive: bool) -> None:
         """Expect the response to a request."""

@@ -5,17 +5,17 @@ from __future__ import annotations
 import asyncio
 from typing import Any
 
-import pytest
 from msgspec.structs import replace
 
-from tests.rigs.http_endpoint import PlainResponder, request
+from tests.rigs.http_endpoint import PlainResponder, alone, request
 from trunkline import HttpLimits
+from trunkline.accounts.account import Account, Accounts
 from trunkline.auth import Principal
 from trunkline.jsonrpc.messages import ErrorObject
 from trunkline.store.memory import MemoryStore
-from trunkline.transports.http.endpoint import sessions as module
 from trunkline.transports.http.endpoint.event_log import EventLog
 from trunkline.transports.http.endpoint.exchange import Exchange
+from trunkline.transports.http.endpoint.old_sse import OldSseSession
 from trunkline.transports.http.endpoint.sessions import HttpSession, SessionTable
 
 
@@ -23,7 +23,7 @@ class Made:
     """A session with exchanges."""
 
     def __init__(self, *, is_resumable: bool = True, primes: bool = True) -> None:
-        self.session = HttpSession("id", None, 0.0, 1000)
+        self.session = HttpSession("id", None, 0.0, 1000, alone())
         self.session.is_resumable, self.session.primes = is_resumable, primes
         self.session.make_log = lambda _: EventLog(
             MemoryStore(), "id", HttpLimits(), lambda *_: None
@@ -206,10 +206,10 @@ def test_closing_a_session_ends_every_exchange() -> None:
 
 
 def test_an_id_has_256_random_bits_and_is_not_shown() -> None:
-    table = SessionTable(HttpLimits())
+    made = Table()
     ids = set()
     for _ in range(100):
-        session = table.new(None, 0.0)
+        session = made.table.new(None, 0.0, made.account("a"))
         assert session is not None
         assert len(session.id) == 43
         assert session.id[:6] not in repr(session)
@@ -219,9 +219,10 @@ def test_an_id_has_256_random_bits_and_is_not_shown() -> None:
 
 
 def test_a_session_belongs_to_its_owner_and_does_not_exist_for_others() -> None:
-    table = SessionTable(HttpLimits())
+    made = Table()
+    table = made.table
     ada = Principal(subject="ada", tenant="acme")
-    session = table.new(ada, 0.0)
+    session = table.new(ada, 0.0, made.account("ada"))
     assert session is not None
     # With another token of the same principal, too.
     assert table.get(session.id, replace(ada, scopes={"x"}), 1.0) is session
@@ -239,11 +240,18 @@ class Table:
     """A table whose sessions leave it when they end, as a server has it."""
 
     def __init__(self, **limits: Any) -> None:
-        self.table = SessionTable(HttpLimits(**limits))
+        self.accounts = Accounts(100, 1 << 20)
+        self.table = SessionTable(HttpLimits(**limits), self.accounts.shares)
         self.ended: list[str] = []
 
-    def new(self, name: str, now: float) -> HttpSession | None:
-        session = self.table.new(Principal(subject=name), now)
+    def account(self, key: str) -> Account:
+        return self.accounts.open(key)
+
+    def new(self, name: str, now: float, client: str = "") -> HttpSession | None:
+        """Open a session of a principal, which is a client by itself unless one is named."""
+        account = self.account(client or name)
+        session = self.table.new(Principal(subject=name), now, account)
+        account.close()
         if session is not None:
             session.on_end = lambda: self.ended.append(name)
         return session
@@ -319,25 +327,60 @@ def test_no_session_is_created_at_the_limit_while_all_are_in_use() -> None:
     assert made.ended == ["b"]
 
 
-def test_sessions_in_use_do_not_hide_idle_ones_behind_them(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(module, "_MAX_LOOKS", 4)
+def test_sessions_in_use_do_not_hide_idle_ones_behind_them() -> None:
     made = Table(sessions=10)
     for n in range(9):
         busy(made.new(f"busy {n}", 0.0))
     made.new("idle", 0.0)
-    # So many are looked at each time, and not the same ones again.
-    found = [made.new("new", 1.0) is not None for _ in range(3)]
-    assert found == [False, False, True]
+    assert made.new("new", 1.0) is not None
     assert made.ended == ["idle"]
+
+
+def test_session_of_the_client_that_has_most_is_dropped_for_a_new_one() -> None:
+    made = Table(sessions=6)
+    quiet = made.new("quiet", 0.0)
+    assert quiet is not None
+    for n in range(9):
+        made.new(f"flood {n}", 1.0, client="flood")
+    # It has half of them while there is another client, and gives of its own for more.
+    assert made.ended == [f"flood {n}" for n in range(6)]
+    made.ended.clear()
+    for name in ("b", "c", "d"):
+        assert made.new(name, 2.0) is not None
+    assert made.ended == ["flood 6"]
+    assert made.table.get(quiet.id, Principal(subject="quiet"), 3.0) is quiet
+
+
+def test_client_alone_has_every_session_and_gives_them_back() -> None:
+    made = Table(sessions=4)
+    for n in range(4):
+        busy(made.new(f"flood {n}", 0.0, client="flood"))
+    assert made.ended == []
+    # A session in use ends too, for a client that has less.
+    assert [made.new(name, 1.0) is not None for name in "abc"] == [True, True, True]
+    assert made.ended == ["flood 0", "flood 1", "flood 2"]
+
+
+def test_session_uses_the_account_of_its_client_until_it_ends() -> None:
+    made = Table(sessions=2)
+    session = made.new("a", 0.0)
+    assert session is not None
+    assert [each.key for each in made.accounts] == ["a"]
+    made.table.discard(session)
+    made.table.discard(session)
+    assert len(made.accounts) == 0
 
 
 def test_sessions_that_are_kept_elsewhere_count_too() -> None:
     made = Table(sessions=2)
-    assert made.table.reserve()
+    first, second, third = (
+        OldSseSession(name, None, b"/", 0.0, made.account(name)) for name in ("x", "y", "z")
+    )
+    assert made.table.add(first)
     assert made.new("a", 0.0) is not None
     assert made.table.count == 2
-    assert made.table.reserve()
+    assert made.table.add(second)
     assert made.ended == ["a"]
-    assert not made.table.reserve()
-    made.table.release()
+    assert not made.table.add(third)
+    made.table.discard(first)
     assert made.new("b", 0.0) is not None

@@ -19,6 +19,7 @@ from tests.fuzz.fuzz_http import (
 )
 from tests.rigs.messages import INFO
 from trunkline import HttpLimits
+from trunkline.accounts.shares import ClientShares
 from trunkline.transports.http.endpoint.sessions import HttpSession, SessionTable
 
 
@@ -125,12 +126,13 @@ def test_a_session_gives_way_whose_streams_have_no_client() -> None:
         head = b"GET /mcp HTTP/1.1\r\nHost: localhost\r\nMcp-Session-Id: %b\r\n\r\n" % id
         await wire.feed(head, turns=2)
         session = only_session(stage)
-        table = SessionTable(HttpLimits(sessions=1))
-        table._sessions[session.id] = session
-        assert table.new(None, 0.0) is None
+        table = SessionTable(HttpLimits(sessions=1), ClientShares())
+        assert table.add(session)
+        other = stage.app._core.runtime.accounts.open("other")
+        assert table.new(None, 0.0, other) is None
         await wire.lose()
         assert session.exchanges
-        assert table.new(None, 0.0) is not None
+        assert table.new(None, 0.0, other) is not None
         assert table.ended["evicted"] == 1
 
     run(act)

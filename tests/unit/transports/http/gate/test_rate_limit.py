@@ -82,7 +82,7 @@ def test_a_long_name_is_not_kept() -> None:
     assert limit.wait("a" * 10_000, 0.0) is None
     assert limit.wait("a" * 10_000, 0.0) is not None
     assert limit.wait("a" * 9_999 + "b", 0.0) is None
-    assert all(isinstance(each, int) for each in limit._buckets)
+    assert all(len(each) < 64 for each in limit._buckets)
 
 
 @given(

@@ -1,0 +1,1 @@
+"""Accounts: what each client uses of a server, over all its connections."""
