@@ -8,6 +8,7 @@ from base64 import urlsafe_b64encode
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from functools import cache
+from inspect import isawaitable
 from typing import Any
 
 from trunkline.auth.jose import SigningKey
@@ -72,7 +73,8 @@ def bearer(text: str, **more: Any) -> Credential:
 class JsonServer:
     """Answers requests by path, and counts them.
 
-    `answers` has documents, or functions of the body of the request; what is not there is 404.
+    `answers` has documents, or functions of the body of the request, coroutines perhaps; what is
+    not there is 404.
     """
 
     def __init__(self) -> None:
@@ -102,6 +104,7 @@ class JsonServer:
             answer = self.answers.get(path)
             status = 404 if answer is None else self.status
             found = answer(body) if callable(answer) else answer
+            found = await found if isawaitable(found) else found
             data = found if isinstance(found, bytes) else json.dumps(found).encode()
             writer.write(f"HTTP/1.1 {status} X\r\ncontent-length: {len(data)}\r\n\r\n".encode())
             writer.write(data)

@@ -83,7 +83,7 @@ class ResourceServer:
     """Authenticates the requests of one endpoint; it implements `Authenticator`.
 
     `resource` is the URL of the server as clients use it, or None if it has none; `url_of` returns
-    the URL of a request as its client sent it.
+    the URL of a request as its client sent it, and `client_of` its client, behind proxies.
     """
 
     def __init__(
@@ -92,8 +92,10 @@ class ResourceServer:
         resource: str | None = None,
         url_of: Callable[[HttpRequest], str] | None = None,
         is_from_proxy: Callable[[HttpRequest], bool] | None = None,
+        client_of: Callable[[HttpRequest], str] | None = None,
     ) -> None:
         self.settings = settings
+        self._client_of = client_of
         self._is_from_proxy = is_from_proxy or (lambda request: False)
         self.resource = settings.resource or resource
         recognisers: list[Any] = [each for each in settings.verifiers if not is_peer_rule(each)]
@@ -214,7 +216,10 @@ class ResourceServer:
             return self._malformed(scheme)
         url = "" if self._url_of is None else self._url_of(request)
         proofs = tuple(each.decode("latin-1") for each in request.all(b"dpop")) if url else ()
-        return Credential(scheme, token.decode("ascii"), request.method, url, proofs, request)
+        client = request.client if self._client_of is None else self._client_of(request)
+        return Credential(
+            scheme, token.decode("ascii"), request.method, url, proofs, request, "", client
+        )
 
     # -- refusals ----------------------------------------------------------------------------
 
@@ -353,10 +358,12 @@ def resource_server_of(
     scheme_of: Callable[[HttpRequest], str] | None = None,
     host_of: Callable[[HttpRequest], str] | None = None,
     is_from_proxy: Callable[[HttpRequest], bool] | None = None,
+    client_of: Callable[[HttpRequest], str] | None = None,
 ) -> ResourceServer:
     """Return the resource server for `auth=` of an HTTP listener.
 
     `address` is the URL that it listens on; `public_url`, the one that clients use, precedes it.
+    `client_of` returns the client of a request; without it, that is the peer of its connection.
 
     Raises:
         TypeError: `auth` is not a verifier, a function or settings.
@@ -368,7 +375,7 @@ def resource_server_of(
         kinds = ", ".join(type(each).__name__ for each in settings.verifiers)
         raise ValueError(f"{kinds} is for standard streams and sockets, not for HTTP")
     url_of = _UrlOf(path, public_url, scheme_of, host_of)
-    made = ResourceServer(settings, public_url or address, url_of, is_from_proxy)
+    made = ResourceServer(settings, public_url or address, url_of, is_from_proxy, client_of)
     if made._issuers and made.resource is None:
         raise ValueError(
             "the URL of this server is not known, and tokens are issued for it: give it with "

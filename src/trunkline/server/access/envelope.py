@@ -98,7 +98,9 @@ class EnvelopeAuth:
             return
         if token[: len(_SCHEME)].lower() == _SCHEME:
             token = token[len(_SCHEME) :].strip()
-        credential = Credential("bearer", token)
+        account = connection.runner.account
+        client = "" if account is None else account.key
+        credential = Credential("bearer", token, client=client)
         outcome: Any = RequestError(ErrorKind.INVALID_TOKEN, data=_failed(_UNKNOWN))
         for place, verifier in enumerate(self._verifiers):
             try:

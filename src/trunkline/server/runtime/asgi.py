@@ -234,6 +234,7 @@ def _authenticator(
         scheme_of=admission.scheme_of,
         host_of=admission.host_of,
         is_from_proxy=admission.is_from_proxy,
+        client_of=admission.client_of if settings.trusted_proxies else None,
     )
 
 

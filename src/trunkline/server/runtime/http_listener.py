@@ -109,6 +109,7 @@ class HttpListener(HttpSocketListener):
         # Imported here: most servers that are not public have none.
         from ...auth.server.resource_server import resource_server_of
 
+        has_proxies = bool(self._settings.trusted_proxies)
         return resource_server_of(
             self._auth,
             path=address.path,
@@ -117,6 +118,7 @@ class HttpListener(HttpSocketListener):
             scheme_of=None if admission is None else admission.scheme_of,
             host_of=None if admission is None else admission.host_of,
             is_from_proxy=None if admission is None else admission.is_from_proxy,
+            client_of=admission.client_of if admission is not None and has_proxies else None,
         )
 
     async def _open_metrics(self, where: str, opening: AsyncExitStack) -> None:

@@ -41,6 +41,8 @@ class Credential(Struct, frozen=True):
     the client sent it, before any proxy; `proofs` are the values of its DPoP headers. They are
     empty where a credential does not come by HTTP, and so is `request`. `key_thumbprint` is set
     by `Dpop` alone, for the verifier below it: the key that the client has proved to possess.
+    `client` is the address of the client, as trusted proxies report it, or another name of it;
+    empty if it is not known.
     """
 
     scheme: str
@@ -50,6 +52,7 @@ class Credential(Struct, frozen=True):
     proofs: tuple[str, ...] = ()
     request: HttpRequest | None = None
     key_thumbprint: str = ""
+    client: str = ""
 
     def __repr__(self) -> str:
         return f"Credential({', '.join(f'{name}={text}' for name, text in self.__rich_repr__())})"

@@ -15,9 +15,13 @@ The rules that live here, and only here:
 * Answers are cached by the hash of their token: a valid one until it expires, and not longer than
   `max_age`; one that is not valid for a short time, in a table of its own, so that a flood of
   wrong tokens displaces no valid one. Both tables are bounded.           [RFC 7662, section 4]
-* One request is sent per token at a time, and a bounded number in all.
-* A failure of the authorization server is not a refusal of the token. After one, the next request
-  waits for a while: an outage is not made worse.
+* One request is sent per token at a time, and a bounded number in all, of which each client has its
+  share. Beyond that a verification waits for its turn, as `fair_slots` says, and is unavailable
+  only if the queue is full, or its turn does not come within the timeout of a request.
+* A failure of the authorization server is not a refusal of the token. A token whose answer was one
+  is not asked about for a while. After `MAX_FAILURES` in a row no token is: an outage is not made
+  worse (circuit breaker). Answers about one token count once, so that a token that provokes a
+  failure does not keep out others; a request without an answer counts in any case.
 """
 
 from __future__ import annotations
@@ -33,6 +37,7 @@ from hashlib import sha256
 from typing import TYPE_CHECKING, Any, Final, Literal, TypeVar
 from urllib.parse import quote_plus, urlencode
 
+from ....accounts.client_key import client_key
 from ....concurrency.backoff import backoff
 from ....errors import TransportError
 from ....redaction import HIDDEN
@@ -46,6 +51,7 @@ from .claims import (
     principal_of,
 )
 from .credential import InvalidCredential, VerifierUnavailable
+from .fair_slots import FairSlots, QueueFull
 
 if TYPE_CHECKING:
     import ssl
@@ -64,18 +70,41 @@ MAX_AGE_S: Final = 60.0
 INVALID_MAX_AGE_S: Final = 5.0
 MAX_CACHED: Final = 10_000
 MAX_IN_FLIGHT: Final = 64
+# Verifications that wait for one of them: each is a task of some kilobytes.
+MAX_WAITING: Final = 512
 TIMEOUT_S: Final = 5.0
+# In a row, before no token is asked about for a while.
+MAX_FAILURES: Final = 5
 MAX_RESPONSE_BYTES: Final = 64 * 1024
 _MAX_TOKEN_CHARS: Final = 16 * 1024
 # Between requests that fail.
 _FIRST_RETRY_S: Final = 1.0
 _LONGEST_RETRY_S: Final = 30.0
+# Between two log lines about single failures, which a client may provoke.
+_WARNING_INTERVAL_S: Final = 1.0
 
 # What can be a token.                                                   [RFC 6750, 2.1]
 _is_token: Final = re.compile(r"[A-Za-z0-9._~+/-]+=*").fullmatch
 
 _INACTIVE: Final = "The token is not active"
 _BAD_ISSUER: Final = "The token is of another issuer"
+
+
+class _BadAnswer(TransportError):
+    """An answer that is a failure, and that another token might not get."""
+
+
+class _Lookup:
+    """The verification of one token, and the callers that wait for it."""
+
+    __slots__ = ("callers", "is_sent", "task")
+
+    task: asyncio.Task[Principal]
+
+    def __init__(self) -> None:
+        self.callers = 0
+        # Whether the authorization server was asked; before, the task waits for its turn.
+        self.is_sent = False
 
 
 class Introspection:
@@ -136,9 +165,17 @@ class Introspection:
         # Until when an answer counts, by the hash of its token; the oldest first.
         self._valid: OrderedDict[bytes, tuple[float, Principal]] = OrderedDict()
         self._invalid: OrderedDict[bytes, tuple[float, str]] = OrderedDict()
-        self._running: dict[bytes, asyncio.Task[Principal]] = {}
+        # Of one event loop.
+        self._loop: asyncio.AbstractEventLoop | None = None
+        self._running: dict[bytes, _Lookup] = {}
+        self._slots = FairSlots(MAX_IN_FLIGHT, max_waiting=MAX_WAITING)
+        # The circuit breaker. Failures since the last success: how many had no answer, and when
+        # tokens may be asked about again that had one, by their hash.
+        self._unanswered = 0
+        self._bad_answers: dict[bytes, float] = {}
         self._retry_at = float("-inf")
         self._delays = backoff(_FIRST_RETRY_S, _LONGEST_RETRY_S)
+        self._warned_at = float("-inf")
 
     def __repr__(self) -> str:
         return f"<Introspection, {len(self._valid)} tokens cached, client_secret={HIDDEN}>"
@@ -166,33 +203,68 @@ class Introspection:
         return self._ask_once(digest, credential)
 
     async def _ask_once(self, digest: bytes, credential: Credential) -> Principal:
+        loop = asyncio.get_running_loop()
+        if loop is not self._loop:
+            # Requests of an event loop that has ended will never be done.
+            self._loop, self._running = loop, {}
+            self._slots = FairSlots(MAX_IN_FLIGHT, max_waiting=MAX_WAITING)
         running = self._running.get(digest)
-        # A request of an event loop that has ended will never be done.
-        if running is None or running.get_loop() is not asyncio.get_running_loop():
-            wait = self._retry_at - self._clock()
-            if wait > 0:
-                raise VerifierUnavailable("the last introspection failed", retry_after=wait)
-            if len(self._running) >= MAX_IN_FLIGHT:
-                raise VerifierUnavailable("too many introspections are running")
-            running = asyncio.create_task(self._decide(digest, credential.token))
-            self._running[digest] = running
-            running.add_done_callback(lambda task: self._forget(digest, task))
-        # A caller that is cancelled leaves the request to the others.
-        return _bound(await asyncio.shield(running), credential)
+        if running is None:
+            self._check_breaker(digest)
+            running = self._start(digest, credential)
+        running.callers += 1
+        try:
+            # A caller that is cancelled leaves the request to the others.
+            return _bound(await asyncio.shield(running.task), credential)
+        finally:
+            running.callers -= 1
+            if not running.callers and not running.is_sent:
+                # Nothing was sent that could be of use. Forgotten at once: the next caller must
+                # not wait for a task that ends as cancelled.
+                self._forget(digest, running)
+                running.task.cancel()
 
-    def _forget(self, digest: bytes, task: asyncio.Task[Principal]) -> None:
-        if self._running.get(digest) is task:
+    def _start(self, digest: bytes, credential: Credential) -> _Lookup:
+        running = self._running[digest] = _Lookup()
+        running.task = asyncio.create_task(self._ask_in_turn(running, digest, credential))
+        running.task.add_done_callback(lambda _: self._forget(digest, running))
+        return running
+
+    def _forget(self, digest: bytes, running: _Lookup) -> None:
+        if self._running.get(digest) is running:
             del self._running[digest]
-        if not task.cancelled():
+        task = running.task
+        if task.done() and not task.cancelled():
             # Marked as seen, for the case that every caller was cancelled.
             task.exception()
+
+    async def _ask_in_turn(
+        self, running: _Lookup, digest: bytes, credential: Credential
+    ) -> Principal:
+        slots, client = self._slots, client_key(credential.client)
+        try:
+            await slots.acquire(client, timeout=self._timeout)
+        except QueueFull:
+            raise VerifierUnavailable("too many introspections are waiting") from None
+        except TimeoutError:
+            text = f"an introspection has waited {self._timeout:g} s for others"
+            raise VerifierUnavailable(text) from None
+        try:
+            # It may have opened meanwhile.
+            self._check_breaker(digest)
+            running.is_sent = True
+            return await self._decide(digest, credential.token)
+        finally:
+            slots.release(client)
 
     async def _decide(self, digest: bytes, token: str) -> Principal:
         try:
             claims = await self._request(token)
-        except (TransportError, ValueError) as error:
-            self._fail(str(error))
+        except TransportError as error:
+            self._fail(str(error), digest if isinstance(error, _BadAnswer) else None)
             raise VerifierUnavailable(f"introspection failed: {error}") from None
+        self._unanswered = 0
+        self._bad_answers.clear()
         self._delays = backoff(_FIRST_RETRY_S, _LONGEST_RETRY_S)
         now = self._clock()
         try:
@@ -224,27 +296,33 @@ class Introspection:
         )
 
     async def _request(self, token: str) -> dict[str, Any]:
-        from ....transports.http.client.fetch import fetch
+        from ....transports.http.client.fetch import FetchRefused, fetch
 
-        response = await fetch(
-            await self._find_endpoint(),
-            method="POST",
-            headers=self._headers,
-            body=urlencode(
-                {"token": token, "token_type_hint": "access_token", **self._form}
-            ).encode(),
-            allow_private=self._allow_private,
-            context=self._tls,
-            max_bytes=MAX_RESPONSE_BYTES,
-            timeout=self._timeout,
-        )
+        url = await self._find_endpoint()
+        form = {"token": token, "token_type_hint": "access_token", **self._form}
+        try:
+            response = await fetch(
+                url,
+                method="POST",
+                headers=self._headers,
+                body=urlencode(form).encode(),
+                allow_private=self._allow_private,
+                context=self._tls,
+                max_bytes=MAX_RESPONSE_BYTES,
+                timeout=self._timeout,
+            )
+        except FetchRefused as error:  # the answer is too large
+            raise _BadAnswer(error.reason) from None
         if 400 <= response.status < 500:
             # Of this server's credentials, or of this token: other tokens may do better.
-            _log.warning("introspection failed: the endpoint answered %d", response.status)
+            self._warn(f"the endpoint answered {response.status}")
             raise VerifierUnavailable(f"the endpoint answered with status {response.status}")
         if response.status != 200:
-            raise TransportError(f"the endpoint answered with status {response.status}")
-        return parse_object(response.body)
+            raise _BadAnswer(f"the endpoint answered with status {response.status}")
+        try:
+            return parse_object(response.body)
+        except ValueError as error:
+            raise _BadAnswer(str(error)) from None
 
     async def _find_endpoint(self) -> str:
         if self._endpoint is None:
@@ -261,12 +339,37 @@ class Introspection:
             self._endpoint = found.introspection_endpoint
         return self._endpoint
 
-    def _fail(self, reason: str) -> None:
+    # -- failures ----------------------------------------------------------------------------
+
+    def _check_breaker(self, digest: bytes) -> None:
+        """Raise VerifierUnavailable if a token is not asked about now, because requests failed."""
+        wait = max(self._retry_at, self._bad_answers.get(digest, 0.0)) - self._clock()
+        if wait > 0:
+            raise VerifierUnavailable("the last introspection failed", retry_after=wait)
+
+    def _fail(self, reason: str, digest: bytes | None) -> None:
+        """Count a failure: of the answer about one token, or of any request."""
         # What the metadata said may have changed.
         self._endpoint = self._given_endpoint
-        delay = next(self._delays)
-        self._retry_at = self._clock() + delay
-        _log.warning("introspection failed: %s; the next request in %.2g s", reason, delay)
+        now = self._clock()
+        is_first = digest not in self._bad_answers
+        if digest is None:
+            self._unanswered += 1
+        elif not is_first or len(self._bad_answers) < MAX_FAILURES:
+            self._bad_answers[digest] = now + _FIRST_RETRY_S
+        if not is_first or self._unanswered + len(self._bad_answers) < MAX_FAILURES:
+            self._warn(reason)
+        elif now >= self._retry_at:
+            # Not again for requests that were sent before.
+            delay = next(self._delays)
+            self._retry_at = now + delay
+            _log.warning("introspection failed: %s; the next request in %.2g s", reason, delay)
+
+    def _warn(self, reason: str) -> None:
+        now = self._clock()
+        if not 0 <= now - self._warned_at < _WARNING_INTERVAL_S:
+            self._warned_at = now
+            _log.warning("introspection failed: %s", reason)
 
 
 def _bound(principal: Principal, credential: Credential) -> Principal:

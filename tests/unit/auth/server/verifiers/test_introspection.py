@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
+import socket
 from base64 import b64decode
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
@@ -270,23 +271,152 @@ async def test_one_request_is_sent_for_a_token_at_a_time() -> None:
         assert scene.asked == 1
 
 
+def good_or_held(held: asyncio.Event) -> Any:
+    """Return an answer that is at once for tokens of the name good, and later for others."""
+
+    async def respond(body: bytes) -> dict[str, Any]:
+        if b"token=good" not in body:
+            await held.wait()
+        return answer()
+
+    return respond
+
+
+async def until(condition: Any) -> None:
+    while not condition():
+        await asyncio.sleep(0)
+
+
 @on_a_loop
-async def test_requests_are_bounded_in_number(monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_requests_in_flight_are_bounded_and_others_wait(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     monkeypatch.setattr(module, "MAX_IN_FLIGHT", 3)
+    most = 0
     async with scene_of() as scene:
-        await scene.verify("first")  # with the metadata
-        scene.server.gate = asyncio.Event()
-        waiting = [asyncio.create_task(scene.verify(f"t{each}")) for each in range(10)]
-        while scene.asked < 4:
-            await asyncio.sleep(0)
-        scene.server.gate.set()
+
+        async def respond(body: bytes) -> dict[str, Any]:
+            nonlocal most
+            most = max(most, scene.verifier._slots._slots.used)
+            return answer()
+
+        scene.server.answers["/introspect"] = respond
+        waiting = [asyncio.create_task(scene.verify(f"t{each}")) for each in range(30)]
         found = await asyncio.gather(*waiting)
-        assert found.count("unavailable") == 7
-        assert scene.asked == 4
+        assert all(isinstance(each, Principal) for each in found)
+        # Alone, a client has two of three.
+        assert (scene.asked, most) == (30, 2)
+        await asyncio.sleep(0)
         assert scene.verifier._running == {}
 
 
+@on_a_loop
+async def test_tokens_of_other_addresses_are_verified_while_one_has_all_it_can_get() -> None:
+    held = asyncio.Event()
+    async with scene_of(good_or_held(held), timeout=60) as scene:
+        await scene.verify("good")  # with the metadata
+        flood = [
+            asyncio.create_task(scene.verify(f"r{each}", client="2001:db8::1"))
+            for each in range(1000)
+        ]
+        await until(lambda: scene.asked == 1 + module.MAX_IN_FLIGHT * 7 // 8)
+        for number in range(20):
+            found = await scene.verify(f"good-{number}", client=f"192.0.2.{number}")
+            assert isinstance(found, Principal)
+        # Another address of its network is the same client.
+        assert await scene.verify("good-other", client="2001:db8::2") == "unavailable"
+        held.set()
+        outcomes = await asyncio.gather(*flood)
+        assert outcomes.count("unavailable") == 1000 - 56 - module.MAX_WAITING * 7 // 8
+        assert not len(scene.verifier._slots)
+
+
+@on_a_loop
+async def test_verification_that_waits_longer_than_the_timeout_is_unavailable(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(module, "MAX_IN_FLIGHT", 1)
+    held = asyncio.Event()
+    async with scene_of(good_or_held(held)) as scene:
+        await scene.verifier._find_endpoint()
+        first = asyncio.create_task(scene.verify("held"))
+        await until(lambda: scene.asked)
+        scene.verifier._timeout = 0.001
+        assert await scene.verify("good") == "unavailable"
+        held.set()
+        assert isinstance(await first, Principal)
+
+
+@on_a_loop
+async def test_cancelled_verification_that_waits_is_not_sent(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(module, "MAX_IN_FLIGHT", 1)
+    held = asyncio.Event()
+    async with scene_of(good_or_held(held)) as scene:
+        await scene.verifier._find_endpoint()
+        first = asyncio.create_task(scene.verify("held"))
+        await until(lambda: scene.asked)
+        queue = scene.verifier._slots._queue
+        waiting = [asyncio.create_task(scene.verify("good")) for _ in range(2)]
+        await until(lambda: queue.used)
+        # One of its callers is left.
+        waiting[0].cancel()
+        await asyncio.wait([waiting[0]])
+        assert queue.used == 1
+        waiting[1].cancel()
+        # A caller that comes now starts a verification of its own.
+        later = asyncio.create_task(scene.verify("good"))
+        await asyncio.wait([waiting[1]])
+        held.set()
+        assert isinstance(await later, Principal)
+        await first
+        assert scene.asked == 2
+        await asyncio.sleep(0)
+        assert scene.verifier._running == {}
+        assert not len(scene.verifier._slots)
+
+
+def test_requests_of_an_event_loop_that_has_ended_do_not_count(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(module, "MAX_IN_FLIGHT", 1)
+    scenes: list[IntrospectionVerifier] = []
+
+    async def leave() -> None:
+        async with scene_of(good_or_held(asyncio.Event())) as scene:
+            await scene.verifier._find_endpoint()
+            scenes.append(scene)
+            asyncio.create_task(scene.verify("held"))  # noqa: RUF006  # it ends with the loop
+            await until(lambda: scene.asked)
+
+    # Unlike asyncio.run, which cancels what is left.
+    loop = asyncio.new_event_loop()
+    loop.run_until_complete(leave())
+    verifier = scenes[0].verifier
+
+    async def ask() -> None:
+        async with scene_of() as other:
+            verifier._given_endpoint = verifier._endpoint = f"{other.server.origin}/introspect"
+            other.verifier = verifier
+            for text in ("held", "good"):
+                assert isinstance(await other.verify(text), Principal)
+
+    asyncio.run(ask())
+    for task in asyncio.all_tasks(loop):
+        task.cancel()
+    loop.run_until_complete(asyncio.sleep(0))
+    loop.close()
+
+
 # Failures
+
+
+def unused_port() -> int:
+    with socket.socket() as sock:
+        sock.bind(("127.0.0.1", 0))
+        found: int = sock.getsockname()[1]
+        return found
 
 
 @for_each(
@@ -300,7 +430,7 @@ async def test_a_failure_is_not_a_refusal(status: int, response: Any) -> None:
         await scene.verifier._find_endpoint()
         scene.server.status = status
         assert await scene.verify() == "unavailable"
-        # The next request waits: an outage is not made worse.
+        # The next request about the token waits: an outage is not made worse.
         asked = len(scene.server.requests)
         for _ in range(20):
             assert await scene.verify() == "unavailable"
@@ -309,6 +439,97 @@ async def test_a_failure_is_not_a_refusal(status: int, response: Any) -> None:
         scene.server.answers["/introspect"] = answer()
         scene.clock.now += 1
         assert isinstance(await scene.verify(), Principal)
+
+
+def fails_for_bad(body: bytes) -> Any:
+    """Return an answer that is a failure for tokens of the name bad."""
+    return b"oops" if b"token=bad" in body else answer()
+
+
+@on_a_loop
+async def test_token_that_provokes_failures_does_not_open_the_breaker() -> None:
+    async with scene_of(fails_for_bad) as scene:
+        for number in range(3 * module.MAX_FAILURES):
+            assert await scene.verify("bad") == "unavailable"
+            assert scene.asked == number + 1
+            scene.clock.now += 1
+        assert isinstance(await scene.verify("good"), Principal)
+
+
+@on_a_loop
+async def test_breaker_opens_after_failures_of_different_tokens_in_a_row() -> None:
+    async with scene_of(fails_for_bad) as scene:
+        for number in range(module.MAX_FAILURES - 1):
+            assert await scene.verify(f"bad-{number}") == "unavailable"
+        # A success ends the row.
+        assert isinstance(await scene.verify("good"), Principal)
+        for number in range(module.MAX_FAILURES - 1):
+            assert await scene.verify(f"bad-{number}") == "unavailable"
+        assert isinstance(await scene.verify("good-2"), Principal)
+        for number in range(module.MAX_FAILURES):
+            assert await scene.verify(f"bad-{number}") == "unavailable"
+        asked = scene.asked
+        assert await scene.verify("good-3") == "unavailable"
+        assert scene.asked == asked
+        scene.clock.now += 1
+        # The tokens that failed do not open it again, and another one does.
+        assert await scene.verify("bad-0") == "unavailable"
+        assert scene.asked == asked + 1
+        assert await scene.verify("bad-6") == "unavailable"
+        assert scene.asked == asked + 2
+        assert await scene.verify("good-3") == "unavailable"
+        assert scene.asked == asked + 2
+        scene.clock.now += 2
+        assert isinstance(await scene.verify("good-3"), Principal)
+
+
+@on_a_loop
+async def test_requests_without_an_answer_open_the_breaker_whatever_the_token() -> None:
+    async with scene_of() as scene:
+        endpoint = await scene.verifier._find_endpoint()
+        port = unused_port()
+        scene.verifier._given_endpoint = scene.verifier._endpoint = f"http://127.0.0.1:{port}/"
+        for number in range(module.MAX_FAILURES):
+            with pytest.raises(VerifierUnavailable, match="cannot be reached"):
+                await scene.verifier.verify(bearer("opaque"))  # type: ignore[misc]  # it has to ask
+            assert (scene.verifier._retry_at > NOW) == (number == module.MAX_FAILURES - 1)
+        scene.verifier._given_endpoint = scene.verifier._endpoint = endpoint
+        for text in ("opaque", "other"):
+            assert await scene.verify(text) == "unavailable"
+        assert not scene.asked
+        scene.clock.now += 1
+        assert isinstance(await scene.verify(), Principal)
+
+
+@on_a_loop
+async def test_timeouts_open_the_breaker_once_however_many_run() -> None:
+    held = asyncio.Event()
+    async with scene_of(good_or_held(held), timeout=0.05) as scene:
+        await scene.verifier._find_endpoint()
+        flood = [scene.verify(f"held-{each}") for each in range(module.MAX_IN_FLIGHT)]
+        assert set(await asyncio.gather(*flood)) == {"unavailable"}
+        # Those that waited for a slot were not sent, once it was open.
+        assert scene.asked < module.MAX_IN_FLIGHT * 7 // 8 + module.MAX_FAILURES
+        held.set()
+        # The first delay: the others failed while it was open.
+        assert 0 < scene.verifier._retry_at - NOW <= 1
+        scene.clock.now += 1
+        scene.verifier._timeout = 5
+        assert isinstance(await scene.verify("good"), Principal)
+
+
+@on_a_loop
+async def test_failures_that_a_client_provokes_are_logged_once_a_second(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    async with scene_of(fails_for_bad) as scene:
+        for number in range(20):
+            await scene.verify("bad")
+            await scene.verify(f"good-{number}")
+        assert caplog.text.count("introspection failed") == 1
+        scene.clock.now += 1
+        await scene.verify("bad")
+        assert caplog.text.count("introspection failed") == 2
 
 
 @for_each("status", [400, 401, 403, 429])
@@ -341,7 +562,7 @@ async def test_a_failure_that_no_caller_waits_for_is_not_reported_as_lost() -> N
         waiting = asyncio.create_task(scene.verify())
         while not scene.asked:
             await asyncio.sleep(0)
-        (running,) = scene.verifier._running.values()
+        (running,) = [each.task for each in scene.verifier._running.values()]
         waiting.cancel()
         scene.server.gate.set()
         await asyncio.wait([running, waiting])
