@@ -21,7 +21,7 @@ from .errors import StoreFull
 from .sorted_names import SortedNames
 from .values import Key, RecordPage, StoreLimits
 
-__all__ = ["ENTRY_COST_BYTES", "RECORD_COST_BYTES", "ExpiringRecords", "Record"]
+__all__ = ["ENTRY_COST_BYTES", "RECORD_COST_BYTES", "ExpiringRecords", "Record", "record_size"]
 
 # Overhead of a record, and of an entry in one, measured and rounded up. Without it a million empty
 # values would cost nothing.
@@ -62,6 +62,11 @@ class _Usage:
         self.bytes = 0
 
 
+def record_size(key: Key) -> int:
+    """Return the bytes that a record of a key takes, without what it holds."""
+    return RECORD_COST_BYTES + len(key.tenant) + len(key.kind) + len(key.name)
+
+
 class ExpiringRecords:
     """The records of one store."""
 
@@ -100,7 +105,7 @@ class ExpiringRecords:
             StoreFull: a limit is reached; nothing has changed.
         """
         key = record.key
-        size += RECORD_COST_BYTES + len(key.tenant) + len(key.kind) + len(key.name)
+        size += record_size(key)
         self._reserve(key.tenant, 1, size)
         record.size = size
         self._records[type(record), key] = record

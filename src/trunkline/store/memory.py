@@ -18,7 +18,7 @@ from typing import ClassVar, Final, TypeVar
 from .base import ChannelSubscription
 from .channels import Channels
 from .errors import EndReason, StoreClosed, StoreFull
-from .expiring_records import ENTRY_COST_BYTES, ExpiringRecords, Record
+from .expiring_records import ENTRY_COST_BYTES, ExpiringRecords, Record, record_size
 from .values import (
     Cursor,
     Key,
@@ -207,6 +207,16 @@ class MemoryStore:
         if is_first:
             self._records.add(_TakenMarker(key), 0, ttl)
         return is_first
+
+    def max_markers(self, key: Key) -> int:
+        """Return how many markers with keys like `key` fit if nothing else is stored."""
+        limits, size = self._limits, record_size(key)
+        bounds = (limits.keys, limits.tenant_keys)
+        sizes = (limits.total_bytes, limits.tenant_bytes)
+        return min(
+            *(each for each in bounds if each is not None),
+            *(each // size for each in sizes if each is not None),
+        )
 
     async def acquire(self, key: Key, *, ttl: float) -> Lease | None:
         """Return a lease of `key`, or None while another one is held."""

@@ -8,8 +8,7 @@ The rules that live here, and only here:
                                                                   [RFC 9449, section 4.3]
 * The token is bound to the key of the proof: `cnf.jkt` is its thumbprint. A token that is not
   bound is not accepted with a proof.                             [RFC 9449, sections 6, 7.1]
-* A proof is accepted once, by all servers that share a store. The marker is kept for as long as the
-  proof could be accepted, and if the store fails, the proof is not accepted.
+* A proof is accepted once, as `used_proofs` says, and is marked as used after all else was checked.
                                                                   [RFC 9449, section 11.1]
 * A bound token that is sent as a bearer token is refused.        [RFC 9449, section 7.2]
 * Nonces are not kept: each is a time and a keyed hash of it, valid for one to two periods.
@@ -23,21 +22,19 @@ import secrets
 import time
 from base64 import urlsafe_b64encode
 from collections.abc import Awaitable, Callable, Iterable, Mapping
-from hashlib import sha256
 from typing import TYPE_CHECKING, Final
 
 from msgspec.structs import replace
 
-from ....store.errors import StoreError
-from ....store.values import Key
 from ...dpop import InvalidProof, Proof, parse_proof, proof_target, token_hash
 from ...jose import ALGORITHMS
 from ...principal import Principal
-from .credential import InvalidCredential, VerifierUnavailable
+from .credential import InvalidCredential
 
 if TYPE_CHECKING:
     from ....store.base import Store
     from .credential import Credential, Verifier
+    from .used_proofs import UsedProofs
 
 __all__ = ["Dpop"]
 
@@ -49,7 +46,6 @@ NONCE_PERIOD_S: Final = 300.0
 _NONCE_HASH_BYTES: Final = 16
 _PERIOD_BYTES: Final = 6
 _MIN_SECRET_BYTES: Final = 32
-_KIND: Final = "dpop-proof"
 
 _PROOF: Final = "invalid_dpop_proof"
 _ONE_PROOF: Final = "A request has one proof in one DPoP header"
@@ -98,7 +94,9 @@ class Dpop:
         self.schemes = ("dpop",) if required else ("dpop", "bearer")
         self.authorization_servers = verifier.authorization_servers
         self.scopes_supported = verifier.scopes_supported
-        self._store = store
+        # As it was given; without one, each process has its own.
+        self.store = store
+        self._used: UsedProofs | None = None
         self._nonces = nonces or nonce_secret is not None
         self._secret = nonce_secret or secrets.token_bytes(_MIN_SECRET_BYTES)
         self._max_age = max_age
@@ -162,24 +160,19 @@ class Dpop:
         if self._nonces and not self._is_nonce(proof.nonce):
             raise InvalidCredential(_NEEDS_NONCE, error="use_dpop_nonce", nonce=self.nonce())
         # Last, so that only proofs of valid tokens take space in the store.
-        await self._take(proof)
+        if self._used is None:
+            self._used = self._make_used()
+        if not await self._used.take(proof, principal.key):
+            raise InvalidCredential(_REPLAYED, error=_PROOF)
         return principal
 
-    async def _take(self, proof: Proof) -> None:
-        if self._store is None:
-            from ....store.memory import MemoryStore
+    def _make_used(self) -> UsedProofs:
+        # Imported here: few servers have DPoP.
+        from ....store.memory import MemoryStore
+        from .used_proofs import UsedProofs
 
-            self._store = MemoryStore()
-        name = sha256(f"{proof.key_thumbprint} {proof.id}".encode("utf-8", "surrogatepass"))
-        key = Key("", _KIND, name.hexdigest())
-        try:
-            is_first = await self._store.take(key, ttl=self._max_age + 2 * self._leeway + 1)
-        except StoreError as error:
-            raise VerifierUnavailable(
-                f"the store of used proofs failed: {type(error).__name__}"
-            ) from error
-        if not is_first:
-            raise InvalidCredential(_REPLAYED, error=_PROOF)
+        store = MemoryStore() if self.store is None else self.store
+        return UsedProofs(store, self._max_age + 2 * self._leeway + 1)
 
     def _checked_bearer(self, principal: Principal | None) -> Principal | None:
         if principal is not None and (self.required or "cnf" in principal.claims):

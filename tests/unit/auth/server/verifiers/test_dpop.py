@@ -185,9 +185,8 @@ async def test_a_proof_is_accepted_once_by_all_servers_of_a_store() -> None:
 @on_a_loop
 async def test_the_marker_of_a_proof_outlives_the_proof() -> None:
     """A proof from a clock that is ahead is accepted for longest, and just as long remembered."""
-    scene = DpopVerifier(max_age=60, leeway=5)
     store_clock = Clock(0.0)
-    scene.verifier._store = MemoryStore(clock=store_clock)
+    scene = DpopVerifier(max_age=60, leeway=5, store=MemoryStore(clock=store_clock))
     credential = scene.credential(issued_at=NOW + 5)
     assert await scene.verify(credential) == "ann"
     for later in (1, 30, 60, 69, 70):
@@ -330,6 +329,19 @@ async def test_a_full_store_accepts_no_proof() -> None:
     scene = DpopVerifier(store=MemoryStore(StoreLimits(keys=1)))
     assert await scene.verify(scene.credential()) == "ann"
     assert await scene.verify(scene.credential()) == "unavailable"
+
+
+@on_a_loop
+async def test_principal_with_many_proofs_leaves_room_for_those_of_others() -> None:
+    scene = DpopVerifier(store=MemoryStore(StoreLimits(keys=16)))
+    # With a key for each token.
+    signers = [key(key_id=None, number=200 + each) for each in range(20)]
+    flood = [
+        await scene.verify(scene.credential(scene.bound(each, sub="eve"), key=each))
+        for each in signers
+    ]
+    assert flood == ["eve"] * 14 + ["unavailable"] * 6
+    assert await scene.verify(scene.credential()) == "ann"
 
 
 @on_a_loop
