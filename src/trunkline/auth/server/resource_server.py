@@ -43,7 +43,12 @@ from ..principal import Principal
 from .audit import RefusalAudit
 from .settings import AuthSettings, is_peer_rule, settings_of
 from .tenants import TenantRefused
-from .verifiers.credential import Credential, InvalidCredential, VerifierUnavailable
+from .verifiers.credential import (
+    Credential,
+    InvalidCredential,
+    VerifierUnavailable,
+    verify_offline,
+)
 
 if TYPE_CHECKING:
     from ...spec.rows import HttpStatus
@@ -141,6 +146,25 @@ class ResourceServer:
         if found is None:
             return self._missing if self.settings.required else None
         return found if type(found) is Refusal else None
+
+    def check_head(self, request: HttpRequest) -> Refusal | None:
+        """Refuse a request whose credential is not valid, as far as that is known by now."""
+        credential = self._read(request)
+        if type(credential) is not Credential:
+            return None  # as `precheck` has decided, or a function will
+        for step, recogniser in self._steps:
+            if step is not _verifier_step:
+                return None  # a function of the author may do anything
+            try:
+                found = verify_offline(recogniser, credential)
+            except VerifierUnavailable:
+                return None
+            except Exception as error:  # noqa: BLE001  # sorted there; the client gets an answer
+                return self._failed(error, credential)
+            if found is not None:
+                checked = self._checked(found, request, credential)
+                return checked if type(checked) is Refusal else None
+        return self._unrecognised(credential)
 
     def authenticate(
         self, request: HttpRequest

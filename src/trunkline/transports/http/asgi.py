@@ -327,6 +327,10 @@ class AsgiServer:
             routes.refuse(responder, request, None)
             return
         refusal = self._refusal(request, responder.account)
+        # The HTTP server asks for such a body when it is received.
+        is_awaited = routes.authenticator is not None and b"expect" in dict(request.headers)
+        if refusal is None and is_awaited:
+            refusal = routes.check_head(request)
         if refusal is not None:
             if 0 < length <= _DISCARDED_BYTES and request.header(b"expect") is None:
                 await self._read_body(await receive(), request, length, receive, responder)
@@ -339,7 +343,11 @@ class AsgiServer:
             responder.lost()
             return
         if message.get("more_body") or (limit is not None and len(body) > limit):
-            body = await self._read_body(message, request, length, receive, responder)
+            if message.get("more_body") and not is_awaited:
+                refusal = routes.check_head(request)
+            if refusal is None or 0 < length <= _DISCARDED_BYTES:
+                body = await self._read_body(message, request, length, receive, responder)
+            body = refusal or body
             if body is None:
                 responder.lost()
                 return

@@ -19,6 +19,7 @@ from trunkline.auth import (
     InvalidCredential,
     PeerUid,
     Principal,
+    Tenants,
     VerifierUnavailable,
 )
 from trunkline.auth.challenge import Challenge, parse_challenges
@@ -441,3 +442,69 @@ def test_a_server_that_does_not_know_its_url_says_so() -> None:
 def test_reprs_name_kinds_alone() -> None:
     server = made(Tokens())
     assert repr(server) == f"<ResourceServer '{URL}', <AuthSettings of Tokens, required>>"
+
+
+# -- before a body is read -------------------------------------------------------------------
+
+
+class OfflineTokens(Tokens):
+    """Tokens that are known without the network, but for one."""
+
+    def verify_offline(self, credential: Credential) -> Principal | None:
+        if credential.token == "later":
+            raise VerifierUnavailable("it has to be looked up")
+        return self._found(credential.token)
+
+
+def head_status(server: ResourceServer, authorization: str | None = None) -> int | None:
+    found = server.check_head(request_with(authorization))
+    return None if found is None else found.status
+
+
+@pytest.mark.parametrize("required", [False, True])
+def test_credential_is_checked_by_the_head_as_it_is_with_the_body(required: bool) -> None:
+    server = made(OfflineTokens(), required=required)
+    assert head_status(server, "Bearer ann") is None
+    assert head_status(server, "Bearer later") is None
+    for header in ("Bearer refused", "Bearer unknown"):
+        by_head = server.check_head(request_with(header))
+        assert by_head is not None
+        assert (by_head.status, by_head.headers) == (401, decide(server, header).headers)
+    # A request without a credential is decided on before.
+    assert head_status(server) is None
+    assert head_status(server, "Bearer a b") is None
+    assert head_status(server, "Basic x") is None
+
+
+def test_nonce_of_a_challenge_is_sent_by_the_head() -> None:
+    refusal = made(OfflineTokens("dpop")).check_head(request_with("DPoP nonce"))
+    assert refusal is not None
+    assert (b"dpop-nonce", b"n-1") in refusal.headers
+
+
+def test_credential_that_only_a_later_recogniser_may_know_is_not_refused_by_the_head() -> None:
+    later = [Tokens(), lambda request: None]
+    for each in later:
+        server = made(OfflineTokens(), each)
+        assert head_status(server, "Bearer unknown") is None
+        # The first one that recognises it has decided.
+        assert head_status(server, "Bearer refused") == 401
+        assert head_status(made(each, OfflineTokens()), "Bearer refused") is None
+
+
+def test_tenant_is_checked_by_the_head() -> None:
+    tenants = Tenants(path="/t/{tenant}/mcp", members="tenants")
+    server = made(OfflineTokens(), tenants=tenants)
+    refusal = server.check_head(request_with("Bearer ann"))
+    assert refusal is not None
+    assert refusal.status == decide(server, "Bearer ann").status == 403
+
+
+def test_failure_of_a_verifier_by_the_head_is_500_without_details(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    refusal = made(OfflineTokens()).check_head(request_with("Bearer broken"))
+    assert refusal is not None
+    assert refusal.status == 500
+    assert CANARY not in refusal.message
+    assert "cannot be determined" in caplog.text

@@ -31,7 +31,8 @@ from tests.unit.transports.http.asgi_call import (
     tool,
 )
 from trunkline import Context, HttpLimits, HttpSettings, Server
-from trunkline.auth import JwtBearer
+from trunkline.auth import ApiKeys, AuditEvent, AuthSettings, JwtBearer
+from trunkline.auth.server.resource_server import ResourceServer
 from trunkline.jsonrpc import Limits, Policy
 from trunkline.transports.http import asgi as adapter
 from trunkline.transports.http.asgi import AsgiResponder
@@ -776,3 +777,79 @@ def test_requests_are_logged_if_wanted(caplog: pytest.LogCaptureFixture) -> None
     first, second = (each.getMessage() for each in caplog.records if each.name.endswith("access"))
     assert first.startswith("127.0.0.1 'POST' '/mcp' 200 ")
     assert second.startswith("unix 'POST' '/nowhere' 404 ")
+
+
+# -- credentials before a body ---------------------------------------------------------------
+
+KEY, RECORD = ApiKeys.generate(subject="build")
+BAD = "Bearer tlk_made-up"
+
+
+def test_body_of_a_stranger_is_not_received_to_its_end() -> None:
+    async def main() -> None:
+        events: list[AuditEvent] = []
+        auth = AuthSettings(verifiers=[ApiKeys([RECORD])], audit=events.append)
+        async with serving(auth=auth) as made:
+            call = AsgiCall(headers={"authorization": BAD}).parts(b" ", b" ", ends=False)
+            await call.run(made.app)
+            assert (call.status, call.receives) == (401, 1)
+            assert 'error="invalid_token"' in call.headers["www-authenticate"]
+            assert [each.code for each in events] == [401]
+            # A small one is received, so that the client reads the answer.
+            headers = {"authorization": BAD, "content-length": "3"}
+            small = AsgiCall(headers=headers).parts(b" ", b" ", b" ")
+            await small.run(made.app)
+            assert (small.status, small.receives) == (401, 3)
+            assert [each.code for each in events] == [401, 401]
+
+    asyncio.run(main())
+
+
+def test_body_is_not_asked_for_if_the_credential_is_not_valid() -> None:
+    async def main() -> None:
+        async with serving(auth=ApiKeys([RECORD])) as made:
+            headers = {"authorization": BAD, "expect": "100-continue", "content-length": "2"}
+            call = await AsgiCall(headers=headers).parts(b" ", b" ").run(made.app)
+            # The HTTP server asks for it when it is received.
+            assert (call.status, call.receives) == (401, 0)
+            headers["authorization"] = f"Bearer {KEY}"
+            known = await AsgiCall(headers=headers).parts(b" ", b" ").run(made.app)
+            assert (known.status, known.receives) == (400, 2)
+
+    asyncio.run(main())
+
+
+@for_each("required", [True, False])
+def test_body_in_parts_of_a_known_caller_is_received(required: bool) -> None:
+    async def main() -> None:
+        auth = AuthSettings(verifiers=[ApiKeys([RECORD])], required=required)
+        async with serving(auth=auth) as made:
+            for credential in [f"Bearer {KEY}"] + [""] * (not required):
+                headers = {"authorization": credential} if credential else {}
+                whole = tool("echo", headers, text="a")
+                body = whole.incoming.get_nowait()["body"]
+                call = await whole.parts(body[:10], body[10:20], body[20:]).run(made.app)
+                assert call.answer["result"]["content"][0]["text"] == "a"
+            stranger = AsgiCall(headers={"authorization": BAD}).parts(b" ", ends=False)
+            assert (await stranger.run(made.app)).status == 401
+
+    asyncio.run(main())
+
+
+def test_head_is_not_checked_apart_if_the_body_comes_with_it(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    def check_head(self: ResourceServer, request: Any) -> None:
+        raise AssertionError("it costs a second verification")
+
+    monkeypatch.setattr(ResourceServer, "check_head", check_head)
+
+    async def main() -> None:
+        async with serving(auth=ApiKeys([RECORD])) as made:
+            call = await tool("echo", {"authorization": f"Bearer {KEY}"}, text="a").run(made.app)
+            assert call.status == 200
+            assert (
+                await tool("echo", {"authorization": BAD}, text="a").run(made.app)
+            ).status == 401
+
+    asyncio.run(main())

@@ -12,6 +12,7 @@ from collections.abc import Awaitable, Iterable
 from typing import TYPE_CHECKING
 
 from ...principal import Principal
+from .credential import verify_offline
 
 if TYPE_CHECKING:
     from .credential import Credential, Verifier
@@ -49,6 +50,19 @@ class Chain:
                     return found
             else:
                 return self._go_on(found, place + 1, credential)
+        return None
+
+    def verify_offline(self, credential: Credential) -> Principal | None:
+        """Return what the first verifier returns that recognises a credential.
+
+        Raises:
+            InvalidCredential: that verifier refuses it.
+            VerifierUnavailable: a verifier that is asked before needs the network.
+        """
+        for verifier in self.verifiers:
+            found = verify_offline(verifier, credential)
+            if found is not None:
+                return found
         return None
 
     async def _go_on(

@@ -2,6 +2,7 @@
 
     class Verifier:
         def verify(self, credential): ...  # a Principal, None, or an awaitable of either
+        def verify_offline(self, credential): ...  # optional: a Principal or None
 
 The rules that live here, and only here:
 
@@ -11,6 +12,9 @@ The rules that live here, and only here:
   `VerifierUnavailable`: the credential may be valid, and the client keeps it.
 * A result is returned without an awaitable if no network is needed for it, so that most requests
   cost no task.
+* `verify_offline` decides without the network, and uses up nothing, such as a proof that is
+  accepted once: it may be called before `verify`, for the same request. If it cannot decide so, it
+  raises `VerifierUnavailable`, and so does a verifier that does not have it.
 * Descriptions are fixed sentences: nothing of a credential is in them, and nothing of a key.
 """
 
@@ -28,7 +32,13 @@ if TYPE_CHECKING:
     from ....transports.http.request import HttpRequest
     from ...principal import Principal
 
-__all__ = ["Credential", "InvalidCredential", "Verifier", "VerifierUnavailable"]
+__all__ = [
+    "Credential",
+    "InvalidCredential",
+    "Verifier",
+    "VerifierUnavailable",
+    "verify_offline",
+]
 
 # After which a client may try again, if the verifier names no other time.
 _RETRY_AFTER_S: Final = 5.0
@@ -125,3 +135,17 @@ class Verifier(Protocol):
             InvalidCredential: it is of this kind, and not valid.
             VerifierUnavailable: something that is needed to decide does not respond.
         """
+
+
+def verify_offline(verifier: Verifier, credential: Credential) -> Principal | None:
+    """Return what a verifier decides about a credential without the network.
+
+    Raises:
+        InvalidCredential: it is of this kind, and not valid.
+        VerifierUnavailable: the verifier needs the network, or may need it.
+    """
+    decide = getattr(verifier, "verify_offline", None)
+    if decide is None:
+        raise VerifierUnavailable("the verifier does not decide without the network")
+    found: Principal | None = decide(credential)
+    return found

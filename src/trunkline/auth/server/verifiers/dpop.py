@@ -29,7 +29,7 @@ from msgspec.structs import replace
 from ...dpop import InvalidProof, Proof, parse_proof, proof_target, token_hash
 from ...jose import ALGORITHMS
 from ...principal import Principal
-from .credential import InvalidCredential
+from .credential import InvalidCredential, verify_offline
 
 if TYPE_CHECKING:
     from ....store.base import Store
@@ -119,14 +119,30 @@ class Dpop:
         """
         if credential.scheme == "dpop":
             proof = self._checked_proof(credential)
-            inner = replace(credential, scheme="bearer", key_thumbprint=proof.key_thumbprint)
-            return self._accept(self.verifier.verify(inner), proof)
+            return self._accept(self.verifier.verify(_proved(credential, proof)), proof)
         if credential.key_thumbprint:
             credential = replace(credential, key_thumbprint="")
         found = self.verifier.verify(credential)
         if found is None or isinstance(found, Principal):
             return self._checked_bearer(found)
         return self._await_bearer(found)
+
+    def verify_offline(self, credential: Credential) -> Principal | None:
+        """Return the principal of a token, whose proof is not marked as used.
+
+        Raises:
+            InvalidCredential: the token is not valid, or the proof is not one for it.
+            VerifierUnavailable: the verifier of the token needs the network.
+        """
+        if credential.scheme != "dpop":
+            if credential.key_thumbprint:
+                credential = replace(credential, key_thumbprint="")
+            return self._checked_bearer(verify_offline(self.verifier, credential))
+        proof = self._checked_proof(credential)
+        principal = verify_offline(self.verifier, _proved(credential, proof))
+        if principal is not None:
+            self._check_proof_of(principal, proof)
+        return principal
 
     def _checked_proof(self, credential: Credential) -> Proof:
         if len(credential.proofs) != 1:
@@ -154,17 +170,23 @@ class Dpop:
         principal = found if found is None or isinstance(found, Principal) else await found
         if principal is None:
             return None
-        if _bound_to(principal) != proof.key_thumbprint:
-            raise InvalidCredential(_UNBOUND)
-        # After the token: beside other verifiers, only the one that knows it asks for its nonce.
-        if self._nonces and not self._is_nonce(proof.nonce):
-            raise InvalidCredential(_NEEDS_NONCE, error="use_dpop_nonce", nonce=self.nonce())
+        self._check_proof_of(principal, proof)
         # Last, so that only proofs of valid tokens take space in the store.
         if self._used is None:
             self._used = self._make_used()
         if not await self._used.take(proof, principal.key):
             raise InvalidCredential(_REPLAYED, error=_PROOF)
         return principal
+
+    def _check_proof_of(self, principal: Principal, proof: Proof) -> None:
+        """Raise InvalidCredential unless a proof is of the key of a token, with a nonce if needed.
+
+        After the token: beside other verifiers, only the one that knows it asks for its nonce.
+        """
+        if _bound_to(principal) != proof.key_thumbprint:
+            raise InvalidCredential(_UNBOUND)
+        if self._nonces and not self._is_nonce(proof.nonce):
+            raise InvalidCredential(_NEEDS_NONCE, error="use_dpop_nonce", nonce=self.nonce())
 
     def _make_used(self) -> UsedProofs:
         # Imported here: few servers have DPoP.
@@ -198,6 +220,11 @@ class Dpop:
         data = given.encode("utf-8", "surrogatepass")
         is_now = hmac.compare_digest(data, self._nonce(period).encode())
         return is_now or hmac.compare_digest(data, self._nonce(period - 1).encode())
+
+
+def _proved(credential: Credential, proof: Proof) -> Credential:
+    """Return the credential for the verifier of the token."""
+    return replace(credential, scheme="bearer", key_thumbprint=proof.key_thumbprint)
 
 
 def _is_target(given: str, url: str) -> bool:

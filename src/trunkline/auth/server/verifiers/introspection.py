@@ -32,7 +32,7 @@ import re
 import time
 from base64 import b64encode
 from collections import OrderedDict
-from collections.abc import Awaitable, Callable, Iterable
+from collections.abc import Callable, Coroutine, Iterable
 from hashlib import sha256
 from typing import TYPE_CHECKING, Any, Final, Literal, TypeVar
 from urllib.parse import quote_plus, urlencode
@@ -42,6 +42,7 @@ from ....concurrency.backoff import backoff
 from ....errors import TransportError
 from ....redaction import HIDDEN
 from ...jose import parse_object
+from ...principal import Principal
 from .claims import (
     CLIENT_CLAIMS,
     LEEWAY_S,
@@ -56,7 +57,6 @@ from .fair_slots import FairSlots, QueueFull
 if TYPE_CHECKING:
     import ssl
 
-    from ...principal import Principal
     from .credential import Credential
 
 __all__ = ["Introspection"]
@@ -180,7 +180,7 @@ class Introspection:
     def __repr__(self) -> str:
         return f"<Introspection, {len(self._valid)} tokens cached, client_secret={HIDDEN}>"
 
-    def verify(self, credential: Credential) -> Principal | Awaitable[Principal | None] | None:
+    def verify(self, credential: Credential) -> Principal | Coroutine[Any, Any, Principal] | None:
         """Return the principal of a token, or None for what is not one.
 
         Raises:
@@ -201,6 +201,19 @@ class Introspection:
         if invalid is not None and now < invalid[0]:
             raise InvalidCredential(invalid[1])
         return self._ask_once(digest, credential)
+
+    def verify_offline(self, credential: Credential) -> Principal | None:
+        """Return what `verify` does, if the answer is cached.
+
+        Raises:
+            InvalidCredential: the token is not valid here.
+            VerifierUnavailable: the authorization server has to be asked.
+        """
+        found = self.verify(credential)
+        if found is None or isinstance(found, Principal):
+            return found
+        found.close()  # it has not begun
+        raise VerifierUnavailable("the authorization server has to be asked")
 
     async def _ask_once(self, digest: bytes, credential: Credential) -> Principal:
         loop = asyncio.get_running_loop()

@@ -18,11 +18,12 @@ from __future__ import annotations
 
 import time
 from collections import OrderedDict
-from collections.abc import Awaitable, Callable, Iterable, Mapping
+from collections.abc import Callable, Coroutine, Iterable, Mapping
 from hashlib import sha256
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from ...jose import ALGORITHMS, InvalidSignature, PublicKey, SignedToken, parse_token
+from ...principal import Principal
 from .claims import (
     CLIENT_CLAIMS,
     LEEWAY_S,
@@ -31,13 +32,12 @@ from .claims import (
     check_times,
     principal_of,
 )
-from .credential import InvalidCredential
+from .credential import InvalidCredential, VerifierUnavailable
 from .jwks import MAX_AGE_S, KeySet, KeySource, RemoteKeys, StaticKeys
 
 if TYPE_CHECKING:
     import ssl
 
-    from ...principal import Principal
     from .credential import Credential
 
 __all__ = ["JwtBearer"]
@@ -141,7 +141,7 @@ class JwtBearer:
     def __repr__(self) -> str:
         return f"<JwtBearer for {', '.join(sorted(self.audience))}, issued by {self.issuer}>"
 
-    def verify(self, credential: Credential) -> Principal | Awaitable[Principal | None] | None:
+    def verify(self, credential: Credential) -> Principal | Coroutine[Any, Any, Principal] | None:
         """Return the principal of a token, or None if it is not a JWT of this issuer.
 
         Raises:
@@ -166,6 +166,19 @@ class JwtBearer:
         if keys is None:
             return self._fetch_and_check(digest, credential, token)
         return self._checked(digest, credential, token, keys)
+
+    def verify_offline(self, credential: Credential) -> Principal | None:
+        """Return what `verify` does, if the keys are at hand.
+
+        Raises:
+            InvalidCredential: the token is of this issuer, and not valid.
+            VerifierUnavailable: keys have to be fetched.
+        """
+        found = self.verify(credential)
+        if found is None or isinstance(found, Principal):
+            return found
+        found.close()  # it has not begun
+        raise VerifierUnavailable("keys have to be fetched")
 
     def _known(self, digest: bytes | None, credential: Credential) -> Principal | None:
         """Return the principal of a token that was verified with a key that is still valid."""

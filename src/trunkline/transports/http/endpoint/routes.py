@@ -14,7 +14,8 @@ The rules that live here, and only here:
   those that it takes.                             [RFC 9110, sections 15.5.5, 15.5.6]
 * The gate is passed before the body is read, on every row but public ones: health checks, which
   tell nothing, and documents for everybody. With authentication, a request without a credential is
-  refused there; method and types are looked at when its caller is known.
+  refused there; method and types are looked at when its caller is known. A credential that can be
+  verified without the network is verified before a body is read that did not come with its head.
 * OPTIONS is a CORS preflight, unless the row takes it. A preflight carries no authorization, so it
   is answered before that is checked.               [WHATWG Fetch, CORS protocol]
 * A GET that asks for another protocol, which is served at its path, passes the same gate.
@@ -287,6 +288,26 @@ class Routes:
             return refusal
         return route.check(request)
 
+    def check_head(self, request: HttpRequest) -> Refusal | None:
+        """Decide on an admitted request whose body is not complete; None lets the rest be read."""
+        authenticator = self.authenticator
+        if authenticator is None:
+            return None
+        route = self.find(request.path)
+        if route is None or route.is_public:
+            return None
+        if request.method == "OPTIONS" and self.cors is not None:
+            return None
+        refusal = authenticator.check_head(request)
+        if refusal is None:
+            return None
+        client = self.admission.client_of(request)
+        limited = self._check_rate(client)
+        if limited is not None:
+            return limited
+        authenticator.note_refusal(request, refusal, client)
+        return refusal
+
     def handle(self, request: HttpRequest, body: bytes | Oversize, responder: Responder) -> None:
         """Serve a request that was admitted; it is answered through the responder."""
         try:
@@ -417,16 +438,18 @@ class Routes:
         return lambda: self.admission.wait(client, self.clock())
 
     def _may_go(self, client: str, request: HttpRequest, responder: Responder) -> bool:
+        refusal = self._check_rate(client)
+        if refusal is not None:
+            self.refuse(responder, refusal, request)
+        return refusal is None
+
+    def _check_rate(self, client: str) -> Refusal | None:
+        """Count a request of a client, or refuse it."""
         wait = self.admission.wait(client, self.clock())
         if wait is None:
-            return True
+            return None
         seconds = b"%d" % max(1, -int(-wait // 1))
-        self.refuse(
-            responder,
-            Refusal(HTTP["rate-limited"], "Too many requests", ((b"retry-after", seconds),)),
-            request,
-        )
-        return False
+        return Refusal(HTTP["rate-limited"], "Too many requests", ((b"retry-after", seconds),))
 
     # -- time and the end --------------------------------------------------------------------
 

@@ -50,6 +50,13 @@ class Authenticator(Protocol):
         It decides by the syntax of the head alone, so that equal heads are decided alike.
         """
 
+    def check_head(self, request: HttpRequest) -> Refusal | None:
+        """Refuse a request by its credential, while its body is still sent; None reads the rest.
+
+        It is asked if the body did not come with the head, before `authenticate`. It decides
+        without the network, and uses up nothing; what it cannot decide so, it lets pass.
+        """
+
     def authenticate(
         self, request: HttpRequest
     ) -> Owner | Refusal | Awaitable[Owner | Refusal | None] | None:
@@ -60,7 +67,7 @@ class Authenticator(Protocol):
         """
 
     def note_refusal(self, request: HttpRequest, refusal: Refusal, client: str) -> None:
-        """Note that a request of a client was refused, as `precheck` or `authenticate` says."""
+        """Note that a request of a client was refused, as one of the methods above says."""
 
     def documents(self, path: str) -> dict[str, bytes]:
         """Return JSON documents to serve beside a protocol at `path`, by their own path."""

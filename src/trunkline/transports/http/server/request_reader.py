@@ -7,7 +7,8 @@ The rules that live here, and only here:
 * A message whose length is ambiguous is refused, and its connection closed: two readers that
   disagree on where a message ends are a way around a proxy.        [RFC 9112, sections 5, 6.3]
 * A request is admitted by its head, before its body is read. One that is refused there closes the
-  connection if a body follows, or what the client takes for a tunnel.
+  connection if a body follows, or what the client takes for a tunnel. The credential of one whose
+  body does not come with its head is checked before the body is read, and before 100 is sent.
 * A target in absolute form counts as its Host header does.         [RFC 9112, section 3.2.2]
 * A client that asks for another protocol has to wait for the response: data that follows its
   request is refused.                                               [RFC 9110, section 7.8]
@@ -70,6 +71,7 @@ class RequestReader:
         "_connection",
         "_has_upgrade",
         "_headers",
+        "_is_checked",
         "_learnt",
         "_length",
         "_parser",
@@ -106,8 +108,9 @@ class RequestReader:
         self._body: bytes | None = None
         self._pieces: Pieces | None = None
         self._body_bytes = 0
-        # Of a body that did not come in one read.
+        # Of a body that did not come in one read; whether the credential of its head was checked.
         self._received: ReceivedBytes | None = None
+        self._is_checked = False
         # Whether it offered another protocol, so that llhttp does not read its body.
         self._has_upgrade = False
         # Whether it asks for a protocol that the connection may be handed to.
@@ -162,8 +165,8 @@ class RequestReader:
             return
         if self.part is not _NONE:
             self._check_unfinished()
-        if self.part is _BODY and self._body_bytes and not self.is_stopped:
-            self._weigh()
+        if self.part is _BODY and not self.is_stopped:
+            self._check_body()
         if self._learnt is not None:
             request, self._learnt = self._learnt, None
             if whole and self.known is not None and self.part is _NONE:
@@ -230,6 +233,7 @@ class RequestReader:
         self._headers = []
         self._request = self._body = self._pieces = self._refusal = self._learnt = None
         self._body_bytes = self._length = 0
+        self._is_checked = False
 
     def on_url(self, url: bytes) -> None:
         """Take a part of the target."""
@@ -312,6 +316,11 @@ class RequestReader:
         """Ask for the body, if the client waits for that.      [RFC 9110, section 10.1.1]"""
         if (request.header(b"expect") or b"").lower() != b"100-continue":
             self._refuse(Refusal(HTTP["expectation-unknown"], "Unknown expectation"))
+            return
+        self._is_checked = True
+        refusal = self._server.routes.check_head(request)
+        if refusal is not None:
+            self._refuse(refusal)
         else:
             self._connection.send_continue()
 
@@ -376,6 +385,17 @@ class RequestReader:
         self.discard()
         request = self.current_request()
         self._connection.submit(request, Oversize(head, size, limit), keeps_alive=False)
+
+    def _check_body(self) -> None:
+        """Check the credential of a request whose body is not complete, and weigh the body."""
+        if not self._is_checked:
+            self._is_checked = True
+            refusal = self._server.routes.check_head(self.current_request())
+            if refusal is not None:
+                self._reject(refusal)
+                return
+        if self._body_bytes:
+            self._weigh()
 
     def _weigh(self) -> None:
         """Count the bytes of an unfinished body for the client, or refuse it."""

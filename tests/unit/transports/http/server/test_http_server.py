@@ -82,6 +82,9 @@ class Served:
         self.refused.append(refusal)
         responder.respond(refusal.status, b"", refusal.headers)
 
+    def check_head(self, asked: HttpRequest) -> Refusal | None:
+        return None
+
     def is_upgrade(self, asked: HttpRequest) -> bool:
         return False
 
