@@ -7,7 +7,7 @@ worker can continue a round that another one began.
 The rules that live here, and only here:
 
 * A server that keeps something between requests in memory is refused: a client would find it in
-  one process and not in the next.
+  one process and not in the next, and each process would allow as much as one is meant to.
 * A worker that exits by itself is replaced after a delay, at most `_MAX_REPLACEMENTS` times in a
   row; then all of them are stopped.
 * SIGTERM, SIGINT and SIGHUP stop all workers in order; a second one, at once. From the first on
@@ -56,7 +56,7 @@ def run_workers(
     Raises:
         UsageError: the server or the address cannot be shared by processes.
     """
-    found = obstacles(core_of(app))
+    found = obstacles(core_of(app), http)
     if found:
         raise UsageError(
             "--workers needs a server that keeps nothing between requests: " + "; ".join(found)

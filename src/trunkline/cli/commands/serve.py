@@ -366,25 +366,19 @@ def set_options(app: Server, options: argparse.Namespace) -> None:
     if options.linger is not None:
         core.limits = replace(core.limits, linger=options.linger)
     if options.auth is not None:
-        core.auth = _auth_of(options)
+        core.auth = _auth_of(options.auth)
 
 
-def _auth_of(options: argparse.Namespace) -> AuthSettings:
+def _auth_of(path: str) -> AuthSettings:
     # Imported here: most servers have none.
     try:
         from ...auth.server.config import AuthConfigError, load_auth_file
 
-        found = load_auth_file(options.auth)
+        return load_auth_file(path)
     except ModuleNotFoundError as error:
         raise UsageError(f"--auth needs {error.name}: pip install trunkline[auth]") from None
     except AuthConfigError as error:
         raise UsageError(f"--auth {error}") from None
-    has_workers = options.workers is not None and options.workers > 1
-    if has_workers and any(getattr(each, "dpop_algorithms", ()) for each in found.verifiers):
-        raise UsageError(
-            "--workers and [dpop] do not go together: each process would accept a proof once"
-        )
-    return found
 
 
 def begin_log(options: argparse.Namespace) -> None:

@@ -110,6 +110,9 @@ class RateLimit:
         ValueError: the rate is not above 0, or the burst is below 1.
     """
 
+    # Whether it counts requests in the memory of one process.
+    counts_requests: bool = True
+
     def __init__(
         self,
         rate: float,

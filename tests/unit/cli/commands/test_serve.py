@@ -239,25 +239,61 @@ def test_authentication_comes_from_a_file_and_replaces_that_of_the_server(tmp_pa
 
 
 @pytest.mark.parametrize(
-    ("text", "words", "said"),
+    ("text", "said"),
     [
-        ("[fixed]\nsubjct = 'x'\n", [], r"auth\.toml:2: \[fixed\]: unknown option 'subjct'"),
-        (None, [], "No such file"),
-        (
-            "[[jwt]]\nissuer = 'https://a.example'\naudience = 'x'\n[dpop]\n",
-            ["--http", "0", "--workers", "2"],
-            "each process would accept a proof once",
-        ),
+        ("[fixed]\nsubjct = 'x'\n", r"auth\.toml:2: \[fixed\]: unknown option 'subjct'"),
+        (None, "No such file"),
     ],
 )
 def test_a_file_with_authentication_that_cannot_be_used_is_an_error_of_usage(
-    tmp_path: Path, text: str | None, words: list[str], said: str
+    tmp_path: Path, text: str | None, said: str
 ) -> None:
     path = tmp_path / "auth.toml"
     if text is not None:
         path.write_text(text)
     with pytest.raises(UsageError, match=said):
-        set_options(Server("x"), options("--auth", str(path), *words))
+        set_options(Server("x"), options("--auth", str(path)))
+
+
+ALONE = """
+from trunkline import Server
+from trunkline.auth import AuthSettings, Dpop, JwtBearer, TenantLimits, Tenants
+
+jwt = JwtBearer(issuer="https://a.example", audience="x")
+app = Server("many", revisions=["2026-07-28"], list_changed=False, subscribe=False{})
+"""
+
+
+@pytest.mark.parametrize(
+    ("server", "auth", "words", "said"),
+    [
+        ("", "[[jwt]]\nissuer = 'https://a.example'\naudience = 'x'\n[dpop]\n", [], "DPoP proofs"),
+        (", auth=Dpop(jwt)", None, [], "each process would accept a proof once"),
+        ("", None, ["--rate", "10"], "requests per second"),
+        (
+            "",
+            "[fixed]\nsubject = 'x'\n[tenants.limits]\nrate = 5\n",
+            [],
+            r"limits of tenants \(rate\)",
+        ),
+        (
+            ", auth=AuthSettings(verifiers=[jwt], tenants=Tenants(limits=TenantLimits(rate=5)))",
+            None,
+            [],
+            "limits of tenants",
+        ),
+    ],
+)
+def test_what_each_worker_would_allow_by_itself_is_refused_wherever_it_comes_from(
+    tmp_path: Path, server: str, auth: str | None, words: list[str], said: str
+) -> None:
+    (tmp_path / "server.py").write_text(ALONE.format(server))
+    given = [str(tmp_path / "server.py"), "--http", "0", "--workers", "2", *words]
+    if auth is not None:
+        (tmp_path / "auth.toml").write_text(auth)
+        given += ["--auth", str(tmp_path / "auth.toml")]
+    with pytest.raises(UsageError, match=f"--workers needs .*{said}"):
+        run(parser_of("serve").parse_args(given))
 
 
 @contextmanager

@@ -2,10 +2,25 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
-from trunkline import Server
+import pytest
+
+from trunkline import HttpSettings, Server
+from trunkline.auth import (
+    ApiKeys,
+    AuthSettings,
+    Chain,
+    Dpop,
+    JwtBearer,
+    SigningKey,
+    TenantLimits,
+    Tenants,
+)
+from trunkline.server import RateLimit, RequestLog
 from trunkline.server.runtime.workers import obstacles
+from trunkline.store import MemoryStore
 
 ALONE: dict[str, Any] = {
     "revisions": ["2026-07-28"],
@@ -72,3 +87,69 @@ def test_each_obstacle_is_named() -> None:
         return "a"
 
     assert len(obstacles(app._core)) == 4
+
+
+class SharedStore:
+    """A store that processes share; nothing of it is used here."""
+
+
+def bearer_tokens() -> JwtBearer:
+    return JwtBearer(issuer="https://login.example.org", audience="x", keys={"keys": [PUBLIC]})
+
+
+PUBLIC = SigningKey.generate("ES256").public_jwk
+PROOFS = "used DPoP proofs are kept in the memory of one process"
+
+
+@pytest.mark.parametrize(
+    ("auth", "is_refused"),
+    [
+        (lambda: Dpop(bearer_tokens()), True),
+        (lambda: Dpop(bearer_tokens(), store=MemoryStore()), True),
+        (lambda: [ApiKeys([]), Dpop(bearer_tokens())], True),
+        (lambda: Chain([ApiKeys([]), Dpop(bearer_tokens())]), True),
+        (lambda: AuthSettings(verifiers=[Chain([Chain([Dpop(bearer_tokens())])])]), True),
+        (lambda: Dpop(Dpop(bearer_tokens()), store=SharedStore()), True),  # type: ignore[arg-type]  # no more is needed
+        (lambda: Dpop(bearer_tokens(), store=SharedStore()), False),  # type: ignore[arg-type]  # as above
+        (bearer_tokens, False),
+        (lambda: lambda request: "ann", False),
+    ],
+)
+def test_proofs_in_the_memory_of_one_process_are_an_obstacle_to_workers(
+    auth: Callable[[], Any], is_refused: bool
+) -> None:
+    found = obstacles(make_app(auth=auth())._core)
+    assert [each.startswith(PROOFS) for each in found] == [True] * is_refused
+
+
+def test_rates_of_http_are_an_obstacle_to_workers() -> None:
+    core = make_app()._core
+    assert obstacles(core, HttpSettings()) == []
+    (why,) = obstacles(core, HttpSettings(rate=10))
+    assert why.startswith("requests per second are counted by each process (remove --rate")
+
+
+def test_rates_of_middleware_are_an_obstacle_to_workers() -> None:
+    app = make_app()
+    app.middleware(RequestLog())
+    assert obstacles(app._core) == []
+    app.middleware(RateLimit(5))
+    (why,) = obstacles(app._core)
+    assert why.startswith("requests per second are counted by each process (remove the RateLimit")
+
+
+@pytest.mark.parametrize("name", ["in_flight", "bytes", "rate", "tasks", "sessions"])
+@pytest.mark.parametrize("is_single", [False, True])
+def test_limits_that_tenants_were_given_are_an_obstacle_to_workers(
+    name: str, is_single: bool
+) -> None:
+    limits = TenantLimits(**{name: 10})
+    tenants = Tenants(limits_of={"acme": limits}) if is_single else Tenants(limits=limits)
+    auth = AuthSettings(verifiers=[ApiKeys([])], tenants=tenants)
+    (why,) = obstacles(make_app(auth=auth)._core)
+    assert why.startswith(f"limits of tenants ({name}) count in each process")
+
+
+def test_tenants_with_a_share_of_each_process_are_not_an_obstacle_to_workers() -> None:
+    auth = AuthSettings(verifiers=[ApiKeys([])], tenants=Tenants(claim="org"))
+    assert obstacles(make_app(auth=auth)._core) == []
