@@ -292,6 +292,27 @@ def test_a_body_that_does_not_end_is_408(hurried: Served, is_chunked: bool) -> N
         assert wire.is_closed
 
 
+def test_body_that_comes_byte_by_byte_is_408(hurried: Served) -> None:
+    """The time is that of the whole body, but for a second for each 16 KiB of it."""
+    with hurried.connect() as wire:
+        wire.sock.settimeout(0.01)
+        wire.try_send(wire.post(b"", [*HEADERS, ("Content-Length", "5000")]))
+        for _ in range(3000):
+            try:
+                wire._more()
+                break
+            except TimeoutError:
+                if not wire.try_send(b" "):
+                    break
+        wire.sock.settimeout(30)
+        assert wire.response().status == 408
+
+
+def test_new_connection_that_sends_nothing_is_closed_before_idle_timeout(hurried: Served) -> None:
+    with hurried.connect() as wire:  # whose idle timeout is 75 s
+        assert wire.rest() == b""
+
+
 def over(served: Served) -> None:
     """Wait until a timeout that begins now is over."""
     with served.connect() as wire:
@@ -300,7 +321,7 @@ def over(served: Served) -> None:
 
 
 def test_a_connection_without_requests_is_closed_in_silence() -> None:
-    with serving(limits=HttpLimits(idle_timeout=0.2)) as served:
+    with serving(limits=HttpLimits(idle_timeout=0.2, header_timeout=0.2)) as served:
         for data in (b"", b"\r\n" * 10):  # which is not the start of a request
             with served.connect() as wire:
                 wire.try_send(data)

@@ -28,6 +28,7 @@ from ...exception_text import as_redacted
 from ...jsonrpc.framing.framing import Oversize, Pieces, head_size
 from ...redaction import show
 from ...spec.http_conditions import HTTP
+from ..receive_limits import receive_timeout
 from .request import HttpRequest, read_headers
 from .response import (
     INTERNAL_ERROR,
@@ -109,6 +110,7 @@ class AsgiResponder:
         "is_gone",
         "is_late",
         "is_whole",
+        "received",
         "sends_body",
         "since",
         "state",
@@ -132,13 +134,15 @@ class AsgiResponder:
         self.body = b""
         self.is_whole = False
         self.sends_body = sends_body
+        # The number of bytes of the body so far, if it comes in parts.
+        self.received = 0
         # The number of bytes that the HTTP server has not taken.
         self.unread = 0
         self._parts: list[bytes] = []
         self._waiter: asyncio.Future[None] | None = None
         self._is_slow = False
-        # Of `tick`: since when nothing has moved, and the bytes unread then. Whether it has
-        # ended the task because nothing did.
+        # Of `tick`: since when the body is read, or nothing has moved, and the bytes unread then.
+        # Whether it has ended the task because of that.
         self.since = 0.0
         self.weighed = -1
         self.is_late = False
@@ -456,7 +460,7 @@ class AsgiServer:
                 if not received.weigh(body.size):
                     is_too_large = length > received.account.most_received
                     return LARGER_THAN_SHARE if is_too_large else TOO_MUCH_RECEIVED
-                responder.since = 0.0
+                responder.received = body.size
                 message = await receive()
             return None
         finally:
@@ -543,9 +547,10 @@ class AsgiServer:
         if not responder.since or responder.unread != responder.weighed:
             responder.since, responder.weighed = now, responder.unread
         waited = now - responder.since
-        is_late = (responder.state == _READING and waited >= limits.body_timeout) or (
-            responder.unread and waited >= _UNREAD_TIMEOUT_S
-        )
+        if responder.state == _READING:
+            is_late = waited >= receive_timeout(limits.body_timeout, responder.received)
+        else:
+            is_late = responder.unread > 0 and waited >= _UNREAD_TIMEOUT_S
         if is_late:
             if responder.task is not None and not responder.is_late:
                 responder.is_late = True

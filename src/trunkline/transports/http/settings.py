@@ -116,9 +116,11 @@ class HttpLimits(Struct, frozen=True, kw_only=True):
     header_count: int = 100
     header_bytes: int = 64 * 1024
     header_line_bytes: int = 8 * 1024
-    # Time for all headers of a request; the TLS handshake counts separately.
+    # Time for all headers of a request, and for a new connection to send the first; the TLS
+    # handshake counts separately.
     header_timeout: float = 10.0
-    # Time without a byte of the body.
+    # Time for the body of a request or a WebSocket message, plus a second for each 16 KiB that
+    # came: a least rate. A body that takes longer is 408, a message closes its connection.
     body_timeout: float = 30.0
     # Time between two requests on a connection. Proxies keep theirs for 60 s.
     idle_timeout: float = 75.0

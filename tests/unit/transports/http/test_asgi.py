@@ -666,6 +666,39 @@ def test_a_body_that_does_not_come_is_408() -> None:
 
 
 @pytest.mark.usefixtures("quick_ticks")
+def test_body_that_drips_is_408_after_body_timeout() -> None:
+    async def main() -> None:
+        async with serving(limits=HttpLimits(body_timeout=0.05)) as made:
+            call = tool("wait").parts(b"{", ends=False)
+            running = call.begin(made.app)
+            while not running.done():
+                call.incoming.put_nowait({"type": "http.request", "body": b" ", "more_body": True})
+                await asyncio.sleep(SOON)
+            assert (call.status, call.is_complete) == (408, True)
+
+    asyncio.run(main())
+
+
+@pytest.mark.usefixtures("quick_ticks")
+def test_body_has_a_second_more_for_each_16_kib_that_came() -> None:
+    async def main() -> None:
+        async with serving(limits=HttpLimits(body_timeout=0.05)) as made:
+            server = made.app._server
+            call = tool("echo").parts(b" " * 160 * 1024, ends=False)
+            running = call.begin(made.app)
+            await until_async(lambda: [each.since for each in server.active] > [0.0])
+            (responder,) = server.active
+            server._tick_one(responder, responder.since + 10.0)
+            assert not responder.is_late
+            server._tick_one(responder, responder.since + 10.1)
+            assert responder.is_late
+            await running
+            assert call.status == 408
+
+    asyncio.run(main())
+
+
+@pytest.mark.usefixtures("quick_ticks")
 def test_a_client_that_takes_nothing_is_dropped(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(adapter, "_UNREAD_TIMEOUT_S", 0.05)
 

@@ -7,7 +7,7 @@ The rules that live here, and only here:
 * Requests on one connection are answered in order. While one is served, further ones wait, and
   beyond `_MAX_PIPELINED` the connection is not read.               [RFC 9112, section 9.3.2]
 * The head of a request, its body, an idle connection and a client that does not read each have a
-  timeout.
+  timeout; that of a body is a least rate. A connection that has sent nothing has as long as a head.
 * A connection whose client has not been read to its end is closed when the client has read the
   answer: data that is not read would reset the connection.         [RFC 9112, section 9.6]
 """
@@ -22,6 +22,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from ....exception_text import as_redacted
 from ....spec.http_conditions import HTTP
+from ...receive_limits import receive_timeout
 from ..response import INTERNAL_ERROR, TOO_MANY_REQUESTS, Refusal, overloaded
 from .request_reader import MAX_WAITING_BYTES, Part, RequestReader
 from .response_writer import ResponseWriter
@@ -348,14 +349,16 @@ class HttpServerConnection(asyncio.BufferedProtocol):
             self.abort()
 
     def _tick_reader(self, now: float) -> None:
-        limits, part, waited = self.server.limits, self.reader.part, now - self.reader.since
+        limits, reader = self.server.limits, self.reader
+        part, waited = reader.part, now - reader.since
         if part is _NONE:
-            if waited >= limits.idle_timeout:
+            is_new = not reader.began  # nothing was read of a request so far
+            if waited >= (limits.header_timeout if is_new else limits.idle_timeout):
                 self.drop()
         elif part is Part.HEAD:
             if waited >= limits.header_timeout:
                 self._refuse(_SLOW_HEAD)
-        elif waited >= limits.body_timeout:
+        elif waited >= receive_timeout(limits.body_timeout, reader.body_bytes):
             self._refuse(_SLOW_BODY)
 
     def hand_over(self, head: bytes, protocol: Any) -> None:

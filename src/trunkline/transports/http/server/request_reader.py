@@ -66,7 +66,6 @@ class RequestReader:
 
     __slots__ = (
         "_body",
-        "_body_bytes",
         "_bytes",
         "_connection",
         "_has_upgrade",
@@ -82,6 +81,7 @@ class RequestReader:
         "_server",
         "_target",
         "began",
+        "body_bytes",
         "is_discarding",
         "is_stopped",
         "is_upgrade",
@@ -95,7 +95,8 @@ class RequestReader:
         self._connection = connection
         self._parser: Any = httptools.HttpRequestParser(self)
         self.part = _NONE
-        # When the request began; since when its part is read, or the connection is idle or closing.
+        # When the request began, 0 before the first one; since when its part is read, or the
+        # connection is idle or closing.
         self.began = self.since = 0.0
         # Bytes since its start, its head or the last of its body.
         self._bytes = 0
@@ -107,7 +108,7 @@ class RequestReader:
         # The body while it is one part, as most are; then its parts, perhaps millions of them.
         self._body: bytes | None = None
         self._pieces: Pieces | None = None
-        self._body_bytes = 0
+        self.body_bytes = 0
         # Of a body that did not come in one read; whether the credential of its head was checked.
         self._received: ReceivedBytes | None = None
         self._is_checked = False
@@ -232,7 +233,7 @@ class RequestReader:
         self._target = b""
         self._headers = []
         self._request = self._body = self._pieces = self._refusal = self._learnt = None
-        self._body_bytes = self._length = 0
+        self.body_bytes = self._length = 0
         self._is_checked = False
 
     def on_url(self, url: bytes) -> None:
@@ -357,10 +358,9 @@ class RequestReader:
         if self.is_stopped:
             return
         self._bytes = 0
-        self.since = self._server.now
-        self._body_bytes += len(data)
+        self.body_bytes += len(data)
         limit = self._server.message_size
-        if limit is not None and max(self._body_bytes, self._length) > limit:
+        if limit is not None and max(self.body_bytes, self._length) > limit:
             self._refuse_size(data, limit)
         elif self._body is None:
             self._body = data
@@ -369,7 +369,7 @@ class RequestReader:
             self._pieces.add(data)
         else:
             self._pieces.add(data)
-            if self._body_bytes >= MAX_WAITING_BYTES:
+            if self.body_bytes >= MAX_WAITING_BYTES:
                 self._connection.pause_while_serving()
 
     def _refuse_size(self, data: bytes, limit: int) -> None:
@@ -378,7 +378,7 @@ class RequestReader:
             self._pieces = Pieces(self._body or b"")
         self._pieces.add(data)
         wanted = min(head_size(limit), max(self._length, limit))
-        if self._body_bytes < wanted:
+        if self.body_bytes < wanted:
             return
         head = self._pieces.take()[:wanted]
         size = self._length or None
@@ -394,7 +394,7 @@ class RequestReader:
             if refusal is not None:
                 self._reject(refusal)
                 return
-        if self._body_bytes:
+        if self.body_bytes:
             self._weigh()
 
     def _weigh(self) -> None:
@@ -404,7 +404,7 @@ class RequestReader:
             connection, request = self._connection, self.current_request()
             account = self._server.open_client_account(request, connection.account)
             received = self._received = ReceivedBytes(account)
-        if received.weigh(self._body_bytes):
+        if received.weigh(self.body_bytes):
             return
         if self._length > received.account.most_received:
             self._reject(LARGER_THAN_SHARE)

@@ -433,17 +433,30 @@ def later(wire: FuzzedConnection, seconds: float) -> None:
     wire.protocol.tick(wire.protocol.reader.since + seconds)
 
 
-def test_an_idle_connection_is_closed_without_a_response() -> None:
+def test_idle_connection_is_closed_without_a_response_after_idle_timeout() -> None:
     async def work(stage: Stage) -> None:
-        for sent in (b"", GET):
-            wire = stage.open()
-            if sent:
-                await wire.feed(sent)
-            later(wire, 74)
-            assert not wire.transport.is_closed
-            later(wire, 75)
-            assert wire.transport.is_closed
-            assert len(wire.transport.written) == bool(sent)
+        wire = stage.open()
+        await wire.feed(GET)
+        later(wire, 74)
+        assert not wire.transport.is_closed
+        later(wire, 75)
+        assert wire.transport.is_closed
+        assert len(wire.transport.written) == 1
+
+    run(work)
+
+
+@pytest.mark.parametrize("sent", [b"", b"\r\n\r\n"])
+def test_new_connection_without_a_request_is_closed_after_header_timeout(sent: bytes) -> None:
+    async def work(stage: Stage) -> None:
+        wire = stage.open()
+        if sent:
+            await wire.feed(sent)  # empty lines are not the start of a request
+        later(wire, 9.9)
+        assert not wire.transport.is_closed
+        later(wire, 10)
+        assert wire.transport.is_closed
+        assert wire.transport.written == []
 
     run(work)
 
@@ -465,20 +478,44 @@ def test_a_head_that_takes_long_is_408_however_often_a_byte_comes() -> None:
     run(work)
 
 
-def test_a_body_may_take_long_while_it_comes_and_is_408_when_it_stops() -> None:
+POST = b"POST /a HTTP/1.1\r\nHost: localhost\r\nContent-Length: %d\r\n\r\n"
+CHUNKED = b"POST /a HTTP/1.1\r\nHost: localhost\r\nTransfer-Encoding: chunked\r\n\r\n"
+
+
+@pytest.mark.parametrize(("head", "part"), [(POST % 100, b"x"), (CHUNKED, b"1\r\nx\r\n")])
+def test_body_that_drips_is_408_after_body_timeout(head: bytes, part: bytes) -> None:
     async def work(stage: Stage) -> None:
         wire = stage.open()
-        await wire.feed(b"POST /a HTTP/1.1\r\nHost: localhost\r\nContent-Length: 100\r\n\r\n")
-        for n in range(1, 5):
-            stage.http.now = 1_000_000 + n * 29.0
-            await wire.feed(b"x")
-            wire.protocol.tick(stage.http.now + 29.0)
+        await wire.feed(head)
+        began = wire.protocol.reader.since
+        for seconds in (10, 20, 29.9):
+            await wire.feed(part)
+            wire.protocol.tick(began + seconds)
             assert wire.transport.written == []
-        later(wire, 30)
+        wire.protocol.tick(began + 30.1)
         assert b"HTTP/1.1 408 " in wire.transport.written[0]
+        assert b"connection: close" in wire.transport.written[0]
         assert stage.routes.asked == []
 
     run(work)
+
+
+def test_body_has_a_second_more_for_each_16_kib_that_came() -> None:
+    async def work(stage: Stage) -> None:
+        wire = stage.open()
+        await wire.feed(POST % 1_000_000)
+        began = wire.protocol.reader.since
+        for seconds in range(40):
+            stage.http.buffer[: 16 * 1024] = b"x" * 16 * 1024
+            wire.protocol.buffer_updated(16 * 1024)
+            wire.protocol.tick(began + 30 + seconds)
+            assert wire.transport.written == []
+        wire.protocol.tick(began + 69.9)
+        assert wire.transport.written == []
+        wire.protocol.tick(began + 70)
+        assert b"HTTP/1.1 408 " in wire.transport.written[0]
+
+    run(work, message_size=1024 * 1024)
 
 
 def test_a_request_that_is_served_has_no_timeout_and_its_exchange_is_looked_at() -> None:
