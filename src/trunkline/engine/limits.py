@@ -92,6 +92,9 @@ class SocketLimits(Struct, frozen=True, kw_only=True):
     # Interval of keepalive pings, if the revision has `ping`; the connection is closed after
     # twice that without a message.
     keep_alive: float | None = 30.0
+    # Time for a message that has begun, plus a second for each 16 KiB that came: a least rate.
+    # The connection is closed after that.
+    message_timeout: float | None = 30.0
     # Timeout of the TLS handshake.
     tls_handshake: float = 10.0
     # Unfinished TLS handshakes, which do not count as connections. The oldest gives way to a new
@@ -105,7 +108,7 @@ class SocketLimits(Struct, frozen=True, kw_only=True):
             value = getattr(self, name)
             if type(value) is not int or not 1 <= value < 10**9:
                 raise ValueError(f"SocketLimits.{name} is an integer above 0, not {value!r}")
-        for name in ("idle", "keep_alive", "tls_handshake"):
+        for name in ("idle", "keep_alive", "message_timeout", "tls_handshake"):
             value = getattr(self, name)
             if value is None and name != "tls_handshake":
                 continue

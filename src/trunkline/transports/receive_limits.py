@@ -28,4 +28,4 @@ MAX_BYTES_PER_TURN: Final = 64 * 1024
 
 def receive_timeout(seconds: float, received: int) -> float:
     """Return how long a message may take of which so many bytes came."""
-    return seconds + received / _BYTES_PER_SECOND
+    return seconds + received // _BYTES_PER_SECOND

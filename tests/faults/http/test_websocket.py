@@ -443,6 +443,32 @@ def test_a_flood_of_pings_ends_the_connection(served: Served) -> None:
     assert served.is_healthy
 
 
+@pytest.mark.parametrize(
+    "part",
+    [
+        pytest.param(b"", id="in one frame"),
+        pytest.param(frame(CONT, b" ", fin=False), id="in fragments"),
+        pytest.param(frame(CONT, fin=False), id="in empty fragments"),
+    ],
+)
+def test_message_that_drips_ends_the_connection_with_1008(part: bytes) -> None:
+    limits = HttpLimits(body_timeout=0.2)
+    with serving(http=HttpSettings(websocket=True), limits=limits) as found, opened(found) as wire:
+        wire.send(frame(TEXT, b"", fin=False) if part else frame(TEXT, b"{", size=5000))
+        wire.sock.settimeout(0.01)
+        for _ in range(3000):
+            try:
+                wire._more()
+                break
+            except TimeoutError:
+                if not wire.try_send(part or b" "):
+                    break
+        wire.sock.settimeout(30)
+        last = got(wire)
+        assert (last.code, last.data[2:]) == (1008, b"a message took too long")
+        ends(wire)
+
+
 # -- the end ---------------------------------------------------------------------------------
 
 

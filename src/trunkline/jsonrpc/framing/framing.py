@@ -139,6 +139,10 @@ class Framing(Protocol):
     def held(self) -> int:
         """The number of bytes that are kept of an unfinished frame."""
 
+    @property
+    def is_unfinished(self) -> bool:
+        """Whether a frame has begun and not ended, kept or skipped."""
+
     def feed(self, data: Buffer, /) -> list[bytes | Fault]:
         """Return the frames and faults that `data` completes, in order."""
 
@@ -237,6 +241,11 @@ class NewlineFraming:
         """The number of bytes that are kept of an unfinished line."""
         return self._partial.size
 
+    @property
+    def is_unfinished(self) -> bool:
+        """Whether a line has begun and not ended, kept or skipped."""
+        return self._skipping or self._partial.size > 0
+
     def feed(self, data: Buffer, /) -> list[bytes | Fault]:
         """Return the lines and faults that `data` completes, in order."""
         chunk = data if type(data) is bytes else bytes(data)
@@ -324,6 +333,11 @@ class _SizedFraming:
     def held(self) -> int:
         """The number of bytes that are kept of an unfinished body."""
         return self._kept.size
+
+    @property
+    def is_unfinished(self) -> bool:
+        """Whether a size or a body has begun and not ended, kept or skipped."""
+        return self._size is not None or self._before > 0
 
     def feed(self, data: Buffer, /) -> list[bytes | Fault]:
         """Return the frames and faults that `data` completes, in order."""
@@ -517,6 +531,11 @@ class DetectingFraming:
     def held(self) -> int:
         """The number of bytes that are kept of an unfinished frame."""
         return len(self._start) if self._chosen is None else self._chosen.held
+
+    @property
+    def is_unfinished(self) -> bool:
+        """Whether a frame has begun and not ended, kept or skipped."""
+        return bool(self._start) if self._chosen is None else self._chosen.is_unfinished
 
     def feed(self, data: Buffer, /) -> list[bytes | Fault]:
         """Return the frames and faults that `data` completes, in order."""

@@ -56,8 +56,9 @@ class SocketTransport(FramedTransport):
 
     def __init__(self, policy: Policy, address: Tcp | Unix) -> None:
         super().__init__(policy, "tcp" if isinstance(address, Tcp) else "unix")
-        # Bytes in total; the keepalive of a server reads them.
-        self.received = 0
+        # Bytes in total, and when a message was last completed; the keepalive of a server reads
+        # them.
+        self.received = self.completed = 0
         self._socket: socket.socket | None = None
         self._is_used = False
         self._connecting: asyncio.Task[None] | None = None
@@ -138,9 +139,17 @@ class SocketTransport(FramedTransport):
     def _handshake_done(self) -> None:
         """Take note of the end of the TLS handshake."""
 
+    @property
+    def is_receiving(self) -> bool:
+        """Whether a message has begun, and its rest is awaited."""
+        return self._framing.is_unfinished
+
     def _receive(self, data: bytes) -> None:
         self.received += len(data)
-        super()._receive(data)
+        frames = self._framing.feed(data)
+        if frames:
+            self.completed = self.received
+            self._deliver(frames)
 
     def _input_ended(self, error: OSError | None) -> None:
         self._receive_end()

@@ -11,6 +11,7 @@ The rules that live here, and only here:
   then ends with 1009: the rest of the message cannot be skipped in bounded time.
 * Fragments are joined, and bounded in number: empty ones take no room in the limit. Control frames
   are bounded per second, because each ping makes the receiver write.
+* A message that arrives too slowly ends the connection of a server with 1008.
 * A silent connection is pinged; if nothing is received within `PONG_TIMEOUT_S`, it is lost.
                                                                [RFC 6455, section 5.5.2]
 * Both directions end together. `close` sends what was sent before, then a Close frame, and waits
@@ -36,6 +37,7 @@ from ...jsonrpc.framing.framing import Oversize, head_size
 from ...redaction import show
 from ...spec.jsonrpc import LOCAL_RULES
 from ..base import HIGH_WATER, LOW_WATER, TransportBase, ignore, log_raised
+from ..receive_limits import receive_timeout
 
 if TYPE_CHECKING:
     from ..base import Frame as Received
@@ -95,6 +97,9 @@ class WebSocketTransport(TransportBase, asyncio.BufferedProtocol):
     A subclass sets `_frames` to those of a finished handshake and calls `_begin`.
     """
 
+    # For the keep-alive of a server: `check_rate` sees to slow messages.
+    is_receiving = False
+    completed = 0
     # What error texts call the other side.
     _other: str = "peer"
     # From `connection_made` on.
@@ -122,8 +127,10 @@ class WebSocketTransport(TransportBase, asyncio.BufferedProtocol):
         # The fragments of a message so far, and how many.
         self._parts: bytearray | None = None
         self._fragments = 0
-        # The bytes that are kept of it.
+        # The bytes that are kept of it, when it began (0 without one), and `received` then.
         self._unfinished = 0
+        self._began = 0.0
+        self._received_before = 0
         # Since when nothing was received, and whether it was pinged since.
         self._silent_since = 0.0
         self._has_pinged = False
@@ -188,7 +195,9 @@ class WebSocketTransport(TransportBase, asyncio.BufferedProtocol):
         """Continue to read."""
         if self._is_paused:
             self._is_paused = False
-            self._silent_since = self._loop.time()
+            self._silent_since = now = self._loop.time()
+            if self._began:
+                self._began = now  # the rest of the message was not read meanwhile
             if self._transport is not None:
                 self._transport.resume_reading()
 
@@ -251,7 +260,12 @@ class WebSocketTransport(TransportBase, asyncio.BufferedProtocol):
             self._is_receiving = False
         self._flush()
         self._note_end()
-        unfinished = len(frames.reader.buffer) + len(self._parts or b"")
+        parts = self._parts
+        unfinished = len(frames.reader.buffer) + (0 if parts is None else len(parts))
+        if not unfinished and parts is None:
+            self._began = 0.0
+        elif not self._began or self.received != self._received_before:
+            self._began, self._received_before = self._silent_since, self.received
         if unfinished != self._unfinished:
             self._unfinished = unfinished
             self._note_unfinished(unfinished)
@@ -441,6 +455,14 @@ class WebSocketTransport(TransportBase, asyncio.BufferedProtocol):
                 log_raised(error, "websocket transport: on_error raised")
 
     # -- keep-alive --------------------------------------------------------------------------
+
+    def check_rate(self, now: float, timeout: float) -> None:
+        """End a connection whose unfinished message arrives too slowly; see `receive_limits`."""
+        if not self._began or self._is_paused:
+            return
+        if now - self._began >= receive_timeout(timeout, self._unfinished):
+            self._fail(CloseCode.POLICY_VIOLATION, "a message took too long")
+            self._flush()
 
     def check(self, now: float, keep_alive: float) -> None:
         """Ping a silent connection; lose one that is dead, or that does not read."""

@@ -171,7 +171,9 @@ class AcceptedWebSocket(WebSocketTransport):
             self._is_expired = True
             self.on_end()
             return
-        self.check(now, self._server.limits.keep_alive)
+        limits = self._server.limits
+        self.check_rate(now, limits.body_timeout)
+        self.check(now, limits.keep_alive)
 
     def drop(self) -> None:
         """Close at once; a WebSocket is not idle between two requests."""

@@ -13,6 +13,7 @@ from trunkline.jsonrpc.framing.framing import (
     DetectingFraming,
     Fault,
     Framing,
+    FramingName,
     LengthPrefixFraming,
     NewlineFraming,
     Oversize,
@@ -548,3 +549,28 @@ def test_a_fault_is_described_in_words() -> None:
     )
     assert str(Truncated(3, 9)) == "the end of the stream after 3 of 9 bytes of a frame"
     assert str(Truncated(3, None)) == "the end of the stream after 3 bytes of a frame"
+
+
+@pytest.mark.parametrize(
+    ("name", "parts"),
+    [
+        ("newline", [b"{", b"}\n"]),
+        ("newline", [b"x" * 50, b"x", b"x\n"]),  # over the limit: reported, then skipped
+        ("content-length", [b"Con", b"tent-Length: 2\r\n", b"\r\n", b"{", b"}"]),
+        ("content-length", [b"Content-Length: 5000\r\n\r\n", b"x" * 4999, b"x"]),
+        ("length-prefix", [b"\0", b"\0\0\2", b"{", b"}"]),
+        ("detect", [b"con", b"tent-length: 2\n", b"\n{", b"}"]),
+        ("detect", [b"{", b"}\n"]),
+    ],
+)
+def test_frame_is_unfinished_from_its_first_byte_to_its_last(
+    name: FramingName, parts: list[bytes]
+) -> None:
+    framing = framing_named(name, 20)
+    for _ in range(2):
+        assert not framing.is_unfinished
+        for part in parts[:-1]:
+            framing.feed(part)
+            assert framing.is_unfinished
+        framing.feed(parts[-1])
+    assert not framing.is_unfinished

@@ -5,20 +5,23 @@ from __future__ import annotations
 import asyncio
 import json
 import socket
+import ssl
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 import pytest
 
+from tests.certificates import Authority
+from tests.rigs.clock import TimerLoop
 from tests.rigs.conditions import WAIT_S, until_async
 from tests.rigs.leaks import run
 from tests.rigs.messages import HANDSHAKE, META, initialize_params
 from trunkline import Server, SocketLimits
 from trunkline.server.runtime import keepalive
 from trunkline.server.runtime.keepalive import KeepAlive
-from trunkline.transports.addresses import Unix
+from trunkline.transports.addresses import Tcp, Tls, Unix
 
 
 class LineClient:
@@ -210,7 +213,7 @@ def test_active_client_is_not_pinged(tmp_path: Path) -> None:
 def test_without_limits_no_client_is_pinged_or_closed(tmp_path: Path) -> None:
     async def script() -> None:
         async with (
-            serving(tmp_path, idle=None, keep_alive=None) as scene,
+            serving(tmp_path, idle=None, keep_alive=None, message_timeout=None) as scene,
             scene.client() as raw,
             scene.client() as silent,
         ):
@@ -288,10 +291,11 @@ class Stub:
     """What a keeper looks at."""
 
     def __init__(self) -> None:
-        self.loop = asyncio.get_running_loop()
+        self.loop: Any = asyncio.get_running_loop()
         self.session = None
         self.is_busy = False
-        self.received = self.backlog = self.written = 0
+        self.received = self.backlog = self.written = self.completed = 0
+        self.is_receiving = False
         self.peer = ""
         self.ends: list[Any] = []
 
@@ -332,8 +336,112 @@ def test_check_interval_is_a_fraction_of_the_shorter_timeout() -> None:
             (SocketLimits(idle=8, keep_alive=4), 4 / keepalive._CHECKS_PER_TIMEOUT),
             (SocketLimits(idle=None, keep_alive=4), 4 / keepalive._CHECKS_PER_TIMEOUT),
             (SocketLimits(idle=2, keep_alive=None), 2 / keepalive._CHECKS_PER_TIMEOUT),
-            (SocketLimits(idle=None, keep_alive=None), None),
+            (SocketLimits(message_timeout=2), 2 / keepalive._CHECKS_PER_TIMEOUT),
+            (SocketLimits(idle=None, keep_alive=None, message_timeout=None), None),
         ):
             assert KeepAlive(stub, stub, limits)._interval == step
 
     run(script)
+
+
+def clocked(**limits: Any) -> Any:
+    """Return a stub whose timers a test moves, and which a keeper looks at."""
+    stub = Stub()
+    stub.loop = TimerLoop()
+    KeepAlive(cast(Any, stub), cast(Any, stub), SocketLimits(**limits)).start()
+    return stub
+
+
+def test_message_that_drips_ends_the_connection_after_message_timeout() -> None:
+    async def script() -> None:
+        stub = clocked(message_timeout=30.0)
+        stub.is_receiving = True
+        for _ in range(37):
+            stub.loop.move(1.0)
+            stub.received += 1
+        assert stub.ends == []
+        stub.loop.move(1.0)
+        (error,) = stub.ends
+        assert str(error) == "a message was not complete in 30 s"
+        assert stub.loop.timers == []
+
+    run(script)
+
+
+def test_message_has_a_second_more_for_each_16_kib_that_came() -> None:
+    async def script() -> None:
+        stub = clocked(message_timeout=4.0)
+        stub.is_receiving = True
+        stub.loop.move(1.0)  # the first check, which finds the message
+        for _ in range(60):
+            stub.received += 16 * 1024
+            stub.loop.move(1.0)
+        assert stub.ends == []
+        stub.loop.move(3.9)
+        assert stub.ends == []
+        stub.loop.move(1.0)
+        assert len(stub.ends) == 1
+
+    run(script)
+
+
+def test_each_message_has_a_message_timeout_of_its_own() -> None:
+    async def script() -> None:
+        stub = clocked(message_timeout=4.0)
+        stub.is_receiving = True
+        for _ in range(60):
+            stub.received += 10
+            stub.completed += 10  # and another one has begun
+            stub.loop.move(1.0)
+        stub.is_receiving = False
+        stub.loop.move(1.0)
+        stub.is_receiving = True
+        stub.loop.move(4.0)
+        assert stub.ends == []
+
+    run(script)
+
+
+def test_slow_message_is_not_ended_without_message_timeout() -> None:
+    async def script() -> None:
+        stub = clocked(message_timeout=None)
+        stub.is_receiving = True
+        for _ in range(100):
+            stub.received += 1
+            stub.loop.move(10.0)
+        assert stub.ends == []
+
+    run(script)
+
+
+@pytest.mark.parametrize("kind", ["tcp", "tls", "unix"])
+def test_socket_whose_message_drips_is_closed(
+    tmp_path: Path, kind: str, caplog: pytest.LogCaptureFixture
+) -> None:
+    context = None
+    address: Tcp | Unix = Unix(tmp_path / "s")
+    if kind != "unix":
+        authority = Authority(tmp_path)
+        cert, key = authority.certificate("localhost", "localhost", "127.0.0.1")
+        tls = Tls(cert=cert, key=key) if kind == "tls" else False
+        context = ssl.create_default_context(cafile=authority.ca) if tls else None
+        address = Tcp("127.0.0.1", 0, tls=tls)
+
+    async def script() -> None:
+        limits = SocketLimits(message_timeout=0.2)
+        async with Server("slow").listen(address, limits=limits) as listening:
+            where = listening.address
+            if isinstance(where, Tcp):
+                opened = asyncio.open_connection(where.host, where.port, ssl=context)
+            else:
+                opened = asyncio.open_unix_connection(str(where.path))
+            raw = LineClient(*await opened)
+            ended = asyncio.ensure_future(raw.read())
+            while not ended.done():
+                raw.writer.write(b" ")
+                await asyncio.sleep(0.01)
+            assert await ended is None
+            raw.writer.close()
+
+    run(script)
+    assert "connection closed: a message was not complete in 0.2 s" in caplog.text
