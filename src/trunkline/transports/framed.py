@@ -3,20 +3,26 @@
 Splits bytes into frames, and keeps the rules of `base` about order: no frame after the end, one
 end, one closing task that all callers of `close` wait for. The subclass opens the stream and
 takes it down.
+
+What was read and is more than one turn may handle (`receive_limits`) waits as bytes: many small
+frames would take ten times the memory. They are split step by step, in steps that are short while
+frames are small.
 """
 
 from __future__ import annotations
 
 import asyncio
+from collections import deque
 from operator import attrgetter
 from typing import TYPE_CHECKING, Any, Final, cast
 
 from ..jsonrpc.framing.framing import framing_named
 from .base import TransportBase, log_raised
 from .io.fd import NO_WRITER, is_abandoned
+from .receive_limits import MAX_BYTES_PER_TURN, MAX_MESSAGES_PER_TURN
 
 if TYPE_CHECKING:
-    from collections.abc import Coroutine, Iterable
+    from collections.abc import Callable, Coroutine
 
     from ..errors import TransportError
     from ..jsonrpc.limits import TransportName
@@ -31,6 +37,9 @@ __all__ = ["FramedTransport"]
 
 # A larger frame and its delimiter are written as two parts: a copy would cost more.
 _MAX_COPIED_BYTES: Final = 64 * 1024
+# Bytes that are split into frames at once: at the beginning, and at least.
+_FIRST_STEP_BYTES: Final = 4096
+_LEAST_STEP_BYTES: Final = 1024
 # How often `finish` checks whether the connection is being closed meanwhile.
 _POLL_INTERVAL_S: Final = 1.0
 
@@ -50,6 +59,19 @@ class FramedTransport(TransportBase):
         self._is_open = False  # frames can be sent
         self._is_reported = False  # the end was reported, and no frame may follow
         self._ending: asyncio.Task[None] | None = None
+        # Bytes in total, and as many as these were when a frame was last completed.
+        self.received = self.completed = 0
+        self._is_paused = False
+        # What waits for its turn: frames, and bytes from a place on. While there is any, the
+        # reader is paused.
+        self._is_behind = False
+        self._waiting: deque[Frame] = deque()
+        self._rest = b""
+        self._at = 0
+        self._step = _FIRST_STEP_BYTES
+        self._has_lines = policy.framing in ("newline", "detect")
+        # The end of the input, where it arrived before all frames were delivered.
+        self._waiting_end: Callable[[], object] | None = None
 
     # Read for every request, so the getter is an `attrgetter`, which costs no Python call. The
     # cast is for type checkers: a property made this way has no type.
@@ -85,12 +107,14 @@ class FramedTransport(TransportBase):
 
     def pause(self) -> None:
         """Stop reading until `resume`; frames that were read already may still be delivered."""
+        self._is_paused = True
         if self._reader is not None:
             self._reader.pause()
 
     def resume(self) -> None:
         """Continue to read."""
-        if self._reader is not None:
+        self._is_paused = False
+        if self._reader is not None and not self._is_behind:
             self._reader.resume()
 
     def is_abandoned(self) -> bool:
@@ -144,21 +168,111 @@ class FramedTransport(TransportBase):
         # Looked up when it is called: the user of the transport may set it late.
         self.on_drained()
 
+    # Receiving
+
     def _receive(self, data: bytes) -> None:
-        self._deliver(self._framing.feed(data))
+        self.received += len(data)
+        if self._is_behind or (
+            len(data) > self._step
+            # One line, or a part of one, is not split, and needs no steps.
+            and not (self._has_lines and data.find(b"\n") in (-1, len(data) - 1))
+        ):
+            self._rest += data
+            if not self._is_behind:
+                self._take_turn()
+            return
+        frames = self._framing.feed(data)
+        if not frames:
+            return
+        self.completed = self.received
+        if len(frames) > 1:
+            self._waiting.extend(frames)
+            self._take_turn()
+        elif not self._is_reported:
+            try:
+                self.on_message(frames[0], None)
+            except Exception as error:  # noqa: BLE001  # a failed callback stops no later frame
+                self._log_raised(error)
+
+    def _take_turn(self) -> None:
+        """Deliver what one turn may handle; what is left waits for the next one."""
+        waiting = self._waiting
+        messages = size = 0
+        while (waiting or self._split_more()) and not self._is_reported:
+            if not waiting:
+                continue  # no frame ends in that part
+            frame_size = len(waiting[0])
+            if messages == MAX_MESSAGES_PER_TURN or (
+                messages and size + frame_size > MAX_BYTES_PER_TURN
+            ):
+                break
+            messages += 1
+            size += frame_size
+            try:
+                self.on_message(waiting.popleft(), None)
+            except Exception as error:  # noqa: BLE001  # a failed callback stops no later frame
+                self._log_raised(error)
+        if self._is_reported:
+            waiting.clear()
+            self._rest = b""
+        if waiting or self._rest:
+            self._fall_behind()
+        elif self._is_behind:
+            self._catch_up()
+
+    def _split_more(self) -> bool:
+        """Split the next part of the bytes that wait; return False if there are none."""
+        if not self._rest:
+            return False
+        at, step = self._at, self._step
+        frames = self._framing.feed(self._rest[at : at + step])
+        self._at = at + step
+        if self._at >= len(self._rest):
+            self._rest, self._at = b"", 0
+        if frames:
+            self.completed = self.received
+            self._waiting.extend(frames)
+        if len(frames) > MAX_MESSAGES_PER_TURN:
+            self._step = max(_LEAST_STEP_BYTES, step * MAX_MESSAGES_PER_TURN // len(frames))
+        elif 4 * len(frames) < MAX_MESSAGES_PER_TURN and step < MAX_BYTES_PER_TURN:
+            self._step = 2 * step
+        return True
+
+    def _fall_behind(self) -> None:
+        """Read nothing until all that was read is delivered."""
+        if not self._is_behind:
+            self._is_behind = True
+            if self._reader is not None:
+                self._reader.pause()
+        asyncio.get_running_loop().call_soon(self._take_turn)
+
+    def _catch_up(self) -> None:
+        """Read on, or process the end that was read already."""
+        self._is_behind = False
+        if self._reader is not None and not self._is_paused:
+            self._reader.resume()
+        if self._waiting_end is not None:
+            end, self._waiting_end = self._waiting_end, None
+            end()
+
+    def _ends_later(self, end: Callable[[], object]) -> bool:
+        """Return True if frames wait that precede the end; `end` is then called after them."""
+        if self._is_behind:
+            self._waiting_end = end
+        return self._is_behind
 
     def _receive_end(self) -> None:
         """Deliver the frame that the end of the stream completes or truncates."""
-        self._deliver(self._framing.end())
-
-    def _deliver(self, frames: Iterable[Frame]) -> None:
-        for frame in frames:
+        for frame in self._framing.end():
             if self._is_reported:
                 return
             try:
                 self.on_message(frame, None)
             except Exception as error:  # noqa: BLE001  # a failed callback stops no later frame
-                log_raised(error, f"{self.name} transport: on_message raised, frame dropped")
+                self._log_raised(error)
+
+    def _log_raised(self, error: Exception) -> None:
+        log_raised(error, f"{self.name} transport: on_message raised, frame dropped")
 
     def _report(self, error: TransportError | None) -> None:
         """Report the end of the connection, once."""

@@ -18,6 +18,7 @@ import asyncio
 import os
 import socket
 import threading
+from functools import partial
 from typing import TYPE_CHECKING, Any, Final
 
 from ...accounts.account import ReceivedBytes
@@ -56,9 +57,6 @@ class SocketTransport(FramedTransport):
 
     def __init__(self, policy: Policy, address: Tcp | Unix) -> None:
         super().__init__(policy, "tcp" if isinstance(address, Tcp) else "unix")
-        # Bytes in total, and when a message was last completed; the keepalive of a server reads
-        # them.
-        self.received = self.completed = 0
         self._socket: socket.socket | None = None
         self._is_used = False
         self._connecting: asyncio.Task[None] | None = None
@@ -142,16 +140,11 @@ class SocketTransport(FramedTransport):
     @property
     def is_receiving(self) -> bool:
         """Whether a message has begun, and its rest is awaited."""
-        return self._framing.is_unfinished
-
-    def _receive(self, data: bytes) -> None:
-        self.received += len(data)
-        frames = self._framing.feed(data)
-        if frames:
-            self.completed = self.received
-            self._deliver(frames)
+        return self._framing.is_unfinished and not self._is_behind
 
     def _input_ended(self, error: OSError | None) -> None:
+        if self._ends_later(partial(self._input_ended, error)):
+            return  # it came with the last bytes, in TLS
         self._receive_end()
         if self._ended is not None and not self._ended.done():
             self._ended.set_result(None)
@@ -249,7 +242,7 @@ class DialledSocket(SocketTransport):
     def _input_ended(self, error: OSError | None) -> None:
         super()._input_ended(error)
         # A server that has ended its output sends no more answers.
-        if self._ending is None:
+        if self._ending is None and not self._is_behind:
             self._begin_to_end(self._end())
 
 
@@ -302,16 +295,17 @@ class AcceptedSocket(SocketTransport):
         self._unfinished = ReceivedBytes(account)
 
     def _receive(self, data: bytes) -> None:
-        self.received += len(data)
-        frames, unfinished = self._framing.feed(data), self._unfinished
-        is_excess = False
+        super()._receive(data)
+        unfinished = self._unfinished
         if unfinished is not None:
-            # Before the frames that are complete now: those count with their requests.
-            held = self._framing.held
-            is_excess = held != unfinished.size and not unfinished.weigh(held)
-        self._deliver(frames)
-        if is_excess:
-            self.on_excess()
+            held = self._framing.held + len(self._rest)
+            if held != unfinished.size and not unfinished.weigh(held):
+                self.on_excess()
+
+    def _catch_up(self) -> None:
+        if self._unfinished is not None:
+            self._unfinished.weigh(self._framing.held)
+        super()._catch_up()
 
     def _clear_away(self) -> None:
         super()._clear_away()

@@ -199,23 +199,31 @@ class TlsChannel:
 
     def _step(self) -> None:
         """Continue the handshake, then read, as far as the input allows."""
+        # Delivered at once, not record by record: what a turn handles is counted per read.
+        parts: list[bytes] = []
+        is_over, reason = False, None
         try:
-            if self._handshake_done is not None and not self._handshake_done.done():
-                self._tls.do_handshake()
-                self._handshake_done.set_result(None)
-                self._on_handshake()  # before any byte is delivered
-            while not self._has_ended:
-                data = self._tls.read(_READ_BYTES)
-                if not data:
-                    self._fail(None)  # close_notify
-                    return
-                self._on_bytes(data)
-        except ssl.SSLWantReadError:
-            pass
-        except (ssl.SSLZeroReturnError, ssl.SSLEOFError):
-            self._fail(None)
-        except ssl.SSLError as error:
-            self._fail(error)
+            try:
+                if self._handshake_done is not None and not self._handshake_done.done():
+                    self._tls.do_handshake()
+                    self._handshake_done.set_result(None)
+                    self._on_handshake()  # before any byte is delivered
+                while not self._has_ended and not is_over:
+                    data = self._tls.read(_READ_BYTES)
+                    if data:
+                        parts.append(data)
+                    else:
+                        is_over = True  # close_notify
+            except ssl.SSLWantReadError:
+                pass
+            except (ssl.SSLZeroReturnError, ssl.SSLEOFError):
+                is_over = True
+            except ssl.SSLError as error:
+                is_over, reason = True, error
+            if parts:
+                self._on_bytes(parts[0] if len(parts) == 1 else b"".join(parts))
+            if is_over:
+                self._fail(reason)
         finally:
             self._flush()  # also an alert that rejects the other side
 

@@ -22,6 +22,7 @@ import signal
 from collections import deque
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import KW_ONLY, dataclass, field
+from functools import partial
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Final
 
@@ -183,10 +184,8 @@ class _StdioTransport(FramedTransport):
         self._address = address
         self._child: Child | LoopChild | None = None
         self._log_reader: FdReader | LoopReader | None = None
-        self._received = 0  # bytes, to see whether more still arrives
         self._output_end: asyncio.Future[None] | None = None
         self._stderr = _Stderr(address)
-        self._is_paused = False
         self._was_paused = False  # since the last check
         self._is_finished = False  # the input of the server was ended
         self._is_closing = False
@@ -200,13 +199,8 @@ class _StdioTransport(FramedTransport):
 
     def pause(self) -> None:
         """Stop reading until `resume`."""
-        self._is_paused = self._was_paused = True
+        self._was_paused = True
         super().pause()
-
-    def resume(self) -> None:
-        """Continue to read."""
-        self._is_paused = False
-        super().resume()
 
     async def close(self) -> None:
         """Write what was sent, and end the process."""
@@ -261,10 +255,6 @@ class _StdioTransport(FramedTransport):
 
     # Events of the child
 
-    def _receive(self, data: bytes) -> None:
-        self._received += len(data)
-        super()._receive(data)
-
     def _receive_log(self, data: bytes) -> None:
         try:
             self.on_stderr(data)
@@ -273,6 +263,8 @@ class _StdioTransport(FramedTransport):
         self._stderr.receive(data)
 
     def _output_ended(self, error: OSError | None) -> None:
+        if self._ends_later(partial(self._output_ended, error)):
+            return  # an event loop may report the end of a pipe that is paused
         self._receive_end()
         if self._output_end is not None:
             self._output_end.set_result(None)
@@ -318,11 +310,11 @@ class _StdioTransport(FramedTransport):
         ends = [child.exited, self._output_end, self._stderr.ended]
         waits = 0
         while waits < _MAX_REST_WAITS:
-            before, self._was_paused = self._received, self._is_paused
+            before, self._was_paused = self.received, self._is_paused
             _, missing = await asyncio.wait([e for e in ends if e], timeout=_REST_TIMEOUT_S)
             if self._was_paused and missing and not self._is_closing:
                 continue  # the rest stays in the pipe until `resume`
-            if not missing or self._received == before:
+            if not missing or (self.received == before and not self._is_behind):
                 return
             waits += 1
 
