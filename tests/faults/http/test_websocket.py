@@ -28,8 +28,10 @@ from tests.faults.http.serving import (
 )
 from tests.rigs.http_requests import Headers
 from tests.rigs.messages import META, initialize_params
+from tests.rigs.turns import Turns
 from trunkline import HttpLimits, HttpSettings
 from trunkline.jsonrpc import Limits, Policy
+from trunkline.transports.websocket.server import AcceptedWebSocket
 
 KEY = "dGhlIHNhbXBsZSBub25jZQ=="
 ACCEPT = "s3pPLMBiTxaQ9kYGzzhZRbK+xOo="  # of this key, as the RFC has it
@@ -441,6 +443,28 @@ def test_a_flood_of_pings_ends_the_connection(served: Served) -> None:
         assert set(opcodes) == {PONG}
         ends(wire)
     assert served.is_healthy
+
+
+def test_turn_of_a_websocket_is_bounded(served: Served, monkeypatch: pytest.MonkeyPatch) -> None:
+    turns = Turns()
+    deliver = AcceptedWebSocket._deliver
+
+    def counted(self: AcceptedWebSocket, frame: Any, route: Any = None) -> None:
+        turns.add(frame)
+        deliver(self, frame, route)
+
+    monkeypatch.setattr(AcceptedWebSocket, "_deliver", counted)
+    with opened(served) as wire:
+        served.loop.call_soon_threadsafe(turns.start)
+        # Valid every now and then, so that the connection is kept.
+        part = frame(TEXT, b"{}") * 500 + text(tool("echo", text="still there"))
+        for _ in range(20):
+            wire.send(part)
+            while "result" not in got(wire).json:
+                pass
+        served.loop.call_soon_threadsafe(turns.stop)
+    assert sum(turns.messages) == 20 * 501
+    turns.check("websocket")
 
 
 @pytest.mark.parametrize(

@@ -11,6 +11,8 @@ The rules that live here, and only here:
   then ends with 1009: the rest of the message cannot be skipped in bounded time.
 * Fragments are joined, and bounded in number: empty ones take no room in the limit. Control frames
   are bounded per second, because each ping makes the receiver write.
+* One turn parses a bounded number of frames, because an empty one costs as much as a message. The
+  rest waits as bytes, and nothing is read meanwhile; see `receive_limits`.
 * A message that arrives too slowly ends the connection of a server with 1008.
 * A silent connection is pinged; if nothing is received within `PONG_TIMEOUT_S`, it is lost.
                                                                [RFC 6455, section 5.5.2]
@@ -25,11 +27,12 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Callable
+from collections.abc import Callable, Generator
 from typing import TYPE_CHECKING, Any, Final
 
 from websockets.frames import CloseCode, Frame, Opcode
-from websockets.protocol import SERVER, Protocol, State
+from websockets.protocol import CLIENT, SERVER, Protocol, State
+from websockets.streams import StreamReader
 
 from ...errors import LocalProtocolError, TransportError
 from ...exception_text import as_redacted
@@ -37,7 +40,7 @@ from ...jsonrpc.framing.framing import Oversize, head_size
 from ...redaction import show
 from ...spec.jsonrpc import LOCAL_RULES
 from ..base import HIGH_WATER, LOW_WATER, TransportBase, ignore, log_raised
-from ..receive_limits import receive_timeout
+from ..receive_limits import MAX_MESSAGES_PER_TURN, receive_timeout
 
 if TYPE_CHECKING:
     from ..base import Frame as Received
@@ -48,7 +51,8 @@ _log: Final = logging.getLogger("trunkline.transports")
 
 # The name of MCP in Sec-WebSocket-Protocol.
 SUBPROTOCOL: Final = "mcp"
-# What is read at once; each message in it is processed before other connections have their turn.
+# What is read at once, and so the bytes of messages that are complete in one turn; that of a large
+# one may have been read before.
 READ_BYTES: Final = 64 * 1024
 # Fragments of one message. Clients that fragment send 4 KiB or more in each.
 MAX_FRAGMENTS: Final = 16_384
@@ -70,12 +74,44 @@ _NORMAL: Final = (CloseCode.NORMAL_CLOSURE, CloseCode.GOING_AWAY, CloseCode.NO_S
 SILENT: Final = logging.Logger("trunkline.websocket", level=logging.CRITICAL + 1)
 
 
+class _FrameReader(StreamReader):
+    """The bytes of a connection; the parser stops before a frame that the turn has no room for."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.frames_left = MAX_MESSAGES_PER_TURN
+
+    @property
+    def is_stopped(self) -> bool:
+        """Whether there are bytes that wait for the next turn."""
+        return not self.frames_left and bool(self.buffer)
+
+    def at_eof(self) -> Generator[None, None, bool]:
+        """Return True at the end of the stream; the parser looks for that before each frame."""
+        while not (self.buffer and self.frames_left):
+            if self.eof and not self.buffer:
+                return True
+            yield
+        self.frames_left -= 1
+        return False
+
+
 class WebSocketFrames(Protocol):
     """The frames of a connection; `on_failure` is called before a Close frame that reports one."""
+
+    reader: _FrameReader
 
     def __init__(self, *args: Any, **options: Any) -> None:
         self.on_failure: Callable[[int], object] = ignore
         super().__init__(*args, logger=SILENT, **options)
+        # The parser has begun with the reader of the library.
+        self.reader = _FrameReader()
+        self.parser = self.parse()
+        next(self.parser)
+
+    def receive_more(self) -> None:
+        """Parse what a turn before this one had no room for."""
+        next(self.parser)
 
     def fail(self, code: CloseCode | int, reason: str = "") -> None:
         """End the connection because of what the other side sent."""
@@ -122,6 +158,11 @@ class WebSocketTransport(TransportBase, asyncio.BufferedProtocol):
         # While received data is processed: what is sent meanwhile is one write.
         self._is_receiving = False
         self._is_paused = False
+        # Whether frames wait for the next turn, and whether that is scheduled.
+        self._is_behind = False
+        self._is_turn_due = False
+        # Why the connection was lost, where that is reported after those frames.
+        self._loss: TransportError | None = None
         self._is_slow = False
         self._sent = 0
         # The fragments of a message so far, and how many.
@@ -189,7 +230,8 @@ class WebSocketTransport(TransportBase, asyncio.BufferedProtocol):
         """Stop reading until `resume`; frames that were read already may still be delivered."""
         if not self._is_paused and self._transport is not None:
             self._is_paused = True
-            self._transport.pause_reading()
+            if not self._is_behind:
+                self._transport.pause_reading()
 
     def resume(self) -> None:
         """Continue to read."""
@@ -198,7 +240,9 @@ class WebSocketTransport(TransportBase, asyncio.BufferedProtocol):
             self._silent_since = now = self._loop.time()
             if self._began:
                 self._began = now  # the rest of the message was not read meanwhile
-            if self._transport is not None:
+            if self._is_behind:
+                self._schedule_turn()
+            elif self._transport is not None:
                 self._transport.resume_reading()
 
     # -- the connection ----------------------------------------------------------------------
@@ -227,7 +271,13 @@ class WebSocketTransport(TransportBase, asyncio.BufferedProtocol):
             self._lost.set_result(None)
         if self._frames is not None:
             reason = getattr(error, "strerror", None) or "without a Close frame"
-            self._report(TransportError(f"the {self._other} ended the connection: {reason}"))
+            loss = TransportError(f"the {self._other} ended the connection: {reason}")
+            if self._is_behind and self._frames.side is CLIENT:
+                # What arrived may hold answers; a client that is gone cannot be answered.
+                self._loss = loss
+                self.resume()
+            else:
+                self._report(loss)
 
     def pause_writing(self) -> None:
         """Note that the other side reads slowly."""
@@ -247,11 +297,20 @@ class WebSocketTransport(TransportBase, asyncio.BufferedProtocol):
         if self._frames is not None:
             self._feed(self._frames, bytes(self._buffer[:nbytes]))
 
-    def _feed(self, frames: WebSocketFrames, data: bytes) -> None:
-        self._silent_since, self._has_pinged = self._loop.time(), False
+    def _feed(self, frames: WebSocketFrames, data: bytes | None) -> None:
+        """Process what one turn may handle of what was read; the rest waits for the next one.
+
+        `data` is None for a turn that continues another one.
+        """
+        reader = frames.reader
         self._is_receiving = True
+        reader.frames_left = MAX_MESSAGES_PER_TURN
         try:
-            frames.receive_data(data)
+            if data is None:
+                frames.receive_more()
+            else:
+                self._silent_since, self._has_pinged = self._loop.time(), False
+                frames.receive_data(data)
             self._process_events()
         except Exception as error:  # noqa: BLE001  # a defect; other connections go on
             _log.error("internal error of a WebSocket connection\n%s", as_redacted(error))
@@ -261,7 +320,7 @@ class WebSocketTransport(TransportBase, asyncio.BufferedProtocol):
         self._flush()
         self._note_end()
         parts = self._parts
-        unfinished = len(frames.reader.buffer) + (0 if parts is None else len(parts))
+        unfinished = len(reader.buffer) + (0 if parts is None else len(parts))
         if not unfinished and parts is None:
             self._began = 0.0
         elif not self._began or self.received != self._received_before:
@@ -269,13 +328,40 @@ class WebSocketTransport(TransportBase, asyncio.BufferedProtocol):
         if unfinished != self._unfinished:
             self._unfinished = unfinished
             self._note_unfinished(unfinished)
+        if self._is_behind or not reader.frames_left:
+            self._note_turn(reader)
+
+    def _note_turn(self, reader: _FrameReader) -> None:
+        """Read nothing while frames wait, and then go on."""
+        was_behind, self._is_behind = self._is_behind, reader.is_stopped
+        transport = self._transport
+        if self._is_behind:
+            if not was_behind and not self._is_paused and transport is not None:
+                transport.pause_reading()
+            self._schedule_turn()
+        elif was_behind:
+            if self._loss is not None:
+                self._report(self._loss)
+            elif transport is not None and not self._is_paused:
+                transport.resume_reading()
+
+    def _schedule_turn(self) -> None:
+        if not self._is_turn_due and not self._is_paused:
+            self._is_turn_due = True
+            self._loop.call_soon(self._take_next_turn)
+
+    def _take_next_turn(self) -> None:
+        self._is_turn_due = False
+        frames = self._frames
+        if frames is not None and self._is_behind and not self._is_paused:
+            self._feed(frames, None)
 
     def _note_unfinished(self, size: int) -> None:
         """Note the number of bytes that are kept of an unfinished message."""
 
     def eof_received(self) -> bool:
         """Close: the two directions end together."""
-        if self._frames is not None:
+        if self._frames is not None and not self._is_behind:
             self._frames.receive_eof()
             self._process_events()
             self._note_end()
@@ -458,7 +544,7 @@ class WebSocketTransport(TransportBase, asyncio.BufferedProtocol):
 
     def check_rate(self, now: float, timeout: float) -> None:
         """End a connection whose unfinished message arrives too slowly; see `receive_limits`."""
-        if not self._began or self._is_paused:
+        if not self._began or self._is_paused or self._is_behind:
             return
         if now - self._began >= receive_timeout(timeout, self._unfinished):
             self._fail(CloseCode.POLICY_VIOLATION, "a message took too long")

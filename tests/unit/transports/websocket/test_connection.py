@@ -8,8 +8,9 @@ from typing import Any
 
 from websockets.frames import CloseCode, Opcode
 from websockets.frames import Frame as WireFrame
-from websockets.protocol import SERVER
+from websockets.protocol import CLIENT, SERVER, Side
 
+from trunkline.transports.receive_limits import MAX_MESSAGES_PER_TURN
 from trunkline.transports.websocket.connection import WebSocketFrames, WebSocketTransport
 
 TIMEOUT = 30.0
@@ -50,9 +51,9 @@ class Wire:
 
 
 class Stage:
-    """A connection of a server, and what it delivers."""
+    """A connection, and what it delivers."""
 
-    def __init__(self) -> None:
+    def __init__(self, side: Side = SERVER) -> None:
         self.wire = Wire()
         self.connection = WebSocketTransport(None)
         self.got: list[Any] = []
@@ -60,7 +61,7 @@ class Stage:
         self.connection.on_message = lambda frame, route: self.got.append(frame)
         self.connection.on_error = self.ends.append
         self.connection.connection_made(self.wire)
-        self.connection._begin(WebSocketFrames(SERVER, max_size=None))
+        self.connection._begin(WebSocketFrames(side, max_size=None))
 
     def read(self, data: bytes) -> None:
         assert self.wire.is_reading
@@ -73,14 +74,16 @@ class Stage:
         self.connection.check_rate(began + seconds, TIMEOUT)
 
 
-def frame(data: bytes, opcode: Opcode = Opcode.TEXT, *, fin: bool = True) -> bytes:
-    return WireFrame(opcode, data, fin).serialize(mask=True)
+def frame(
+    data: bytes, opcode: Opcode = Opcode.TEXT, *, fin: bool = True, mask: bool = True
+) -> bytes:
+    return WireFrame(opcode, data, fin).serialize(mask=mask)
 
 
-def run(work: Callable[[Stage], Awaitable[None]]) -> None:
+def run(work: Callable[[Stage], Awaitable[None]], side: Side = SERVER) -> None:
     async def main() -> None:
         async with asyncio.timeout(30):
-            await work(Stage())
+            await work(Stage(side))
 
     asyncio.run(main())
 
@@ -155,6 +158,132 @@ def test_time_in_which_nothing_is_read_does_not_count() -> None:
         await asyncio.sleep(0.001)
         stage.connection.resume()
         assert stage.connection._began > began
+        stage.check(TIMEOUT)
+        assert closes(stage) == CloseCode.POLICY_VIOLATION
+
+    run(work)
+
+
+async def caught_up(stage: Stage) -> list[int]:
+    """Return how many messages came in each further turn."""
+    turns = []
+    while stage.connection._is_behind:
+        before = len(stage.got)
+        await asyncio.sleep(0)
+        turns.append(len(stage.got) - before)
+    return turns
+
+
+def test_one_turn_delivers_a_bounded_number_of_messages() -> None:
+    async def work(stage: Stage) -> None:
+        stage.read(frame(b"{}") * 8000)
+        assert len(stage.got) == MAX_MESSAGES_PER_TURN
+        assert not stage.wire.is_reading
+        assert max(await caught_up(stage)) == MAX_MESSAGES_PER_TURN
+        assert stage.got == [b"{}"] * 8000
+        assert stage.wire.is_reading
+        stage.read(frame(b"{}"))
+        assert len(stage.got) == 8001
+
+    run(work)
+
+
+def test_one_turn_parses_a_bounded_number_of_fragments() -> None:
+    async def work(stage: Stage) -> None:
+        part = frame(b"1", Opcode.CONT, fin=False)
+        stage.read(frame(b"1", fin=False) + part * 5000 + frame(b"", Opcode.CONT))
+        assert stage.connection._fragments == MAX_MESSAGES_PER_TURN
+        while stage.connection._is_behind:
+            before = stage.connection._fragments
+            await asyncio.sleep(0)
+            assert stage.connection._fragments <= before + MAX_MESSAGES_PER_TURN
+        assert stage.got == [b"1" * 5001]
+
+    run(work)
+
+
+def test_frames_of_one_turn_do_not_wait() -> None:
+    async def work(stage: Stage) -> None:
+        stage.read(frame(b"{}") * MAX_MESSAGES_PER_TURN)
+        assert len(stage.got) == MAX_MESSAGES_PER_TURN
+        assert stage.wire.is_reading
+        stage.read(frame(b"{}"))
+        assert len(stage.got) == MAX_MESSAGES_PER_TURN + 1
+
+    run(work)
+
+
+def test_close_frame_is_processed_after_the_messages_before_it() -> None:
+    async def work(stage: Stage) -> None:
+        stage.read(frame(b"{}") * 1000 + frame(b"\x03\xe8", Opcode.CLOSE))
+        assert stage.ends == []
+        await caught_up(stage)
+        assert len(stage.got) == 1000
+        assert stage.ends == [None]
+
+    run(work)
+
+
+def test_failure_ends_the_connection_after_the_messages_before_it() -> None:
+    async def work(stage: Stage) -> None:
+        stage.read(frame(b"{}") * 1000 + frame(b"", Opcode.BINARY) + frame(b"{}") * 1000)
+        await caught_up(stage)
+        assert len(stage.got) == 1000
+        assert closes(stage) == CloseCode.UNSUPPORTED_DATA
+        assert stage.wire.is_reading
+
+    run(work)
+
+
+def test_pause_stops_the_messages_that_wait() -> None:
+    async def work(stage: Stage) -> None:
+        stage.read(frame(b"{}") * 1000)
+        stage.connection.pause()
+        for _ in range(5):
+            await asyncio.sleep(0)
+        assert len(stage.got) == MAX_MESSAGES_PER_TURN
+        stage.connection.resume()
+        stage.connection.pause()
+        stage.connection.resume()
+        assert not stage.wire.is_reading
+        assert max(await caught_up(stage)) == MAX_MESSAGES_PER_TURN
+        assert len(stage.got) == 1000
+        assert stage.wire.is_reading
+
+    run(work)
+
+
+def test_client_gets_all_that_arrived_before_its_connection_was_lost() -> None:
+    async def work(stage: Stage) -> None:
+        stage.read(frame(b"{}", mask=False) * 1000)
+        stage.connection.eof_received()
+        stage.connection.connection_lost(None)
+        assert stage.ends == []
+        await caught_up(stage)
+        assert len(stage.got) == 1000
+        assert "without a Close frame" in str(stage.ends[0])
+
+    run(work, CLIENT)
+
+
+def test_server_drops_what_waits_of_a_client_that_is_gone() -> None:
+    async def work(stage: Stage) -> None:
+        stage.read(frame(b"{}") * 1000)
+        stage.connection.eof_received()
+        stage.connection.connection_lost(None)
+        assert "without a Close frame" in str(stage.ends[0])
+        await caught_up(stage)
+        assert len(stage.got) == MAX_MESSAGES_PER_TURN
+
+    run(work)
+
+
+def test_time_in_which_messages_wait_does_not_count_for_a_slow_one() -> None:
+    async def work(stage: Stage) -> None:
+        stage.read(frame(b"{}") * 1000 + frame(b"{}")[:4])
+        stage.check(10 * TIMEOUT)
+        assert closes(stage) == 0
+        await caught_up(stage)
         stage.check(TIMEOUT)
         assert closes(stage) == CloseCode.POLICY_VIOLATION
 
