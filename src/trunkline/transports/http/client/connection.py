@@ -11,6 +11,9 @@ The rules that live here, and only here:
 * Interim responses are skipped.                                    [RFC 9110, section 15.2]
 * The head of a response is bounded in bytes, and so is what comes between parts of its body:
   trailers and extensions of chunks. The body is bounded by the handler.
+* One turn of the event loop parses a bounded number of lines and bytes of an event stream, so that
+  a server that sends many small events stops nothing else. The rest waits, and nothing is read
+  meanwhile; see `receive_limits`.
 """
 
 from __future__ import annotations
@@ -21,10 +24,18 @@ from typing import Any, Final, Protocol
 
 import httptools
 
+from ...receive_limits import MAX_BYTES_PER_TURN, MAX_MESSAGES_PER_TURN
+
 __all__ = ["HttpClientConnection", "ResponseHandler"]
 
 # The head of a response, or trailers; servers and proxies send a few hundred bytes.
 _MAX_HEAD_BYTES: Final = 64 * 1024
+
+_EVENTS: Final = b"text/event-stream"
+# An event has two lines or more, one of them empty.
+_MAX_LINES_PER_TURN: Final = 2 * MAX_MESSAGES_PER_TURN
+# The shortest message takes 8 bytes of a stream: fewer bytes have no more than a turn may handle.
+_FEW_BYTES: Final = 8 * MAX_MESSAGES_PER_TURN
 
 # What a connection is doing.
 _IDLE: Final = 0
@@ -61,13 +72,18 @@ class HttpClientConnection(asyncio.BufferedProtocol):
     """One connection, idle or with one request."""
 
     __slots__ = (
+        "_at",
         "_handler",
+        "_has_events",
         "_has_length",
         "_head_bytes",
         "_headers",
+        "_is_behind",
+        "_loss",
         "_on_free",
         "_on_lost",
         "_parser",
+        "_rest",
         "_state",
         "_transport",
         "_uses",
@@ -95,6 +111,13 @@ class HttpClientConnection(asyncio.BufferedProtocol):
         self._headers: list[tuple[bytes, bytes]] = []
         self._head_bytes = 0
         self._has_length = False
+        self._has_events = False
+        # What waits for the next turn, from a place on, and whether reading is paused for that; the
+        # end of the connection, where it came before that was parsed.
+        self._rest = b""
+        self._at = 0
+        self._is_behind = False
+        self._loss: tuple[Exception | None] | None = None
         self._uses = 0
         self._state = _IDLE
 
@@ -120,7 +143,7 @@ class HttpClientConnection(asyncio.BufferedProtocol):
         self._handler = handler
         self._headers = []
         self._head_bytes = 0
-        self._has_length = False
+        self._has_length = self._has_events = False
         self._uses += 1
         self.quiet = 0
         self._transport.write(request)
@@ -147,6 +170,9 @@ class HttpClientConnection(asyncio.BufferedProtocol):
 
     def connection_lost(self, error: Exception | None) -> None:
         """End the response, or report that it is lost."""
+        if self._is_behind and self._handler is not None:
+            self._loss = (error,)  # after what had arrived
+            return
         state, self._state = self._state, _CLOSED
         handler, self._handler = self._handler, None
         self._parser = None  # it refers to this connection
@@ -175,6 +201,12 @@ class HttpClientConnection(asyncio.BufferedProtocol):
         self.quiet = 0
         if self._state == _WAITING:
             self._state = _HEAD
+        if self._is_behind or (nbytes > _FEW_BYTES and (self._has_events or self._state == _HEAD)):
+            self._rest += self.buffer[:nbytes]
+            if not self._is_behind:
+                self._take_turn()
+            return
+        # As `_parse`, without the call.
         self._head_bytes += nbytes
         try:
             self._parser.feed_data(self.buffer[:nbytes])
@@ -187,6 +219,56 @@ class HttpClientConnection(asyncio.BufferedProtocol):
                 self._end()
             elif self._head_bytes > _MAX_HEAD_BYTES:
                 self._fail(None)
+
+    def _parse(self, data: bytes) -> None:
+        self._head_bytes += len(data)
+        try:
+            self._parser.feed_data(data)
+        except httptools.HttpParserError as error:
+            self._fail(error)
+        except httptools.HttpParserUpgrade:
+            self._fail(None)
+        else:
+            if self._state >= _COMPLETE:
+                if self._at < len(self._rest):
+                    self._state = _COMPLETE_LAST  # something followed it
+                self._end()
+            elif self._head_bytes > _MAX_HEAD_BYTES:
+                self._fail(None)
+
+    # -- turns -------------------------------------------------------------------------------
+
+    def _take_turn(self) -> None:
+        """Parse what one turn may handle of what was read; the rest waits for the next one."""
+        self.quiet = 0
+        was_behind, self._is_behind = self._is_behind, False
+        while self._at < len(self._rest) and self._handler is not None and not self._is_behind:
+            at, self._at = self._at, self._next_stop()
+            self._parse(self._rest[at : self._at])
+            self._is_behind = self._has_events and self._at < len(self._rest)
+        if self._is_behind and self._handler is not None:
+            if not was_behind:
+                self._transport.pause_reading()
+            asyncio.get_running_loop().call_soon(self._take_turn)
+            return
+        self._rest, self._at, self._is_behind = b"", 0, False
+        if self._loss is not None:
+            self.connection_lost(*self._loss)
+        elif was_behind and not self._transport.is_closing():
+            self._transport.resume_reading()
+
+    def _next_stop(self) -> int:
+        """Return the end of what is parsed next: the head by itself, which tells what follows."""
+        rest, at, stop = self._rest, self._at, len(self._rest)
+        is_head = self._state == _HEAD
+        if is_head or self._has_events:
+            stop = min(stop, at + MAX_BYTES_PER_TURN)
+            for line_end in (b"\n", b"\r"):
+                stop = _end_of_lines(rest, line_end, at, stop)
+        if is_head:
+            blank = rest.find(b"\r\n\r\n", at, stop)
+            stop = stop if blank < 0 else blank + 4
+        return stop
 
     def _end(self) -> None:
         """Report the end of a response, and be free for another request if nothing followed."""
@@ -226,6 +308,8 @@ class HttpClientConnection(asyncio.BufferedProtocol):
             self._headers.append((name, value.rstrip(b" \t")))
             if name == b"content-length" or name == b"transfer-encoding":
                 self._has_length = True
+            elif name == b"content-type":
+                self._has_events = value[: len(_EVENTS)].lower() == _EVENTS
         elif self._state == _COMPLETE:
             self._state = _COMPLETE_LAST
 
@@ -252,3 +336,12 @@ class HttpClientConnection(asyncio.BufferedProtocol):
             self._state = _COMPLETE if is_kept else _COMPLETE_LAST
         else:
             self._headers = []  # of an interim response
+
+
+def _end_of_lines(data: bytes, line_end: bytes, at: int, stop: int) -> int:
+    """Return where as many lines end as one turn may handle, or `stop` if there are fewer."""
+    for _ in range(_MAX_LINES_PER_TURN):
+        at = data.find(line_end, at, stop) + 1
+        if not at:
+            return stop
+    return at

@@ -1,10 +1,12 @@
 from __future__ import annotations
 
+import asyncio
 from typing import Any
 
 import pytest
 
 from trunkline.transports.http.client.connection import HttpClientConnection
+from trunkline.transports.receive_limits import MAX_BYTES_PER_TURN, MAX_MESSAGES_PER_TURN
 
 OK = b"HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nhi"
 
@@ -15,6 +17,14 @@ class Socket:
     def __init__(self) -> None:
         self.sent: list[bytes] = []
         self.is_closed = False
+        self.is_reading = True
+
+    def pause_reading(self) -> None:
+        self.is_reading = False
+
+    def resume_reading(self) -> None:
+        assert not self.is_reading
+        self.is_reading = True
 
     def write(self, data: bytes) -> None:
         self.sent.append(data)
@@ -73,6 +83,7 @@ class ConnectionOnFakeSocket:
 
     def receive(self, data: bytes, step: int | None = None) -> None:
         """Receive bytes at once, or some at a time."""
+        assert self.socket.is_reading
         size = step or len(data)
         for at in range(0, len(data), size):
             part = data[at : at + size]
@@ -313,3 +324,126 @@ def test_unsent_bytes_are_those_that_the_system_has_not_taken() -> None:
     scene = ConnectionOnFakeSocket()
     assert scene.connection.unsent == 7
     assert HttpClientConnection(memoryview(b""), print, print).unsent == 0
+
+
+# -- turns -----------------------------------------------------------------------------------
+
+STREAM = b"HTTP/1.1 200 OK\r\nContent-Type: text/event-stream; charset=utf-8\r\n\r\n"
+CHUNKS = STREAM[:-2] + b"Transfer-Encoding: chunked\r\n\r\n"
+EVENT = b"data:x\n\n"
+
+
+async def caught_up(scene: ConnectionOnFakeSocket, handler: Handler) -> list[bytes]:
+    """Return what came in each further turn."""
+    turns = []
+    while scene.connection._is_behind:
+        before = len(handler.body)
+        await asyncio.sleep(0)
+        turns.append(handler.body[before:])
+    return turns
+
+
+@pytest.mark.parametrize("line_end", [b"\n", b"\r", b"\r\n"])
+@pytest.mark.parametrize("first", [0, len(STREAM) - 1, len(STREAM), len(STREAM) + 3])
+def test_one_turn_parses_a_bounded_number_of_events(line_end: bytes, first: int) -> None:
+    async def script() -> None:
+        scene = ConnectionOnFakeSocket()
+        handler = scene.ask()
+        body = (b"data:x" + line_end * 2) * 9000
+        data = STREAM + body
+        if first:
+            scene.receive(data[:first])
+        scene.receive(data[first:])
+        events = b"data:x" + line_end * 2
+        assert handler.body.count(b"x") <= MAX_MESSAGES_PER_TURN
+        assert not scene.socket.is_reading
+        turns = await caught_up(scene, handler)
+        assert max(each.count(b"x") for each in turns) <= MAX_MESSAGES_PER_TURN
+        assert handler.body == events * 9000
+        assert scene.socket.is_reading
+
+    asyncio.run(script())
+
+
+def test_one_turn_parses_a_bounded_number_of_bytes_of_events() -> None:
+    async def script() -> None:
+        scene = ConnectionOnFakeSocket()
+        handler = scene.ask()
+        scene.receive(STREAM)
+        scene.receive(b"data:" + b"x" * 200_000 + b"\n\n")
+        assert len(handler.body) == MAX_BYTES_PER_TURN
+        turns = await caught_up(scene, handler)
+        assert max(map(len, turns)) == MAX_BYTES_PER_TURN
+        assert len(handler.body) == 200_007
+
+    asyncio.run(script())
+
+
+def test_end_of_a_stream_follows_the_events_before_it() -> None:
+    async def script() -> None:
+        scene = ConnectionOnFakeSocket()
+        handler = scene.ask()
+        chunk = b"%x\r\n%b\r\n" % (len(EVENT), EVENT)
+        scene.receive(CHUNKS + chunk * 3000 + b"0\r\n\r\n")
+        assert not handler.is_complete
+        await caught_up(scene, handler)
+        assert (handler.body, handler.is_complete) == (EVENT * 3000, True)
+        assert scene.freed == [scene.connection]
+        assert scene.socket.is_reading
+
+    asyncio.run(script())
+
+
+def test_loss_of_a_connection_follows_the_events_before_it() -> None:
+    async def script() -> None:
+        for head, is_complete in ((STREAM, True), (CHUNKS, False)):
+            scene = ConnectionOnFakeSocket()
+            handler = scene.ask()
+            body = EVENT * 3000
+            scene.receive(head + (body if is_complete else b"%x\r\n%b\r\n" % (len(body), body)))
+            scene.end()
+            assert (handler.is_complete, handler.losses, scene.lost) == (False, [], [])
+            await caught_up(scene, handler)
+            assert handler.body == body
+            assert handler.is_complete is is_complete
+            assert len(handler.losses) == (not is_complete)
+            assert scene.lost == [scene.connection]
+
+    asyncio.run(script())
+
+
+def test_connection_is_not_used_again_if_something_follows_a_stream() -> None:
+    async def script() -> None:
+        scene = ConnectionOnFakeSocket()
+        handler = scene.ask()
+        chunk = b"%x\r\n%b\r\n" % (len(EVENT), EVENT)
+        scene.receive(CHUNKS + chunk * 3000 + b"0\r\n\r\n" + OK * 1000)
+        await caught_up(scene, handler)
+        assert (handler.body, handler.is_complete) == (EVENT * 3000, True)
+        assert (scene.freed, scene.socket.is_closed) == ([], True)
+
+    asyncio.run(script())
+
+
+def test_forgotten_handler_gets_nothing_of_what_waits() -> None:
+    async def script() -> None:
+        scene = ConnectionOnFakeSocket()
+        handler = scene.ask()
+        scene.receive(STREAM + EVENT * 3000)
+        body = handler.body
+        scene.connection.forget()
+        scene.end()
+        assert scene.lost == [scene.connection]
+        await caught_up(scene, handler)
+        assert (handler.body, handler.losses) == (body, [])
+
+    asyncio.run(script())
+
+
+def test_json_of_many_lines_is_parsed_in_one_turn() -> None:
+    scene = ConnectionOnFakeSocket()
+    handler = scene.ask()
+    body = b"[\n1\n]" * 10_000
+    head = b"HTTP/1.1 200 OK\r\nContent-Type: application/json\r\nContent-Length: %d\r\n\r\n"
+    scene.receive(head % len(body) + body)
+    assert (handler.body, handler.is_complete) == (body, True)

@@ -18,9 +18,11 @@ from tests.http_client.stub_server import (
     reply_to,
     tool_text,
 )
+from tests.rigs.turns import Turns
 from tests.unit.transports.http.client.test_post import nth, play, succeeds
 from trunkline import Client, HttpOptions
 from trunkline.errors import ConnectionLost
+from trunkline.transports.http.client.transport import HttpTransport
 
 CHANGED = {"jsonrpc": "2.0", "method": "notifications/tools/list_changed"}
 CAPABLE: dict[str, Any] = {"tools": {"listChanged": True}}
@@ -326,3 +328,37 @@ def test_a_client_closes_while_a_stream_is_open_and_another_waits() -> None:
         await stub.until(lambda: stub.open == 0)
 
     play(stub, script)
+
+
+@pytest.mark.parametrize("kind", ["GET", "tools/call"])
+def test_turn_of_a_client_is_bounded_in_a_flood_of_events(
+    kind: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    turns = Turns()
+    stub = McpStub(SESSION, capabilities=CAPABLE)
+    deliver = HttpTransport.deliver
+
+    def counted(self: HttpTransport, frame: Any, *args: Any) -> None:
+        turns.add(frame)
+        deliver(self, frame, *args)
+
+    def flood(asked: Asked) -> None:
+        asked.stream("data: {\x00\n\n" * 20_000, event(CHANGED), ends=False)
+        if kind != "GET":
+            asked.chunk(event(reply_to(asked, tool_text("done"))))
+            asked.send(b"0\r\n\r\n")
+
+    told: list[Any] = []
+
+    async def script(client: Client) -> None:
+        turns.start()
+        if kind == "GET":
+            await stub.until(lambda: bool(told))
+        await succeeds(client)
+        turns.stop()
+
+    monkeypatch.setattr(HttpTransport, "deliver", counted)
+    stub.on[kind] = flood
+    play(stub, script, on_list_changed=lambda *_: told.append(True))
+    assert told
+    turns.check(f"events of {kind}")
