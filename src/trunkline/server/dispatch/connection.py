@@ -16,6 +16,10 @@ The rules that live here, and only here:
 * On stdio, requests that are not finished `linger` seconds after the end of input get no answer:
   the client has closed, and clients of the official SDK 1.x fail on an answer after that.
 * The request that opens a session counts as held until the connection ends.
+* A client on a socket or WebSocket that sends `MAX_INVALID_MESSAGES` invalid messages in a row is
+  disconnected; a batch with an invalid element is one, and any valid message ends the row. On pipes
+  the connection goes on: another program of the client may write there. So it does over HTTP, where
+  each message has an answer of its own.
 * Each request and notification of a batch counts for the rate of its client, the first one with
   its message. Beyond the rate a request is refused in its place, and a notification is dropped.
 """
@@ -66,7 +70,7 @@ from ...mcp.names import official, spoken
 from ...redaction import redact, show
 from ...spec.error_kinds import ErrorKind
 from ...spec.mcp.headers import NAME_MEMBERS
-from ...transports.base import HIGH_WATER, Frame, Transport
+from ...transports.base import HIGH_WATER, Frame, Transport, ignore
 from ..errors import as_redacted, brief, plain, worded_error
 from .params import UNREADABLE, ToolCall, text_in
 from .request import ServerRequest
@@ -78,12 +82,15 @@ if TYPE_CHECKING:
     from ..api.core import ServerCore
     from .initialize import HandshakeSession
 
-__all__ = ["MAX_BACKLOG_BYTES", "Connection"]
+__all__ = ["MAX_BACKLOG_BYTES", "MAX_INVALID_MESSAGES", "Connection"]
 
 _log: Final = logging.getLogger("trunkline.server")
 
 # Notifications for a client that does not read stop here. Requests wait from HIGH_WATER on.
 MAX_BACKLOG_BYTES: Final = 4 * HIGH_WATER
+# More than a client sends by mistake, and each is explained, answered and logged.
+MAX_INVALID_MESSAGES: Final = 1000
+_DISCONNECTED: Final = ("tcp", "unix", "websocket")
 # For handlers that were cancelled to clean up.
 _CLEANUP_TIMEOUT_S: Final = 1.0
 
@@ -115,6 +122,8 @@ class Connection:
         "_frame_bytes",
         "_has_exchanges",
         "_hears",
+        "_invalid",
+        "_invalid_before",
         "_is_ended",
         "_opens_sessions",
         "_policy",
@@ -154,6 +163,8 @@ class Connection:
         self._session_bytes = 0
         largest = core.policy.limits.message_size(transport.name)
         self.budget = ByteBudget(connection_bytes(core.limits, largest), core.runtime.budget)
+        # Invalid messages in a row, and as many before the frame that is processed.
+        self._invalid = self._invalid_before = 0
         # Whether the client can still send something.
         self._hears = True
         # Whether it has begun to close, why, and what `run` waits for.
@@ -358,6 +369,8 @@ class Connection:
                 self.peer.feed(frame, route)
             else:
                 self._answer_bad_frame(frame, route)
+            if self._invalid:
+                self._count_invalid()
         except Exception as error:  # noqa: BLE001  # a defect here; the connection goes on
             _log.error("internal error while processing a message\n%s", as_redacted(error))
 
@@ -376,6 +389,22 @@ class Connection:
         if getattr(frame, "lost", False):
             # The start of the next frame is unknown.
             self.end(TransportError(f"framing error: {fault}"))
+
+    def _count_invalid(self) -> None:
+        """Count a frame, if it was invalid; disconnect a client that sends nothing else."""
+        if self._invalid == self._invalid_before:
+            self._invalid = self._invalid_before = 0
+            return
+        self._invalid_before += 1
+        self._invalid = self._invalid_before  # a batch may have had several
+        transport = self.transport
+        if self._invalid >= MAX_INVALID_MESSAGES and transport.name in _DISCONNECTED:
+            text = f"{self._invalid} invalid messages in a row"
+            transport.on_message = ignore
+            reject = getattr(transport, "reject", None)
+            if reject is not None:
+                reject(text)  # a WebSocket has a status for it
+            self.end(TransportError(text))
 
     @property
     def policy(self) -> Policy:
@@ -672,6 +701,7 @@ class Connection:
         if self.transport.backlog > HIGH_WATER:
             self.runner.unread.weigh()  # it was answered, and no request waits for room
         if isinstance(problem, InvalidMessage):
+            self._invalid += 1
             self.log_limit.warning("invalid message from the client: %s", problem)
         elif problem.why is not UnmatchedReply.LATE:  # or it crossed our cancellation
             id = problem.reply.id

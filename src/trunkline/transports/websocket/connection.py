@@ -432,6 +432,12 @@ class WebSocketTransport(TransportBase, asyncio.BufferedProtocol):
         what = f"the {self._other} sent what is not accepted: {reason}"
         self._report(TransportError(what))
 
+    def reject(self, reason: str) -> None:
+        """End the connection with 1008: what the other side sends breaks a rule of this one."""
+        self._fail(CloseCode.POLICY_VIOLATION, reason)
+        if not self._is_receiving:
+            self._flush()
+
     def _on_failure(self, code: int) -> None:
         """Deliver what precedes a failure, before the Close frame is written."""
         self._process_events()
@@ -547,8 +553,7 @@ class WebSocketTransport(TransportBase, asyncio.BufferedProtocol):
         if not self._began or self._is_paused or self._is_behind:
             return
         if now - self._began >= receive_timeout(timeout, self._unfinished):
-            self._fail(CloseCode.POLICY_VIOLATION, "a message took too long")
-            self._flush()
+            self.reject("a message took too long")
 
     def check(self, now: float, keep_alive: float) -> None:
         """Ping a silent connection; lose one that is dead, or that does not read."""

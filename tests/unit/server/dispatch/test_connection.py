@@ -7,11 +7,11 @@ import json
 import logging
 import threading
 from contextlib import asynccontextmanager
-from typing import Any
+from typing import Any, cast
 
 import pytest
 
-from tests.rigs.messages import META, PER_REQUEST
+from tests.rigs.messages import META, PER_REQUEST, initialize_params, message
 from tests.rigs.server_connection import connected
 from trunkline import (
     Context,
@@ -23,9 +23,13 @@ from trunkline import (
     memory_pair,
 )
 from trunkline.jsonrpc import Policy
+from trunkline.jsonrpc.framing.framing import Oversize, Truncated
+from trunkline.jsonrpc.limits import TransportName
 from trunkline.mcp import CallToolResult, PromptMessage, ResourceContents, TextContent
 from trunkline.server.api.app import Server as ServerClass
+from trunkline.server.dispatch.connection import Connection
 from trunkline.spec.revisions import REVISIONS
+from trunkline.transports.base import TransportBase
 
 
 def sequential(**options: Any) -> Server:
@@ -601,3 +605,96 @@ def test_decorators_that_say_something_are_not_used_bare() -> None:
 
 def _takes_a_list(items: list[str]) -> str:
     return ",".join(items)
+
+
+# -- invalid messages in a row ---------------------------------------------------------------
+
+PING = json.dumps({"jsonrpc": "2.0", "id": 1, "method": "ping"}).encode()
+
+
+class Recorded(TransportBase):
+    """A transport that a test feeds, and what was sent."""
+
+    backlog = written = 0
+    is_connected = True
+
+    def __init__(self, name: TransportName) -> None:
+        super().__init__(name)
+        self.sent: list[Any] = []
+
+    def send(self, frame: bytes, route: Any = None) -> None:
+        self.sent.append(json.loads(frame))
+
+    def receive(self, *frames: bytes) -> None:
+        for each in frames:
+            self.on_message(each, None)
+
+    async def connect(self) -> None:
+        raise NotImplementedError
+
+    async def close(self) -> None:
+        pass
+
+
+def attached(name: TransportName, revision: str = "") -> tuple[Recorded, Connection]:
+    transport = Recorded(name)
+    connection = Connection(Server("test")._core, cast(Any, transport))
+    connection.attach()
+    if revision:
+        params = initialize_params(revision)
+        transport.receive(json.dumps(message("initialize", params, 0)).encode())
+    return transport, connection
+
+
+@pytest.mark.parametrize("name", ["tcp", "unix", "websocket"])
+@pytest.mark.parametrize("invalid", [b"{}", b"nonsense", Truncated(1, 2), Oversize(b"{", None, 9)])
+def test_socket_is_closed_after_1000_invalid_messages_in_a_row(
+    name: TransportName, invalid: Any
+) -> None:
+    async def main() -> None:
+        transport, connection = attached(name)
+        transport.receive(*[invalid] * 999)
+        assert connection._why is None
+        transport.receive(*[invalid] * 5)
+        assert str(connection._why) == "1000 invalid messages in a row"
+        assert len(transport.sent) == 1000
+
+    asyncio.run(main())
+
+
+@pytest.mark.parametrize("valid", [PING, b'{"jsonrpc":"2.0","method":"x"}'])
+def test_valid_message_ends_the_row_of_invalid_ones(valid: bytes) -> None:
+    async def main() -> None:
+        transport, connection = attached("tcp")
+        for _ in range(3):
+            transport.receive(*[b"{}"] * 999, valid)
+        assert connection._why is None
+        transport.receive(*[b"{}"] * 1000)
+        assert connection._why is not None
+
+    asyncio.run(main())
+
+
+def test_batch_with_invalid_elements_is_one_invalid_message() -> None:
+    async def main() -> None:
+        transport, connection = attached("tcp", "2025-03-26")
+        batch = b"[" + b",".join([b"{}"] * 500 + [PING]) + b"]"
+        transport.receive(*[batch] * 3, *[b"{}"] * 996)
+        assert connection._why is None
+        transport.receive(b"{}")
+        assert connection._why is not None
+
+    asyncio.run(main())
+
+
+@pytest.mark.parametrize("name", ["stdio", "http", "sse", "default"])
+def test_connection_that_is_not_a_socket_goes_on_after_invalid_messages(
+    name: TransportName,
+) -> None:
+    async def main() -> None:
+        transport, connection = attached(name)
+        transport.receive(*[b"{}"] * 3000)
+        assert connection._why is None
+        assert len(transport.sent) == 3000
+
+    asyncio.run(main())

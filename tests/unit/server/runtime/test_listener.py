@@ -769,3 +769,26 @@ def test_the_log_says_where_it_listens(tmp_path: Path, caplog: pytest.LogCapture
 def test_invalid_socket_limits_are_refused(name: str, value: Any) -> None:
     with pytest.raises(ValueError, match=f"SocketLimits.{name}"):
         SocketLimits(**{name: value})
+
+
+@pytest.mark.parametrize("kind", ["tcp", "unix"])
+def test_socket_that_sends_1000_invalid_messages_in_a_row_is_closed(
+    tmp_path: Path, kind: str, caplog: pytest.LogCaptureFixture
+) -> None:
+    async def script() -> None:
+        address = Tcp("127.0.0.1", 0) if kind == "tcp" else Unix(tmp_path / "s")
+        async with Server("test").listen(address) as listening:
+            where = listening.address
+            if isinstance(where, Tcp):
+                reader, writer = await asyncio.open_connection(where.host, where.port)
+            else:
+                reader, writer = await asyncio.open_unix_connection(str(where.path))
+            valid = b'{"jsonrpc":"2.0","id":1,"method":"ping"}\n'
+            writer.write(b"{}\n" * 999 + valid + b"{}\n" * 5000)
+            async with asyncio.timeout(30):
+                answers = await reader.read(-1)
+            assert answers.count(b"\n") == 2000
+            writer.close()
+
+    run(script)
+    assert "connection closed: 1000 invalid messages in a row" in caplog.text
