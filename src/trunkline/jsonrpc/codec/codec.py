@@ -67,6 +67,9 @@ _NO_LIMIT: Final = 2**63 - 1
 LARGE_BYTES: Final = 32 * 1024
 # Above this size checking the value can be cheaper than a search through its bytes.
 _LARGE_BYTES: Final = 4096
+# Of invalid elements of a batch, until which one that nests too deep is examined for its id: each
+# bracket costs a step in Python.
+_MAX_EXAMINED_BYTES: Final = 8 * 1024
 # Codecs kept for `decode(data, policy)`: a program has a handful of policies.
 _MAX_CODECS: Final = 32
 
@@ -334,9 +337,16 @@ class Codec:
             raise faults.fault("jsonrpc.limit.batch-length", got=f"more than {limit} elements")
         if not elements:
             raise fault
-        read = [
-            self._one(bytes(raw), f"/{place}", reader, mark) for place, raw in enumerate(elements)
-        ]
+        read: list[Any] = []
+        examined = 0
+        for place, raw in enumerate(elements):
+            element, where = bytes(raw), f"/{place}"
+            if examined > _MAX_EXAMINED_BYTES and faults.is_deep(element):
+                read.append(faults.fault("jsonrpc.limit.depth", where=where))
+                continue
+            read.append(self._one(element, where, reader, mark))
+            if isinstance(read[-1], InvalidMessage):
+                examined += len(element)
         if not self.policy.mixed_batches and any(isinstance(item, CALLS) for item in read):
             for place, item in enumerate(read):
                 if isinstance(item, REPLIES):

@@ -9,7 +9,8 @@ The rules that live here, and only here:
 
 * An id is taken from valid JSON at the top level; from the first KiB of a frame
   over the size limit; from the first 64 KiB of a frame that is not JSON. It is
-  never taken from a nested value, nor where several members could be the id.
+  never taken from a nested value, nor where several members could be the id. Elements
+  of a batch that nest too deep have none once many invalid ones were examined.
 * Replies and notifications are not answered.
 * A lone surrogate in a text is read as U+FFFD. In an identifier or a member name,
   and everywhere in a strict codec, the message is rejected.
@@ -66,10 +67,12 @@ _BOMS: Final = (b"\xef\xbb\xbf", b"\xff\xfe", b"\xfe\xff")
 class Diagnosis:
     """Finds the broken rule under one policy."""
 
-    __slots__ = ("_omit_id", "_policy")
+    __slots__ = ("_id_bound", "_omit_id", "_policy")
 
     def __init__(self, policy: Policy) -> None:
         self._policy = policy
+        # Once: a number of thousands of digits takes as long as all else of a diagnosis.
+        self._id_bound: int = 10**policy.limits.integer_digits
         self._omit_id = policy.omits_unreadable_id
 
     # -- making a fault ----------------------------------------------------------------------
@@ -139,7 +142,7 @@ class Diagnosis:
         Without a method, result or error it may be a request or a reply: it is answered without
         an id, which could be that of another request.
         """
-        heads = tokenizer.message_heads(text[:_MAX_SCANNED_BYTES])
+        heads = tokenizer.message_heads(text[:_MAX_SCANNED_BYTES], most=2)
         if len(heads) != 1 or kind_of(text.removeprefix(_BOMS[0])) != "object":
             return self.fault(rule, got=got)
         head = heads[0]
@@ -156,9 +159,15 @@ class Diagnosis:
         return is_message and head.is_notification
 
     def replies_in(self, text: bytes, fault: InvalidMessage) -> list[InvalidMessage]:
-        """Return an error for each reply of a batch that is not JSON; none if it has calls."""
-        heads = tokenizer.message_heads(text[:_MAX_SCANNED_BYTES])
-        if kind_of(text) != "array" or not all(head.is_reply for head in heads):
+        """Return an error for each reply of a batch that is not JSON.
+
+        None if it has calls, or more elements than a batch may have.
+        """
+        if kind_of(text) != "array":
+            return []
+        most = self._policy.limits.batch
+        heads = tokenizer.message_heads(text[:_MAX_SCANNED_BYTES], most + 1)
+        if len(heads) > most or not all(head.is_reply for head in heads):
             return []
         return [
             self.fault(
@@ -301,10 +310,9 @@ class Diagnosis:
 
     def trusted(self, id: RequestId | None) -> RequestId | None:
         """Return `id` if it is within the limits, else None."""
-        limits = self._policy.limits
         if isinstance(id, str):
-            return id if len(id) <= limits.id_length else None
-        return id if id is None or abs(id) < 10**limits.integer_digits else None
+            return id if len(id) <= self._policy.limits.id_length else None
+        return id if id is None or abs(id) < self._id_bound else None
 
 
 class _Members:

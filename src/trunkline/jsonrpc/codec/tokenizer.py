@@ -13,6 +13,7 @@ last or first. The patterns match printable ASCII without escapes, and valid ids
 from __future__ import annotations
 
 import re
+import sys
 from collections.abc import Iterable
 from functools import cache, lru_cache
 from itertools import accumulate
@@ -258,11 +259,12 @@ class MessageHead(NamedTuple):
         return self.is_closed and b"method" in self.names and not self.ids
 
 
-def message_heads(text: bytes) -> list[MessageHead]:
+def message_heads(text: bytes, most: int = sys.maxsize) -> list[MessageHead]:
     """Return what a text shows of its message, or of each message of a batch.
 
     The text may be truncated. A member counts where all brackets before it match. The list is
-    empty if the text does not start with a bracket, or a second value follows the first.
+    empty if the text does not start with a bracket, or a second value follows the first. What
+    follows the first `most` messages of a batch is not looked at.
     """
     heads: list[MessageHead] = []
     # The open brackets, and how many of them are open inside a message: one more in a batch.
@@ -277,6 +279,8 @@ def message_heads(text: bytes) -> list[MessageHead]:
                 level = 1 if bracket == b"{" else 2
             opened += bracket
             if len(opened) == level and bracket == b"{":
+                if len(heads) >= most:
+                    break
                 heads.append(MessageHead(set(), []))
         elif kind == _CLOSING:
             if not opened or _CLOSED_BY[opened.pop()] != mark[_CLOSING]:

@@ -571,3 +571,28 @@ def test_a_strict_codec_writes_no_struct_that_only_looks_like_a_message() -> Non
     for lookalike in (Call(id=1, method="m"), Point(1)):
         with pytest.raises(LocalProtocolError, match=r"jsonrpc\.message\.kind"):
             Codec(STRICT).encode(lookalike)  # type: ignore[arg-type]  # that is the point
+
+
+def test_deep_elements_after_many_invalid_ones_are_rejected_without_their_id() -> None:
+    codec = Codec(Policy.mcp("2025-03-26"))
+    deep = '{"jsonrpc":"2.0","id":7,"method":"x","params":' + "[" * 300 + "]" * 300 + "}"
+    good = '{"jsonrpc":"2.0","id":8,"method":"x"}'
+    read: Any = codec.envelope(f"[{','.join([deep] * 100 + [good])}]".encode())
+    faults = read[:100]
+    assert {each.rule for each in faults} == {"jsonrpc.limit.depth"}
+    assert faults[0].id == 7
+    assert (faults[-1].id, faults[-1].where, faults[-1].answerable) == (None, "/99", True)
+    assert (read[100].id, read[100].method) == (8, "x")
+
+
+def test_cut_batch_of_more_replies_than_a_batch_may_have_is_one_error() -> None:
+    policy = Policy.mcp("2025-03-26")
+    for count in (policy.limits.batch, policy.limits.batch + 1):
+        text = "[" + ",".join(f'{{"id":{id},"result":{{}}}}' for id in range(count))
+        if count == policy.limits.batch:
+            read: Any = Codec(policy).envelope(text.encode())
+            assert [each.id for each in read] == [*range(count)]
+        else:
+            with pytest.raises(InvalidMessage) as caught:
+                Codec(policy).envelope(text.encode())
+            assert (caught.value.rule, caught.value.id) == ("jsonrpc.text.json", None)

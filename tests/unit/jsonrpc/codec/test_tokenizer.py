@@ -706,3 +706,10 @@ def test_a_large_message_is_checked_for_what_the_decoder_skips(
 ) -> None:
     message = b'{"x":' + inside + b',"y":"' + b"x" * LARGE_BYTES + b'"}'
     assert Codec().is_sound(message) is is_sound
+
+
+def test_message_heads_stops_after_as_many_messages_as_are_wanted() -> None:
+    text = b'[{"id":1,"result":1},{"id":2},{"id":3}'
+    assert [head.id for head in message_heads(text, 2)] == [1, 2]
+    assert [head.is_closed for head in message_heads(text, 2)] == [True, True]
+    assert [head.id for head in message_heads(text, 3)] == [1, 2, 3]
