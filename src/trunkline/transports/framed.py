@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING, Any, Final, cast
 from ..jsonrpc.framing.framing import framing_named
 from .base import TransportBase, log_raised
 from .io.fd import NO_WRITER, is_abandoned
-from .receive_limits import MAX_BYTES_PER_TURN, MAX_MESSAGES_PER_TURN
+from .receive_limits import MAX_BYTES_PER_TURN, MAX_MESSAGES_PER_TURN, most_messages
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Coroutine
@@ -201,13 +201,15 @@ class FramedTransport(TransportBase):
         while (waiting or self._split_more()) and not self._is_reported:
             if not waiting:
                 continue  # no frame ends in that part
-            frame_size = len(waiting[0])
-            if messages == MAX_MESSAGES_PER_TURN or (
-                messages and size + frame_size > MAX_BYTES_PER_TURN
-            ):
+            frame = waiting[0]
+            size += len(frame)
+            # An object is one message; anything else may be a batch.
+            count = 1
+            if frame[:1] != b"{" and isinstance(frame, bytes):
+                count = most_messages(frame)
+            if messages and (messages + count > MAX_MESSAGES_PER_TURN or size > MAX_BYTES_PER_TURN):
                 break
-            messages += 1
-            size += frame_size
+            messages += count
             try:
                 self.on_message(waiting.popleft(), None)
             except Exception as error:  # noqa: BLE001  # a failed callback stops no later frame

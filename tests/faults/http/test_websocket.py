@@ -468,9 +468,9 @@ def test_turn_of_a_websocket_is_bounded(served: Served, monkeypatch: pytest.Monk
 
 
 def test_1000_invalid_messages_in_a_row_end_the_connection_with_1008(
-    served: Served, caplog: pytest.LogCaptureFixture
+    caplog: pytest.LogCaptureFixture,
 ) -> None:
-    with opened(served) as wire:
+    with serving(http=HttpSettings(websocket=True)) as found, opened(found) as wire:
         wire.send(frame(TEXT, b"{}") * 999 + text(tool("echo", text="valid")))
         wire.try_send(frame(TEXT, b"{}") * 2000)
         answers = []
@@ -479,7 +479,7 @@ def test_1000_invalid_messages_in_a_row_end_the_connection_with_1008(
         assert (last.code, last.data[2:]) == (1008, b"1000 invalid messages in a row")
         assert len(answers) == 2000
         ends(wire)
-    served.until(lambda: "1000 invalid messages in a row" in caplog.text)
+        found.until(lambda: "1000 invalid messages in a row" in caplog.text)
 
 
 @pytest.mark.parametrize(

@@ -127,6 +127,28 @@ def test_message_larger_than_a_turn_has_one_of_its_own() -> None:
     run(work)
 
 
+@pytest.mark.parametrize("blank", [b"", b"  "])
+def test_elements_of_batches_count_as_messages(blank: bytes) -> None:
+    async def work(stage: Stage) -> None:
+        batch = blank + b"[" + b",".join([b"1"] * 100) + b"]"
+        long = blank + b"[" + b",".join([b"1"] * 1000) + b"]"
+        stage.read((batch + b"\n") * 20 + (long + b"\n") * 3)
+        assert stage.got == [batch] * 2
+        turns = await caught_up(stage)
+        assert turns == [2] * 9 + [1] * 3
+        assert stage.got == [batch] * 20 + [long] * 3
+
+    run(work)
+
+
+def test_commas_in_an_object_are_not_elements_of_a_batch() -> None:
+    async def work(stage: Stage) -> None:
+        stage.read(b'{"a":[1,2,3,4,5,6]}\n' * 200)
+        assert len(stage.got) == 200
+
+    run(work)
+
+
 def test_large_message_in_several_reads_does_not_fall_behind() -> None:
     async def work(stage: Stage) -> None:
         for _ in range(8):

@@ -40,7 +40,7 @@ from ...jsonrpc.framing.framing import Oversize, head_size
 from ...redaction import show
 from ...spec.jsonrpc import LOCAL_RULES
 from ..base import HIGH_WATER, LOW_WATER, TransportBase, ignore, log_raised
-from ..receive_limits import MAX_MESSAGES_PER_TURN, receive_timeout
+from ..receive_limits import MAX_MESSAGES_PER_TURN, most_messages, receive_timeout
 
 if TYPE_CHECKING:
     from ..base import Frame as Received
@@ -75,11 +75,15 @@ SILENT: Final = logging.Logger("trunkline.websocket", level=logging.CRITICAL + 1
 
 
 class _FrameReader(StreamReader):
-    """The bytes of a connection; the parser stops before a frame that the turn has no room for."""
+    """The bytes of a connection; the parser stops before a frame that the turn has no room for.
 
-    def __init__(self) -> None:
+    A long batch has room after others, and is then the last: a frame is weighed once it is parsed.
+    """
+
+    def __init__(self, frames: Protocol) -> None:
         super().__init__()
         self.frames_left = MAX_MESSAGES_PER_TURN
+        self._frames = frames
 
     @property
     def is_stopped(self) -> bool:
@@ -88,12 +92,21 @@ class _FrameReader(StreamReader):
 
     def at_eof(self) -> Generator[None, None, bool]:
         """Return True at the end of the stream; the parser looks for that before each frame."""
+        if self.buffer and self._frames.events:
+            self._weigh(self._frames.events[-1])
         while not (self.buffer and self.frames_left):
             if self.eof and not self.buffer:
                 return True
             yield
         self.frames_left -= 1
         return False
+
+    def _weigh(self, last: Any) -> None:
+        """Count the frame before this one by the elements that it may have of a batch."""
+        if isinstance(last, Frame) and last.opcode in (Opcode.TEXT, Opcode.CONT):
+            is_object = last.fin and last.opcode is Opcode.TEXT and last.data[:1] == b"{"
+            if not is_object:
+                self.frames_left = max(0, self.frames_left + 1 - most_messages(last.data))
 
 
 class WebSocketFrames(Protocol):
@@ -105,7 +118,7 @@ class WebSocketFrames(Protocol):
         self.on_failure: Callable[[int], object] = ignore
         super().__init__(*args, logger=SILENT, **options)
         # The parser has begun with the reader of the library.
-        self.reader = _FrameReader()
+        self.reader = _FrameReader(self)
         self.parser = self.parse()
         next(self.parser)
 

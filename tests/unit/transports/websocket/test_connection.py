@@ -6,6 +6,7 @@ import asyncio
 from collections.abc import Awaitable, Callable
 from typing import Any
 
+import pytest
 from websockets.frames import CloseCode, Opcode
 from websockets.frames import Frame as WireFrame
 from websockets.protocol import CLIENT, SERVER, Side
@@ -286,5 +287,29 @@ def test_time_in_which_messages_wait_does_not_count_for_a_slow_one() -> None:
         await caught_up(stage)
         stage.check(TIMEOUT)
         assert closes(stage) == CloseCode.POLICY_VIOLATION
+
+    run(work)
+
+
+@pytest.mark.parametrize("is_cut", [False, True])
+def test_elements_of_batches_count_as_messages(is_cut: bool) -> None:
+    async def work(stage: Stage) -> None:
+        batch = b"[" + b",".join([b"{}"] * 100) + b"]"
+        one = frame(batch)
+        if is_cut:
+            one = frame(b"[", fin=False) + frame(batch[1:], Opcode.CONT)
+        stage.read(one * 20)
+        # The last one of a turn is weighed when it is parsed.
+        assert len(stage.got) <= 3
+        assert max(await caught_up(stage)) <= 3
+        assert stage.got == [batch] * 20
+
+    run(work)
+
+
+def test_commas_in_an_object_are_not_elements_of_a_batch() -> None:
+    async def work(stage: Stage) -> None:
+        stage.read(frame(b'{"a":[1,2,3,4,5,6]}') * 200)
+        assert len(stage.got) == 200
 
     run(work)

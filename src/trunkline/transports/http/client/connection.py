@@ -19,6 +19,7 @@ The rules that live here, and only here:
 from __future__ import annotations
 
 import asyncio
+import re
 from collections.abc import Callable
 from typing import Any, Final, Protocol
 
@@ -36,6 +37,9 @@ _EVENTS: Final = b"text/event-stream"
 _MAX_LINES_PER_TURN: Final = 2 * MAX_MESSAGES_PER_TURN
 # The shortest message takes 8 bytes of a stream: fewer bytes have no more than a turn may handle.
 _FEW_BYTES: Final = 8 * MAX_MESSAGES_PER_TURN
+
+# An event whose data may be a batch, each element of which is a message.
+_BATCH: Final = re.compile(rb"data:[ \t]*+\[")
 
 # What a connection is doing.
 _IDLE: Final = 0
@@ -265,6 +269,11 @@ class HttpClientConnection(asyncio.BufferedProtocol):
             stop = min(stop, at + MAX_BYTES_PER_TURN)
             for line_end in (b"\n", b"\r"):
                 stop = _end_of_lines(rest, line_end, at, stop)
+            # A part of one event, or one alone, is one message, whatever it is.
+            first = [rest.find(line_end, at, stop) for line_end in (b"\n", b"\r")]
+            is_one = all(each < 0 or each >= stop - 4 for each in first)
+            if not is_one and _BATCH.search(rest, at, stop) is not None:
+                stop = _end_of_lines(rest, b",", at, stop)  # of elements, in this case
         if is_head:
             blank = rest.find(b"\r\n\r\n", at, stop)
             stop = stop if blank < 0 else blank + 4

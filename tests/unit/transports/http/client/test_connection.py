@@ -447,3 +447,18 @@ def test_json_of_many_lines_is_parsed_in_one_turn() -> None:
     head = b"HTTP/1.1 200 OK\r\nContent-Type: application/json\r\nContent-Length: %d\r\n\r\n"
     scene.receive(head % len(body) + body)
     assert (handler.body, handler.is_complete) == (body, True)
+
+
+@pytest.mark.parametrize("start", [b"data:", b"data: ", b"data: \t ", b"data:\ndata:"])
+def test_elements_of_batches_count_as_messages(start: bytes) -> None:
+    async def script() -> None:
+        scene = ConnectionOnFakeSocket()
+        handler = scene.ask()
+        event = start + b"[" + b",".join([b"1"] * 100) + b"]\n\n"
+        scene.receive(STREAM)
+        scene.receive(event * 100)
+        turns = [handler.body, *await caught_up(scene, handler)]
+        assert max(each.count(b",") for each in turns) <= 2 * MAX_MESSAGES_PER_TURN
+        assert handler.body == event * 100
+
+    asyncio.run(script())
