@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from time import process_time
+from time import thread_time
 
 from trunkline.transports.receive_limits import MAX_BYTES_PER_TURN, MAX_MESSAGES_PER_TURN
 
@@ -16,11 +16,12 @@ class Turns:
         self.largest = 0
         self.longest_s = 0.0
         self._size = self._count = 0
-        self._began = process_time()
+        self._began = 0.0
         self._is_running = False
 
     def start(self) -> None:
         self._is_running = True
+        self._began = thread_time()
         asyncio.get_running_loop().call_soon(self._turn)
 
     def stop(self) -> None:
@@ -29,7 +30,7 @@ class Turns:
     def _turn(self) -> None:
         self.messages.append(0)
         self._size = self._count = 0
-        now = process_time()
+        now = thread_time()
         self.longest_s, self._began = max(self.longest_s, now - self._began), now
         if self._is_running:
             asyncio.get_running_loop().call_soon(self._turn)
