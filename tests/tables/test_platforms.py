@@ -16,11 +16,11 @@ SOURCE: Final = Path(__file__).parents[2] / "src" / "trunkline"
 CHECKED: Final = {
     "auth/client/storage/file_lock.py": "an ImportError of fcntl",
     "auth/client/storage/file_tokens.py": "hasattr",
+    "cli/__init__.py": "hasattr",
     "cli/connect/elicitation.py": "an ImportError of termios",
     "cli/proxy/run.py": "hasattr",
     "cli/recording.py": "hasattr",
     "cli/reload/supervisor.py": "check_platform",
-    "cli/signals.py": "hasattr",
     "cli/workers.py": "hasattr, before the first worker",
     "client/sync/event_loop_thread.py": "hasattr",
     "hosts/write.py": "an ImportError of fcntl, and hasattr",

@@ -4,17 +4,24 @@ A verb is a module of `commands`, imported only when it is used: `--version` and
 nothing else of the library. It has `configure(parser)`, `run(options) -> int` and `EXAMPLES` for
 its help; `TAKES_COMMAND = True` if a command may follow `--`, and `COMPLETES` if there are words
 for shell completion.
+
+The rules that live here, and only here:
+
+* A signal whose exception the interpreter dropped is sent again.
 """
 
 from __future__ import annotations
 
+# Built in: their import runs no code that a signal could interrupt.
+import _thread
 import sys
-from collections.abc import Iterable, Sequence
+import time
+from collections.abc import Callable, Iterable, Sequence
 
 from .. import __version__
 from .exit_codes import EXIT_CODES, INTERRUPTED, SUCCESS, USAGE_ERROR
 
-__all__ = ["VERBS", "main"]
+__all__ = ["VERBS", "main", "send_again"]
 
 # Each verb with its summary for `--help`, by group.
 _GROUPS = {
@@ -106,6 +113,8 @@ _ELSEWHERE = {
 }
 _MIN_WIDTH = 40
 _MAX_WIDTH = 120
+# Before a signal is sent again: what dropped it has returned by then.
+_RETRY_DELAY_S = 0.01
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -121,7 +130,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
     if words[0] not in VERBS:
         _print_error(_unknown(words[0]))
         return USAGE_ERROR
+    shown = sys.unraisablehook
     try:
+        sys.unraisablehook = _repeating_signals(shown)
         # Imported here: only a verb needs it.
         from .command import run
 
@@ -129,8 +140,47 @@ def main(arguments: Sequence[str] | None = None) -> int:
     except KeyboardInterrupt:
         return INTERRUPTED
     finally:
+        sys.unraisablehook = shown
         if arguments is None:
             _prepare_exit()
+
+
+def _repeating_signals(
+    shown: Callable[[sys.UnraisableHookArgs], object],
+) -> Callable[[sys.UnraisableHookArgs], None]:
+    """Return an unraisable hook that sends a signal again whose exception was dropped.
+
+    The exception of Ctrl-C is raised in any function that runs. In the callback of a weak
+    reference, which every import runs, the interpreter prints and drops it. All other exceptions
+    go to `shown`.
+    """
+    main_thread = _thread.get_ident()
+
+    def hook(dropped: sys.UnraisableHookArgs) -> None:
+        is_of_signal = issubclass(dropped.exc_type, KeyboardInterrupt)
+        if not is_of_signal or _thread.get_ident() != main_thread:
+            shown(dropped)
+            return
+        # SIGTERM and SIGHUP have statuses of their own.
+        status = getattr(dropped.exc_value, "status", INTERRUPTED)
+        # By another thread: here, the exception would be raised in this hook, and dropped.
+        _thread.start_new_thread(send_again, (main_thread, status - 128))
+
+    return hook
+
+
+def send_again(main_thread: int, number: int) -> None:
+    """Send the main thread a signal after 10 ms; called on another thread.
+
+    `threading` must not be imported here: it would take this thread for the main one.
+    """
+    time.sleep(_RETRY_DELAY_S)
+    import signal  # here: `--version` does not need it
+
+    if hasattr(signal, "pthread_kill"):
+        signal.pthread_kill(main_thread, number)
+    else:
+        _thread.interrupt_main(signal.Signals(number))  # all that Windows has
 
 
 def _prepare_exit() -> None:

@@ -7,8 +7,7 @@ The rules that live here, and only here:
 
 * A signal that was ignored at the start stays ignored, as under `nohup`.
 * SIGTERM and SIGHUP call the current handler of SIGINT.
-* During an import they are deferred: the import system drops exceptions that are raised in its
-  callbacks, and C modules may crash when their initialisation is interrupted.
+* During an import they are deferred: C modules may crash when their initialisation is interrupted.
 * While a child is started or ended, signals are deferred: an interrupted start would leave a
   child that cannot be ended.
 * A verb that stays, such as `shell`, may handle Ctrl-C itself; SIGTERM and SIGHUP still end it.
@@ -16,14 +15,14 @@ The rules that live here, and only here:
 
 from __future__ import annotations
 
-import _thread
 import signal
 import threading
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
-from functools import partial
 from types import FrameType
 from typing import Final
+
+from . import send_again
 
 __all__ = ["Terminated", "clean_termination", "ctrl_c_handled", "signals_deferred"]
 
@@ -33,9 +32,6 @@ _ENDING: Final = tuple(
     for number in (signal.SIGTERM, getattr(signal, "SIGHUP", None))
     if isinstance(number, signal.Signals)
 )
-
-# Of a signal that arrived during an import.
-_RETRY_DELAY_S: Final = 0.01
 
 
 class Terminated(KeyboardInterrupt):
@@ -114,12 +110,8 @@ def _repeat_soon(number: int) -> None:
     """Send this process a signal again after a moment."""
     main = threading.main_thread().ident
     if main is not None:
-        repeat = partial(_thread.interrupt_main, signal.Signals(number))  # all that Windows has
-        if hasattr(signal, "pthread_kill"):
-            repeat = partial(signal.pthread_kill, main, number)
-        timer = threading.Timer(_RETRY_DELAY_S, repeat)
-        timer.daemon = True  # a process that ends does not wait for it
-        timer.start()
+        # A process that ends does not wait for it.
+        threading.Thread(target=send_again, args=(main, number), daemon=True).start()
 
 
 @contextmanager

@@ -4,13 +4,17 @@ from __future__ import annotations
 
 import importlib
 import signal
+import sys
 import threading
 import time
-from collections.abc import Iterator
+import weakref
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
 
+from trunkline.cli import VERBS, main
+from trunkline.cli import command as command_module
 from trunkline.cli.signals import (
     Terminated,
     clean_termination,
@@ -133,3 +137,86 @@ def test_ctrl_c_that_is_ignored_stays_ignored() -> None:
             signal.raise_signal(signal.SIGINT)
     finally:
         signal.signal(signal.SIGINT, before)
+
+
+class Referent:
+    """Has weak references."""
+
+
+def wait() -> int:
+    deadline = time.monotonic() + 30
+    while time.monotonic() < deadline:
+        time.sleep(0.005)
+    return 0
+
+
+def run_verb(
+    work: Callable[[], int], monkeypatch: pytest.MonkeyPatch, dropped: list[object] | None = None
+) -> int:
+    """Run a function as a verb of the command; `dropped` gets what the interpreter would print."""
+
+    def show(each: sys.UnraisableHookArgs) -> None:
+        assert dropped is not None
+        dropped.append(each.exc_type)
+
+    monkeypatch.setattr(sys, "unraisablehook", show)
+    monkeypatch.setattr(command_module, "run", lambda *_: work())
+    status = main([next(iter(VERBS))])
+    assert sys.unraisablehook is show
+    return status
+
+
+@pytest.mark.parametrize("has_pthread_kill", [True, False])
+def test_signal_in_the_callback_of_a_weak_reference_ends_the_verb(
+    has_pthread_kill: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    if not has_pthread_kill:
+        monkeypatch.delattr(signal, "pthread_kill")
+
+    def work() -> int:
+        referent = Referent()
+        reference = weakref.ref(referent, lambda _: signal.raise_signal(signal.SIGINT))
+        del referent
+        assert reference() is None
+        return wait()
+
+    assert run_verb(work, monkeypatch) == 130
+
+
+def test_sigterm_in_a_destructor_ends_the_verb_with_its_own_status(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    class Interrupted:
+        def __del__(self) -> None:
+            signal.raise_signal(signal.SIGTERM)
+
+    def work() -> int:
+        try:
+            with clean_termination():
+                Interrupted()
+                return wait()
+        except Terminated as end:
+            return end.status
+
+    assert run_verb(work, monkeypatch) == 143
+
+
+def test_other_dropped_exceptions_of_a_verb_are_shown(monkeypatch: pytest.MonkeyPatch) -> None:
+    class Failing:
+        def __init__(self, error: type[BaseException]) -> None:
+            self.error = error
+
+        def __del__(self) -> None:
+            raise self.error
+
+    def work() -> int:
+        Failing(LookupError)
+        # Not of a signal: these arrive on the main thread.
+        thread = threading.Thread(target=Failing, args=(KeyboardInterrupt,))
+        thread.start()
+        thread.join(30)
+        return 0
+
+    dropped: list[object] = []
+    assert run_verb(work, monkeypatch, dropped) == 0
+    assert dropped == [LookupError, KeyboardInterrupt]
