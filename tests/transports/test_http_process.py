@@ -11,6 +11,7 @@ import socket
 import subprocess
 import sys
 import threading
+import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -21,6 +22,7 @@ import pytest
 
 from tests.rigs.conditions import until
 from tests.rigs.messages import META
+from tests.rigs.processes import assert_gone
 
 WAIT = 60.0
 SERVER = """
@@ -299,7 +301,7 @@ def test_a_worker_that_dies_is_replaced(file: Path) -> None:
         _, victim = answer(post(connection, "pid", {}))
         connection.close()
         os.kill(int(victim), signal.SIGKILL)
-        child.until("worker exited with -9, replaced")
+        child.until(f"worker {victim} exited with -9, replaced in ")
         seen: set[str] = set()
         while len(seen) < 2:
             try:
@@ -312,6 +314,95 @@ def test_a_worker_that_dies_is_replaced(file: Path) -> None:
         assert victim not in seen
         child.signal()
         assert child.end() == 0
+
+
+def _pids(port: int, count: int) -> set[str]:
+    """Return the workers that answer."""
+    seen: set[str] = set()
+    deadline = time.monotonic() + WAIT
+    while len(seen) < count:
+        assert time.monotonic() < deadline, f"only {seen} answer"
+        connection = connected(port)
+        try:
+            seen.add(answer(post(connection, "pid", {}))[1])
+        except OSError:
+            pass  # the socket of one that died had taken the connection
+        finally:
+            connection.close()
+    return seen
+
+
+def _kill(*pids: str) -> None:
+    """Kill what a failed test would leave."""
+    for each in pids:
+        try:
+            os.kill(int(each), signal.SIGKILL)
+        except ProcessLookupError:
+            pass
+
+
+def test_workers_that_are_killed_again_and_again_are_replaced(file: Path) -> None:
+    file.write_text(SERVER.format(options=ALONE, version="first"))
+    with started("-m", "trunkline", "serve", str(file), "--http", "0", "--workers", "2") as child:
+        port = child.port
+        for _ in range(4):
+            for victim in _pids(port, 2):
+                os.kill(int(victim), signal.SIGKILL)
+                child.until(f"worker {victim} exited with -9, replaced in ")
+        assert len(_pids(port, 2)) == 2
+        child.signal()
+        assert child.end() == 0
+
+
+def test_workers_end_when_their_supervisor_is_killed(file: Path) -> None:
+    file.write_text(SERVER.format(options=ALONE, version="first"))
+    with started("-m", "trunkline", "serve", str(file), "--http", "0", "--workers", "2") as child:
+        port = child.port
+        seen = _pids(port, 2)
+        child.process.kill()
+        try:
+            for each in seen:
+                assert_gone(int(each))
+        finally:
+            _kill(*seen)
+        assert _is_refused(port)
+
+
+LIFESPAN = """
+from contextlib import asynccontextmanager
+@asynccontextmanager
+async def lifespan(app):
+    {act}
+    yield
+"""
+
+
+def test_worker_that_starts_ends_when_its_supervisor_is_killed(file: Path, tmp_path: Path) -> None:
+    folder = tmp_path / "pids"
+    folder.mkdir()
+    act = f"open(os.path.join({str(folder)!r}, str(os.getpid())), 'w'); await asyncio.sleep(3600)"
+    server = SERVER.format(options=f"{ALONE}, lifespan=lifespan", version="first")
+    file.write_text(server.replace("app = ", f"{LIFESPAN.format(act=act)}\napp = ", 1))
+    with started("-m", "trunkline", "serve", str(file), "--http", "0", "--workers", "2") as child:
+        until(lambda: len(os.listdir(folder)) == 2)
+        child.process.kill()
+        try:
+            for each in os.listdir(folder):
+                assert_gone(int(each))
+        finally:
+            _kill(*os.listdir(folder))
+
+
+def test_workers_that_never_listen_end_the_supervisor_with_the_reason(file: Path) -> None:
+    server = SERVER.format(options=f"{ALONE}, lifespan=lifespan", version="first")
+    failing = LIFESPAN.format(act="raise SystemExit('no database')")
+    file.write_text(server.replace("app = ", f"{failing}\napp = ", 1))
+    with started("-m", "trunkline", "serve", str(file), "--http", "0", "--workers", "2") as child:
+        assert child.end() == 2
+        assert any(
+            "exited with 1; no worker has listened after 6 starts, stopping" in line
+            for line in child.lines
+        )
 
 
 def test_a_second_signal_ends_workers_at_once(file: Path, tmp_path: Path) -> None:

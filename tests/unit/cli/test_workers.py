@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 import argparse
+import errno
 import os
+import re
 import signal
 import socket
 from collections.abc import Iterator
+from functools import partial
 from typing import Any
 
 import pytest
@@ -100,18 +103,57 @@ class Processes(_Workers):
         sockets = [[socket.socket()] for _ in range(count)]
         super().__init__(alone(), Http("127.0.0.1", 0), options(count), None, sockets)
         self.now = 100.0
-        self.slept: list[float] = []
         self.killed: list[tuple[int, int]] = []
-        self.places: list[int] = []
+        self.started: list[int] = []  # the places, in order; the first process is 1
+        # What happens in each wait of the supervisor; the timeouts that it asked for.
+        self.events: list[Any] = []
+        self.timeouts: list[float | None] = []
+        self._exits: dict[int, int] = {}
         monkeypatch.setattr(workers.time, "monotonic", lambda: self.now)
-        monkeypatch.setattr(workers.time, "sleep", self.slept.append)
         monkeypatch.setattr(workers.os, "kill", lambda *each: self.killed.append(each))
-        for place in range(count):
-            self._start(place)
+        monkeypatch.setattr(workers.os, "fork", self._fork)
+        monkeypatch.setattr(workers.os, "waitpid", self._waitpid)
 
-    def _start(self, place: int) -> None:
-        self.places.append(place)
-        self._running[len(self.places)] = place, self.now
+    def _start(self, place: Any) -> None:
+        self.started.append(self._places.index(place))
+        super()._start(place)
+
+    def _fork(self) -> int:
+        return len(self.started)
+
+    def _waitpid(self, pid: int, flags: int) -> tuple[int, int]:
+        assert flags == os.WNOHANG
+        return (pid, self._exits.pop(pid)) if pid in self._exits else (0, 0)
+
+    def _wait(self) -> None:
+        due = [place.time for place in self._places if place.pid is None]
+        self.timeouts.append(min(due) - self.now if due and not self._signals else None)
+        if self.events:
+            self.events.pop(0)()
+        elif self._signals:
+            self.exit(*(place.pid for place in self._places if place.pid is not None))
+        else:
+            self._on_signal(signal.SIGTERM, None)
+
+    def exit(self, *pids: int, number: int = signal.SIGKILL) -> None:
+        self._exits |= dict.fromkeys(pids, int(number))
+
+    def listen(self) -> None:
+        self._has_listened = True
+
+    def pass_time(self, seconds: float) -> None:
+        self.now += seconds
+
+    def run(self) -> int:
+        before = [(each, signal.getsignal(each)) for each in (*workers._SIGNALS, signal.SIGCHLD)]
+        try:
+            return super().run()
+        finally:
+            signal.set_wakeup_fd(-1)
+            for number, handler in before:
+                signal.signal(number, handler)
+            for fd in (*self._ready, *self._wake_up, *self._lifeline):
+                os.close(fd)
 
 
 @pytest.fixture
@@ -122,62 +164,131 @@ def own(monkeypatch: pytest.MonkeyPatch) -> Iterator[Processes]:
     _close(made._sockets)
 
 
-def test_a_worker_that_exits_is_replaced_after_a_growing_delay(
+def test_exited_worker_is_replaced_after_a_delay_that_grows(
     own: Processes, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    own._ended(1, 1)
-    own._ended(3, -9)
-    assert own.places == [0, 1, 0, 0]
-    assert len(own.slept) == 2
-    assert all(0 < each <= 5 for each in own.slept)
-    assert capsys.readouterr().err == (
-        "trunkline serve: worker exited with 1, replaced\n"
-        "trunkline serve: worker exited with -9, replaced\n"
-    )
-    # A child of another kind is not a worker.
-    own._ended(99, 0)
-    assert len(own.places) == 4
+    own.events = [own.listen]
+    for pid in range(1, 12):
+        # The first process is that of place 0; the second that of place 1.
+        exit_ = partial(own.exit, pid if pid == 1 else pid + 1)
+        own.events += [exit_, partial(own.pass_time, workers._MAX_DELAY_S)]
+    assert own.run() == SUCCESS
+    assert own.started == [0, 1, *[0] * 11]
+    delays = [each for each in own.timeouts if each is not None]
+    assert len(delays) == 11
+    for at, delay in enumerate(delays):
+        most = min(workers._MIN_DELAY_S * 2**at, workers._MAX_DELAY_S)
+        assert most / 2 - 1e-6 <= delay <= most + 1e-6
+    lines = capsys.readouterr().err.splitlines()
+    assert re.fullmatch(r"trunkline serve: worker 1 exited with -9, replaced in 0\.\d s", lines[0])
 
 
-def test_workers_that_exit_again_and_again_end_all_of_them(
+def test_delay_of_one_worker_does_not_delay_another(own: Processes) -> None:
+    short = partial(own.pass_time, workers._MIN_DELAY_S)
+    own.events = [own.listen]
+    for pid in (1, 3, 4, 5, 6, 7):
+        own.events += [partial(own.exit, pid), partial(own.pass_time, workers._MAX_DELAY_S)]
+    # Place 0 waits for seconds when the other worker exits, which is replaced before it.
+    own.events += [partial(own.exit, 8), partial(own.exit, 2), short]
+    own.run()
+    assert own.started == [0, 1, 0, 0, 0, 0, 0, 0, 1]
+
+
+def test_delays_begin_again_after_a_worker_has_run_for_long(own: Processes) -> None:
+    own.events = [own.listen]
+    for pid in (1, 3, 4, 5):
+        own.events += [
+            partial(own.pass_time, workers._STEADY_S),
+            partial(own.exit, pid),
+            partial(own.pass_time, workers._MIN_DELAY_S),
+        ]
+    own.run()
+    assert own.started == [0, 1, 0, 0, 0, 0]
+
+
+def test_workers_that_never_listen_end_all_of_them(
     own: Processes, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    own._ended(1, 1)
-    for pid in range(3, 8):
-        assert own._status == SUCCESS
-        own._ended(pid, 1)
-    assert own._status == USAGE_ERROR
+    for pid in (1, 3, 4, 5, 6, 7):
+        own.events += [
+            partial(own.exit, pid, number=1 << 8),
+            partial(own.pass_time, workers._MAX_DELAY_S),
+        ]
+    own.events.pop()
+    assert own.run() == USAGE_ERROR
+    assert own.started == [0, 1, *[0] * 5]
     assert own.killed == [(2, signal.SIGTERM)]
-    assert capsys.readouterr().err.endswith("workers exit again and again: stopping\n")
-    # The last one ends, and is not replaced.
-    own._ended(2, 0)
-    assert len(own.places) == 7
+    assert capsys.readouterr().err.splitlines()[-1] == (
+        "trunkline serve: worker 7 exited with 1; no worker has listened after 6 starts, stopping"
+    )
 
 
-def test_a_worker_that_ran_for_long_was_not_a_failed_start(own: Processes) -> None:
-    for pid in (1, *range(3, 20)):
-        own.now += workers._STEADY_S
-        own._ended(pid, 1)
-    assert own._status == SUCCESS
-    assert own.killed == []
-
-
-def test_a_signal_ends_each_worker_and_the_port_and_a_second_one_is_passed_on(
-    own: Processes,
+def test_worker_that_cannot_be_forked_is_started_later(
+    own: Processes, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    own._on_signal(signal.SIGINT, None)
-    assert own.killed == [(1, signal.SIGTERM), (2, signal.SIGTERM)]
-    assert all(sock.fileno() == -1 for each in own._sockets for sock in each)
-    own._ended(1, 0)
-    own._on_signal(signal.SIGINT, None)
-    assert own.killed[2:] == [(2, signal.SIGTERM)]
-    assert own.places == [0, 1]
+    def fail() -> int:
+        monkeypatch.setattr(workers.os, "fork", own._fork)
+        raise BlockingIOError(errno.EAGAIN, "Resource temporarily unavailable")
+
+    monkeypatch.setattr(workers.os, "fork", fail)
+    own.events = [partial(own.pass_time, workers._MIN_DELAY_S)]
+    assert own.run() == SUCCESS
+    assert own.started == [0, 1, 0]
+    assert "worker not started (Resource temporarily unavailable), replaced in" in (
+        capsys.readouterr().err
+    )
 
 
-def test_a_signal_while_a_worker_is_about_to_be_replaced_ends_that(
+def test_worker_that_the_server_has_waited_for_is_replaced(
     own: Processes, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(workers.time, "sleep", lambda _: own._on_signal(signal.SIGTERM, None))
-    own._ended(1, 1)
-    assert own.places == [0, 1]
-    assert [*own._running] == [2]
+    waitpid = own._waitpid
+
+    def taken(pid: int, flags: int) -> tuple[int, int]:
+        if pid == 1:
+            raise ChildProcessError
+        return waitpid(pid, flags)
+
+    monkeypatch.setattr(workers.os, "waitpid", taken)
+    own.events = [own.listen, partial(own.pass_time, workers._MIN_DELAY_S)]
+    assert own.run() == SUCCESS
+    assert own.started == [0, 1, 0]
+
+
+def test_signal_ends_workers_and_port_and_a_second_one_is_passed_on(own: Processes) -> None:
+    def check() -> None:
+        assert own.killed == [(1, signal.SIGTERM), (2, signal.SIGTERM)]
+        assert all(sock.fileno() == -1 for each in own._sockets for sock in each)
+        own.exit(1, number=0)
+
+    interrupt = partial(signal.raise_signal, signal.SIGINT)
+    own.events = [interrupt, check, interrupt]
+    assert own.run() == SUCCESS
+    assert own.killed[2:] == [(2, signal.SIGTERM)]
+    assert own.started == [0, 1]
+
+
+def test_signal_before_a_worker_is_replaced_ends_that(own: Processes) -> None:
+    own.events = [
+        own.listen,
+        partial(own.exit, 1),
+        partial(signal.raise_signal, signal.SIGTERM),
+        partial(own.pass_time, workers._MAX_DELAY_S),
+    ]
+    assert own.run() == SUCCESS
+    assert own.started == [0, 1]
+    assert own.killed == [(2, signal.SIGTERM)]
+
+
+def test_worker_without_a_supervisor_stops_in_order_then_at_once_then_exits(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    steps: list[object] = []
+    monkeypatch.setattr(workers.os, "kill", lambda pid, number: steps.append(number))
+    monkeypatch.setattr(workers.os, "_exit", steps.append)
+    monkeypatch.setattr(workers.time, "sleep", steps.append)
+    reads, writes = os.pipe()
+    os.close(writes)
+    workers._end_with_supervisor(reads, 2.0)
+    os.close(reads)
+    assert steps == [signal.SIGTERM, 7.0, signal.SIGTERM, 5.0, 1]
