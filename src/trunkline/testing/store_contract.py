@@ -24,6 +24,8 @@ from ..store.errors import (
     SubscriptionEnded,
 )
 from ..store.values import Cursor, Key, Lease, LogPage, Retention, StoreLimits
+from ..transports.http.endpoint.event_log import EventLog
+from ..transports.http.settings import HttpLimits
 
 __all__ = ["HOSTILE_NAMES", "StoreContract"]
 
@@ -333,6 +335,36 @@ class StoreContract:
             *(one.append(_KEY, b"0", retention=self._keeping(100)) for one in [store, other] * 20)
         )
         assert sorted(place.number for place in places) == list(range(1, 41))
+
+    @_rule()
+    async def test_events_of_an_http_session_are_kept_in_order(
+        self, store: Store, other: Store
+    ) -> None:
+        """A server appends events in callbacks of its loop, where a driver may use timeouts."""
+        failures: list[object] = []
+
+        def log(connection: Store) -> EventLog:
+            limits = HttpLimits(replay_ttl=100 * self.tick)
+            return EventLog(connection, "session", limits, lambda *each: failures.append(each))
+
+        events, numbers = log(store), range(1, 21)
+        for number in numbers:
+            asyncio.get_running_loop().call_soon(events.append, 1, number, b"%d" % number)
+        await asyncio.sleep(0)
+        assert await events.read(1, 0) == [(number, b"%d" % number) for number in numbers]
+        assert await log(other).read(1, 18) == [(19, b"19"), (20, b"20")]
+        await events.delete()
+        assert await log(other).read(1, 0) == []
+        assert failures == []
+
+    @_rule(limits=StoreLimits(value_bytes=100))
+    async def test_a_refused_append_uses_no_number(self, store: Store, other: Store) -> None:
+        """An entry that is too large leaves no gap in the log."""
+        await store.append(_KEY, b"1", retention=self._keeping(100))
+        too_large = store.append(_KEY, b"x" * 101, retention=self._keeping(100))
+        assert await _bound(too_large) == "value_bytes"
+        await other.append(_KEY, b"2", retention=self._keeping(100))
+        assert _read(await store.read(_KEY)) == [1, 2]
 
     @_rule()
     async def test_a_reader_learns_how_many_were_trimmed(self, store: Store, other: Store) -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import sys
 from collections.abc import Callable, Coroutine
+from inspect import iscoroutinefunction
 from typing import Any
 
 import pytest
@@ -23,6 +24,7 @@ from trunkline.store import (
 from trunkline.testing.store_contract import StoreContract
 
 KEY = Key("acme", "thing", "one")
+OPERATIONS = {name for name, each in vars(Store).items() if iscoroutinefunction(each)}
 
 
 class TestMemoryStore(StoreContract):
@@ -37,6 +39,30 @@ class TestMemoryStore(StoreContract):
 
     async def advance(self, seconds: float) -> None:
         self.clock.now += seconds
+
+
+class TimedStore(MemoryStore):
+    """A store that waits, and bounds its waits, as drivers of engines do."""
+
+    def __getattribute__(self, name: str) -> Any:
+        found = super().__getattribute__(name)
+        if name not in OPERATIONS:
+            return found
+
+        async def operate(*args: Any, **options: Any) -> Any:
+            async with asyncio.timeout(30):
+                await asyncio.sleep(0)
+                return await found(*args, **options)
+
+        return operate
+
+
+class TestStoreWithTimeouts(TestMemoryStore):
+    async def make(self) -> Store:
+        return TimedStore(clock=self.clock)
+
+    async def make_limited(self, limits: StoreLimits) -> Store:
+        return TimedStore(limits, clock=self.clock)
 
 
 def run(

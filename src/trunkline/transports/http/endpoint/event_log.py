@@ -9,7 +9,10 @@ The rules that live here, and only here:
   by one, so that a gap is noticed.                    [MCP 2025-11-25, basic/transports]
 * Only events of the stream that is resumed are sent again.
 * A log has at most so many events and bytes; the oldest are dropped.
-* An event that could not be kept leaves a gap: resuming across it is an error, not a silence.
+* An event that could not be kept leaves a gap: resuming across it is an error, not a silence. The
+  event is sent all the same.
+* Drivers run in a task: they may use `asyncio.timeout`. Only `MemoryStore`, which never waits, is
+  called without one.
 """
 
 from __future__ import annotations
@@ -18,12 +21,12 @@ import asyncio
 from collections import deque
 from typing import TYPE_CHECKING, Final
 
-from ....store.errors import StoreError
+from ....store.errors import StoreError, StoreUnavailable
+from ....store.memory import MemoryStore
 from ....store.values import Key, Retention
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Coroutine
-    from typing import Any
+    from collections.abc import Callable
 
     from ....store.base import Store
     from ..settings import HttpLimits
@@ -34,6 +37,7 @@ __all__ = ["EventLog", "parse_event_id"]
 _MAX_ID_BYTES: Final = 40
 # Entries read from the store at a time.
 _PAGE: Final = 500
+_NOT_KEPT: Final = "event of a session not kept, its stream cannot be resumed: %s"
 
 
 def parse_event_id(text: bytes) -> tuple[int, int] | None:
@@ -65,7 +69,9 @@ class EventLog:
         self._bytes = 0
         self._is_deleted = False
         self._is_used = False
-        # Entries that wait because the store takes its time, and the task that writes them.
+        # A method in its place, of a subclass or a wrapper, may wait.
+        self._is_memory = getattr(store.append, "__func__", None) is MemoryStore.append
+        # Entries that wait for the store, and the task that writes them.
         self._waiting: deque[bytes] = deque()
         self._writer: asyncio.Task[None] | None = None
 
@@ -76,18 +82,17 @@ class EventLog:
         self._is_used = True
         entry = b"%d-%d %b" % (stream, number, frame)
         self._count(len(entry))
-        if self._writer is not None:
-            self._waiting.append(entry)
-            if len(self._waiting) > len(self._sizes):
-                self._waiting.popleft()  # it would be dropped as soon as it is written
+        if self._is_memory:
+            try:
+                self._write(entry).send(None)
+            except StopIteration:
+                pass
             return
-        writing = self._write(entry)
-        try:
-            # The memory of this process answers at once: no task is needed for it.
-            blocked = writing.send(None)
-        except StopIteration:
-            return
-        self._writer = asyncio.get_running_loop().create_task(self._continue(writing, blocked))
+        self._waiting.append(entry)
+        if len(self._waiting) > len(self._sizes):
+            self._waiting.popleft()  # it would be dropped as soon as it is written
+        if self._writer is None:
+            self._writer = asyncio.get_running_loop().create_task(self._write_waiting())
 
     def _count(self, size: int) -> None:
         limits, sizes = self._limits, self._sizes
@@ -105,17 +110,16 @@ class EventLog:
         try:
             await self._store.append(self._key, entry, retention=retention)
         except StoreError as error:
-            self._on_error("event of a session not kept, its stream cannot be resumed: %s", error)
+            self._on_error(_NOT_KEPT, error)
+        except Exception as error:  # noqa: BLE001  # of a driver: the next event is kept again
+            self._on_error(_NOT_KEPT, StoreUnavailable(f"{type(error).__name__}: {error}"))
 
-    async def _continue(self, writing: Coroutine[Any, Any, None], blocked: Any) -> None:
-        """Finish a write that was begun outside a task, and write what came meanwhile."""
+    async def _write_waiting(self) -> None:
         try:
-            await _Started(writing, blocked)
-            while self._waiting and not self._is_deleted:
+            while self._waiting:
                 await self._write(self._waiting.popleft())
         finally:
             self._writer = None
-            self._waiting.clear()
 
     async def read(self, stream: int, after: int) -> list[tuple[int, bytes]] | None:
         """Return the events of a stream after a number, or None if some of them are lost.
@@ -144,34 +148,12 @@ class EventLog:
     async def delete(self) -> None:
         """Remove the log, because its session has ended."""
         self._is_deleted = True
+        self._waiting.clear()
         if self._writer is not None:
             self._writer.cancel()
+            self._writer = None  # a task that has not begun does not do it
         if self._is_used:
             try:
                 await self._store.delete_log(self._key)
             except StoreError as error:
                 self._on_error("events of an ended session not deleted: %s", error)
-
-
-class _Started:
-    """Awaits the rest of a coroutine that was begun by `send`."""
-
-    def __init__(self, coroutine: Coroutine[Any, Any, None], blocked: Any) -> None:
-        self._coroutine = coroutine
-        self._blocked = blocked
-
-    def __await__(self) -> Any:
-        blocked = self._blocked
-        while True:
-            try:
-                value = yield blocked
-            except BaseException as error:  # noqa: BLE001  # a cancellation: for the coroutine
-                try:
-                    blocked = self._coroutine.throw(error)
-                except StopIteration:
-                    return
-                continue
-            try:
-                blocked = self._coroutine.send(value)
-            except StopIteration:
-                return

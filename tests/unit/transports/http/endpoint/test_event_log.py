@@ -151,6 +151,7 @@ def test_events_during_a_slow_store_write_are_kept_in_order() -> None:
         store = SlowStore()
         made = Made(store)
         made.append(1, 1, 2, 3)
+        await asyncio.sleep(0)
         assert len(store.began) == 1
         reading = asyncio.create_task(made.read(1, 0))
         await asyncio.sleep(0)
@@ -202,6 +203,59 @@ def test_an_event_that_was_not_kept_is_a_gap_and_is_reported() -> None:
     run(work())
 
 
+class TimedStore(MemoryStore):
+    """A store that bounds its waits, as drivers of engines do."""
+
+    async def append(self, key: Key, data: bytes, *, retention: Retention) -> Cursor:
+        async with asyncio.timeout(30):
+            await asyncio.sleep(0)
+            return await super().append(key, data, retention=retention)
+
+
+def test_driver_with_timeouts_keeps_events_that_are_sent_outside_a_task() -> None:
+    async def work() -> None:
+        made = Made(TimedStore())
+        for number in range(1, 11):
+            asyncio.get_running_loop().call_soon(made.append, 1, number)
+        await asyncio.sleep(0)
+        assert await made.read(1, 0) == [*range(1, 11)]
+        assert made.reported == []
+
+    run(work())
+
+
+def test_error_of_a_driver_is_a_gap_and_later_events_are_kept() -> None:
+    class Buggy(TimedStore):
+        async def append(self, key: Key, data: bytes, *, retention: Retention) -> Cursor:
+            if data == b"1-2 1/2":
+                raise LookupError("no such engine: redis://user:secret@host")
+            return await super().append(key, data, retention=retention)
+
+    async def work() -> None:
+        made = Made(Buggy())
+        made.append(1, 1, 2, 3)
+        assert await made.read(1, 0) is None
+        assert await made.read(1, 2) == [3]
+        (line,) = made.reported
+        assert "not kept, its stream cannot be resumed: LookupError: no such engine" in line
+        assert "secret" not in line
+
+    run(work())
+
+
+def test_log_that_is_deleted_before_its_first_write_keeps_nothing() -> None:
+    async def work() -> None:
+        store = SlowStore()
+        store.gate.set()
+        made = Made(store)
+        made.append(1, 1)
+        await made.log.delete()
+        await asyncio.sleep(0)
+        assert (store.began, made.log._writer) == ([], None)
+
+    run(work())
+
+
 def test_a_store_that_does_not_answer_is_an_error_of_the_reader() -> None:
     class Broken(MemoryStore):
         async def read(self, *_: Any, **__: Any) -> Any:
@@ -223,6 +277,7 @@ def test_a_deleted_log_is_gone_also_what_waited() -> None:
         made.append(1, 1, 2)
         reading = asyncio.create_task(made.read(1, 0))
         await asyncio.sleep(0)
+        assert len(store.began) == 1
         await made.log.delete()
         assert await reading is None
         store.gate.set()
