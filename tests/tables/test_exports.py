@@ -33,7 +33,7 @@ EXPORTS = {
     """,
     "trunkline.server": """
         AcceptedElicitation AsgiApp AssistantMessage Audio CacheHint CapabilitySwitches
-        ChoiceTitles ClientRequest Context DeclinedElicitation ElicitationResult ErrorMap
+        ChoiceTitles ClientRequest ClientShares Context DeclinedElicitation ElicitationResult ErrorMap
         Extension File HttpListener Image InvalidClientResponse InvalidRequestState
         JsonFormatter METRICS_CONTENT_TYPE MissingCapability ParamHeader RateLimit
         ReplayMismatch RequestLog RequestStateTooLarge RequestTimer ResultCache
