@@ -33,8 +33,8 @@ EXPORTS = {
     """,
     "trunkline.server": """
         AcceptedElicitation AsgiApp AssistantMessage Audio CacheHint CapabilitySwitches
-        ChoiceTitles ClientRequest ClientShares Context DeclinedElicitation ElicitationResult ErrorMap
-        Extension File HttpListener Image InvalidClientResponse InvalidRequestState
+        ChoiceTitles ClientRequest ClientShares Context DeclinedElicitation ElicitationResult
+        ErrorMap Extension File HttpListener Image InvalidClientResponse InvalidRequestState
         JsonFormatter METRICS_CONTENT_TYPE MissingCapability ParamHeader RateLimit
         ReplayMismatch RequestLog RequestStateTooLarge RequestTimer ResultCache
         RoundTripLimitExceeded Server ServerLimits ServerListener ServerStats SocketLimits
