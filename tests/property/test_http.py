@@ -35,6 +35,7 @@ from tests.fuzz.fuzz_http import (
     request,
     scene,
 )
+from tests.rigs.http_endpoint import alone
 from tests.rigs.http_responses import Malformed, Response, read_responses
 from tests.rigs.messages import META
 from trunkline.jsonrpc.framing.sse import Event, EventReader
@@ -322,7 +323,7 @@ def test_priming_event_has_the_event_id_and_the_retry_delay(stream: int, retry: 
     class Stream:
         last_event = 0
 
-    session = HttpSession("id", None, 0.0, retry)
+    session = HttpSession("id", None, 0.0, retry, alone())
     session.is_resumable = session.primes = True
     session.make_log = lambda _: None  # type: ignore[assignment,return-value]  # it is not used
     session._next_stream = stream

@@ -10,6 +10,8 @@ from typing import Any
 import pytest
 
 from tests.certificates import Authority
+from trunkline.accounts.account import Account, Accounts
+from trunkline.accounts.client_key import client_key
 from trunkline.errors import TransportError
 from trunkline.jsonrpc import Policy
 from trunkline.testing.transport_contract import TransportContract
@@ -31,6 +33,12 @@ class Ready:
 
     handshake = per_request = frozenset[bytes]()
     is_ready = True
+
+    def __init__(self) -> None:
+        self.accounts = Accounts(1000, 1 << 30)
+
+    def open_account(self, client: str, owner: Any) -> Account:
+        return self.accounts.open(client_key(client))
 
     def event_log(self, session_id: str) -> Any:
         raise NotImplementedError

@@ -14,7 +14,8 @@ The rules that live here, and only here:
 * An account lasts as long as it is used, or holds bytes: a task outlives the connection of its
   client. One that is used no more leaves nothing behind.
 * Bytes of messages that are being received count from the first one, at most an eighth of those
-  of the server for one client at any time.
+  of the server for one client at any time. So do complete messages that wait: for the response
+  before theirs, or for the verification of their credential.
 """
 
 from __future__ import annotations
@@ -28,7 +29,10 @@ from .shares import ClientShares, SharedLimit
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
-__all__ = ["Account", "Accounts", "ReceivedBytes"]
+__all__ = ["UNCOUNTED_BYTES", "Account", "Accounts", "ReceivedBytes"]
+
+# Complete messages of one connection that wait count above this many bytes.
+UNCOUNTED_BYTES: Final = 16 * 1024
 
 
 class Account:
@@ -91,6 +95,10 @@ class Account:
         if not self.uses:
             self._accounts.forget(self)
 
+    def open_other(self, key: str) -> Account:
+        """Use the account of another client of the same server, such as one behind a proxy."""
+        return self._accounts.open(key)
+
     @property
     def most_received(self) -> int:
         """The number of bytes that it may be sending at one time."""
@@ -120,7 +128,7 @@ class Account:
 
 
 class ReceivedBytes:
-    """The bytes of a message that is being received, which count for the account of its client.
+    """The bytes of messages that are being received, or wait, which count for their client.
 
     `close` ends the use of the account.
     """

@@ -130,7 +130,7 @@ def test_large_bodies_behind_a_slow_request_are_bounded(served: Served) -> None:
 
 def _held_bodies(served: Served) -> int:
     return sum(
-        each.reader._body_bytes + sum(len(e[1]) for e in each._queue if isinstance(e[1], bytes))
+        each.reader.body_bytes + sum(len(e[1]) for e in each._queue if isinstance(e[1], bytes))
         for each in served.http.connections
     )
 

@@ -14,6 +14,7 @@ The rules that live here, and only here:
   refused, and its streams and its end need that principal in the Authorization header: the id of a
   session is not a credential.                                                     [SEC-06]
 * A tool is refused without a tenant, where tenants are required; other methods are served.
+* Requests whose token is being verified are shared by clients, and count as held bytes meanwhile.
 * A refusal has the code of its cause, and its data says that authentication has failed; nothing
   of the token is in it.                                                           [R-PI-10]
 """
@@ -21,14 +22,17 @@ The rules that live here, and only here:
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable
+from collections import Counter
+from collections.abc import Awaitable, Callable
 from inspect import isawaitable
 from typing import TYPE_CHECKING, Any, Final
 
+from ...accounts.shares import SharedLimit
 from ...auth.server.audit import RefusalAudit
 from ...auth.server.settings import is_peer_rule
 from ...auth.server.tenants import TenantRefused
 from ...auth.server.verifiers.credential import Credential, InvalidCredential, VerifierUnavailable
+from ...engine.runner import RETRY_AFTER_MS
 from ...errors import RequestError
 from ...spec.error_kinds import ErrorKind
 from ...spec.mcp.methods import ALIASES, METHODS
@@ -37,6 +41,8 @@ from ..errors import as_redacted, refusal
 if TYPE_CHECKING:
     import asyncio
 
+    from ...accounts.account import Account
+    from ...accounts.budget import ByteBudget
     from ...auth.principal import Principal
     from ...auth.server.settings import AuthSettings
     from ...jsonrpc.peer.incoming import IncomingRequest
@@ -60,7 +66,6 @@ _UNKNOWN: Final = "The access token is not known"
 _EXPIRED: Final = "has expired"
 # Requests of all connections whose token is being verified.
 _MAX_VERIFYING: Final = 1000
-RETRY_AFTER_MS: Final = 1000
 
 
 class EnvelopeAuth:
@@ -75,7 +80,10 @@ class EnvelopeAuth:
             for each in settings.verifiers
             if hasattr(each, "verify") and not is_peer_rule(each)
         ]
+        accounts = core.runtime.accounts
+        self._limit = SharedLimit(_MAX_VERIFYING, accounts.shares, accounts)
         self._verifying: set[asyncio.Task[None]] = set()
+        self._verifying_of: Counter[Account | None] = Counter()
         self._audit = None if settings.audit is None else RefusalAudit(settings.audit)
 
     def __repr__(self) -> str:
@@ -85,9 +93,13 @@ class EnvelopeAuth:
         self,
         connection: Connection,
         asked: IncomingRequest,
+        size: int,
         proceed: Callable[[IncomingRequest], None],
     ) -> None:
-        """Find the caller of a request, and proceed with it, now or later; or refuse it."""
+        """Find the caller of a request, and proceed with it, now or later; or refuse it.
+
+        size: the bytes that it holds meanwhile.
+        """
         known = connection.principal_of(asked)
         if known is not None:
             self._finish(connection, asked, known, proceed)
@@ -109,48 +121,74 @@ class EnvelopeAuth:
                 outcome = self._failure(error)
                 break
             if isawaitable(found):
-                self._wait(connection, asked, proceed, credential, place, found)
+                if self._admits(connection, size):
+                    outcome = self._outcome(found, credential, place)
+                    self._start(connection, asked, size, outcome, proceed)
+                else:
+                    if hasattr(found, "close"):  # a coroutine that is not awaited
+                        found.close()
+                    busy = RequestError(ErrorKind.OVERLOADED, data={"retryAfterMs": RETRY_AFTER_MS})
+                    self._refuse(connection, asked, busy)
                 return
             if found is not None:
                 outcome = found
                 break
         self._decided(connection, asked, outcome, proceed)
 
-    def _wait(
+    def _admits(self, connection: Connection, size: int) -> bool:
+        """Return True if the client of a connection may have one more token verified."""
+        account = connection.runner.account
+        of_client = 0 if account is None else self._verifying_of[account]
+        return self._limit.admits(of_client) and connection.runner.has_room(size)
+
+    def _start(
         self,
         connection: Connection,
         asked: IncomingRequest,
+        size: int,
+        verifying: Awaitable[Principal | RequestError],
         proceed: Callable[[IncomingRequest], None],
-        credential: Credential,
-        place: int,
-        deciding: Any,
     ) -> None:
-        if len(self._verifying) >= _MAX_VERIFYING:
-            if hasattr(deciding, "close"):
-                deciding.close()
-            error = RequestError(ErrorKind.OVERLOADED, data={"retryAfterMs": RETRY_AFTER_MS})
-            self._refuse(connection, asked, error)
-            return
+        """Decide on a request in a task of its own, during which it is held."""
+        account = connection.runner.account
 
         async def decide() -> None:
-            outcome: Any = RequestError(ErrorKind.INVALID_TOKEN, data=_failed(_UNKNOWN))
-            try:
-                found = await deciding
-                for verifier in self._verifiers[place + 1 :]:
-                    if found is not None:
-                        break
-                    answer = verifier.verify(credential)
-                    found = await answer if isawaitable(answer) else answer
-                outcome = outcome if found is None else found
-            except Exception as error:  # noqa: BLE001  # as above
-                outcome = self._failure(error)
+            outcome = await verifying
+            self._count(account, connection.budget, -1, -size)  # `proceed` counts it again
             # Or it was cancelled meanwhile.
             if asked in connection.peer.incoming:
                 self._decided(connection, asked, outcome, proceed)
 
+        self._count(account, connection.budget, 1, size)
         task = connection.loop.create_task(decide())
         self._verifying.add(task)
         task.add_done_callback(self._verifying.discard)
+
+    def _count(self, account: Account | None, budget: ByteBudget, more: int, size: int) -> None:
+        """Count so many requests and bytes more, or less."""
+        self._limit.charge(more)
+        self._verifying_of[account] += more
+        if not self._verifying_of[account]:
+            del self._verifying_of[account]
+        budget.charge(size)
+
+    async def _outcome(
+        self, deciding: Awaitable[Principal | None], credential: Credential, place: int
+    ) -> Principal | RequestError:
+        """Return what the verifiers from a place on find; that of the place has begun."""
+        try:
+            found: Any = await deciding
+            for verifier in self._verifiers[place + 1 :]:
+                if found is not None:
+                    break
+                answer = verifier.verify(credential)
+                found = await answer if isawaitable(answer) else answer
+        except Exception as error:  # noqa: BLE001  # sorted below; the client gets an answer
+            return self._failure(error)
+        if found is None:
+            return RequestError(ErrorKind.INVALID_TOKEN, data=_failed(_UNKNOWN))
+        principal: Principal = found
+        return principal
 
     def _failure(self, error: Exception) -> RequestError:
         """Return the refusal of a token, or of a request whose token cannot be verified."""

@@ -442,7 +442,7 @@ class Connection:
         if core.services.envelope_auth is None:
             admitted(asked)
         else:
-            core.services.envelope_auth.receive(self, asked, admitted)
+            core.services.envelope_auth.receive(self, asked, size, admitted)
 
     def _admits_notification(self, route: Any, place: int) -> bool:
         return _rate_wait(route, place) is None

@@ -10,7 +10,8 @@ The rules that live here, and only here:
 * A response is not watched for the end of its connection until it has taken `_WATCH_AFTER_S`: a
   task that waits for `http.disconnect` costs as much as a short request.
 * What is not yet handed to the HTTP server counts as unread: it waits while its client reads
-  slowly.                                                          [ASGI 3.0, response body]
+  slowly. A large response is handed over in parts, because servers wait before the next one.
+                                                                   [ASGI 3.0, response body]
 * Timers run while there are requests or sessions, and end after the last of them.
 """
 
@@ -65,6 +66,8 @@ _WATCH_AFTER_S: Final = 0.02
 _DISCARDED_BYTES: Final = 64 * 1024
 # Above this many unread bytes a client reads slowly.
 _SLOW_BYTES: Final = 64 * 1024
+# Bytes of a large response that the HTTP server is handed at once.
+_PART_BYTES: Final = 256 * 1024
 # Seconds in which a client takes none of what it was sent before it is disconnected.
 _UNREAD_TIMEOUT_S: Final = 60.0
 
@@ -297,6 +300,9 @@ class AsgiServer:
                 "status": responder.status,
                 "headers": responder.headers,
             }
+            if len(responder.body) > _SLOW_BYTES:
+                await _send_large(responder, head, send)
+                return
             await send(head)
             if responder.is_whole:
                 await send({"type": "http.response.body", "body": responder.body})
@@ -446,7 +452,7 @@ class AsgiServer:
         """
         limit = self.message_size
         body = Pieces()
-        received = ReceivedBytes(self._open_client_account(request, responder.account))
+        received = ReceivedBytes(self.routes.open_client_account(request, responder.account))
         try:
             while message["type"] != "http.disconnect":
                 data, has_more = bytes(message.get("body", b"")), message.get("more_body")
@@ -465,13 +471,6 @@ class AsgiServer:
             return None
         finally:
             received.close()
-
-    def _open_client_account(self, request: HttpRequest, account: Account) -> Account:
-        """Use the account of the client of a request; that of its peer, unless of a proxy."""
-        if account.is_many:
-            return self._accounts.open(client_key(self.routes.admission.client_of(request)))
-        account.uses += 1
-        return account
 
     async def _stream(self, responder: AsgiResponder, receive: Receive, send: Send) -> None:
         is_watched = False
@@ -576,6 +575,24 @@ class AsgiServer:
             if timer is not None:
                 timer.cancel()
         self._timer = self._watch_timer = None
+
+
+async def _send_large(responder: AsgiResponder, head: MutableMapping[str, Any], send: Send) -> None:
+    """Send a whole response, its body in parts; it counts for its client until that has ended."""
+    body, responder.body = memoryview(responder.body), b""
+    budget, size = responder.account.budget, len(body)
+    budget.charge(size)
+    responder.unread = size
+    try:
+        await send(head)
+        for begin in range(0, size, _PART_BYTES):
+            end = begin + _PART_BYTES
+            responder.unread = size - begin
+            part = {"type": "http.response.body", "body": bytes(body[begin:end])}
+            await send({**part, "more_body": end < size})
+    finally:
+        responder.unread = 0
+        budget.release(size)
 
 
 async def _watch(responder: AsgiResponder, receive: Receive) -> None:

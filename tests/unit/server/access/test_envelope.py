@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from tests.rigs.server_connection import WAIT, ServerConnection
-from trunkline import Context, Server
+from trunkline import Context, Server, ServerLimits
 from trunkline.auth import (
     AuthSettings,
     Credential,
@@ -21,6 +21,7 @@ from trunkline.auth import (
     VerifierUnavailable,
 )
 from trunkline.jsonrpc import Policy
+from trunkline.server.access import envelope as module
 
 pytestmark = pytest.mark.anyio
 
@@ -69,6 +70,7 @@ TENANTS = Tenants(claim="active_tenant_id", members="tenants", tools={"bell": ["
 
 
 class PierreWire(ServerConnection):
+    app: Server
     tokens: Tokens
     _last = 0
 
@@ -90,9 +92,13 @@ class PierreWire(ServerConnection):
 
 @asynccontextmanager
 async def pierre(
-    policy: Policy | None = None, *, required: bool = True, tenants: Tenants | None = TENANTS
+    policy: Policy | None = None,
+    *,
+    required: bool = True,
+    tenants: Tenants | None = TENANTS,
+    limits: ServerLimits | None = None,
 ) -> AsyncIterator[PierreWire]:
-    app = Server("pierre", policy=policy or Policy.pierre())
+    app = Server("pierre", policy=policy or Policy.pierre(), limits=limits or ServerLimits())
 
     @app.tool(scopes=["use"])
     async def who(ctx: Context) -> str:
@@ -105,7 +111,7 @@ async def pierre(
         return "other"
 
     wire, tokens = PierreWire(), Tokens()
-    wire.tokens = tokens
+    wire.app, wire.tokens = app, tokens
     auth = AuthSettings(verifiers=[tokens], required=required, tenants=tenants)
     serving = asyncio.create_task(app.serve(wire.far, auth=auth))
     await wire.near.connect()
@@ -247,3 +253,45 @@ async def test_under_any_other_policy_a_token_in_a_message_is_not_read() -> None
     await wire.near.close()
     await asyncio.wait_for(serving, WAIT)
     assert tokens.seen == []
+
+
+async def test_requests_whose_token_is_verified_are_shared_by_clients(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(module, "_MAX_VERIFYING", 8)
+    async with pierre() as wire:
+        (connection,) = wire.app._core.runtime.connections
+        held, accounts = connection.budget.used, wire.app._core.runtime.accounts
+        connection.use_account(accounts.open("one client"))
+        alone = [asyncio.create_task(wire.who(f"late.{SECRET}", id=100 + n)) for n in range(8)]
+        refused = await alone[7]
+        assert refused["data"]["retryAfterMs"] == 1000
+        assert connection.budget.used > held
+        other = accounts.open("another")
+        assert (await wire.who(f"late.{SECRET}", id=108))["code"] == refused["code"]
+        assert await wire.who(f"ann.{SECRET}") == "ann of acme, None"  # known at once
+        wire.tokens.gate.set()
+        assert [await each for each in alone[:7]] == ["late of acme, None"] * 7
+        assert connection.budget.used == held
+        envelope_auth = wire.app._core.services.envelope_auth
+        assert envelope_auth is not None
+        assert (envelope_auth._limit.used, dict(envelope_auth._verifying_of)) == (0, {})
+        wire.tokens.gate.clear()
+        together = [asyncio.create_task(wire.who(f"late.{SECRET}", id=120 + n)) for n in range(5)]
+        assert (await together[4])["code"] == refused["code"]  # half, while another is there
+        wire.tokens.gate.set()
+        assert [await each for each in together[:4]] == ["late of acme, None"] * 4
+        other.close()
+
+
+async def test_request_whose_token_is_verified_counts_as_held_bytes() -> None:
+    async with pierre(limits=ServerLimits(server_bytes=200_000)) as wire:
+        (connection,) = wire.app._core.runtime.connections
+        connection.use_account(wire.app._core.runtime.accounts.open("one client"))
+        text = "x" * 90_000
+        waiting = [
+            asyncio.create_task(wire.who(f"late.{SECRET}", id=100 + n, text=text)) for n in range(2)
+        ]
+        assert (await waiting[1])["data"]["retryAfterMs"] == 1000
+        wire.tokens.gate.set()
+        assert await waiting[0] == "late of acme, None"

@@ -653,6 +653,52 @@ def test_a_handler_waits_for_a_client_that_reads_slowly() -> None:
     asyncio.run(main())
 
 
+def test_large_answer_is_handed_over_in_parts_and_counts_for_its_client_until_then() -> None:
+    async def main() -> None:
+        async with serving() as made:
+            accounts = made.server._core.runtime.accounts
+            call = tool("echo", text="x" * 1_000_000)
+            call.reads.clear()
+            task = call.begin(made.app)
+            await until_async(lambda: accounts.bytes.used >= 1_000_000 and not accounts.calls.used)
+            (account,) = accounts
+            size = account.budget.used
+            call.reads.set()
+            await asyncio.wait_for(task, WAIT)
+            assert call.answer["result"]["content"][0]["text"] == "x" * 1_000_000
+            assert len(call.body) == size == int(call.headers["content-length"])
+            parts = [len(each["body"]) for each in call.sent[1:]]
+            assert parts == [adapter._PART_BYTES] * 3 + [size - 3 * adapter._PART_BYTES]
+            assert call.is_complete
+            assert (len(accounts), accounts.bytes.used) == (0, 0)
+
+    asyncio.run(main())
+
+
+@pytest.mark.usefixtures("quick_ticks")
+def test_client_that_does_not_read_a_large_answer_is_dropped(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(adapter, "_UNREAD_TIMEOUT_S", 0.05)
+
+    async def main() -> None:
+        async with serving() as made:
+            call = tool("echo", text="x" * 1_000_000)
+            sent: list[Any] = []
+
+            async def send(message: Any) -> None:
+                sent.append(message)
+                if len(sent) > 2:  # the head, and a part
+                    await asyncio.Event().wait()
+
+            async with asyncio.timeout(WAIT):
+                await made.app(call.scope, call.receive, send)
+            assert sent[-1]["more_body"]
+            assert made.server._core.runtime.budget.used == 0
+
+    asyncio.run(main())
+
+
 @pytest.mark.usefixtures("quick_ticks")
 def test_a_body_that_does_not_come_is_408() -> None:
     async def main() -> None:

@@ -32,12 +32,14 @@ from typing import TYPE_CHECKING, Any, Final, Protocol, TypeAlias
 
 from msgspec.json import encode
 
-from ....accounts.client_key import principal_key
+from ....accounts.account import UNCOUNTED_BYTES, ReceivedBytes
+from ....accounts.client_key import client_key, principal_key
 from ....exception_text import as_redacted
 from ....spec.http_conditions import HTTP
-from ..response import INTERNAL_ERROR, JSON_HEADERS, Refusal
+from ..response import INTERNAL_ERROR, JSON_HEADERS, TOO_MUCH_RECEIVED, Refusal
 
 if TYPE_CHECKING:
+    from ....accounts.account import Account
     from ....jsonrpc.framing.framing import Oversize
     from ....spec.rows import HttpStatus
     from ..gate.admission import Admission
@@ -308,6 +310,13 @@ class Routes:
         authenticator.note_refusal(request, refusal, client)
         return refusal
 
+    def open_client_account(self, request: HttpRequest, account: Account) -> Account:
+        """Use the account of the client of a request; that of its connection, unless of a proxy."""
+        if account.is_many:
+            return account.open_other(client_key(self.admission.client_of(request)))
+        account.uses += 1
+        return account
+
     def handle(self, request: HttpRequest, body: bytes | Oversize, responder: Responder) -> None:
         """Serve a request that was admitted; it is answered through the responder."""
         try:
@@ -394,8 +403,20 @@ class Routes:
         route: Route,
         handle: Handler,
     ) -> None:
-        found = await deciding
+        """Serve a request when its credential is verified; its body counts for its client."""
+        received = ReceivedBytes(self.open_client_account(request, responder.account))
+        size = len(body) if type(body) is bytes else 0
+        has_room = size <= UNCOUNTED_BYTES or received.weigh(size)
+        if not has_room:
+            body = None
+        try:
+            found = await deciding
+        finally:
+            received.close()
         if responder.is_gone:
+            return
+        if not has_room and not isinstance(found, Refusal):
+            self.refuse(responder, TOO_MUCH_RECEIVED, request)
             return
         try:
             self._identified(found, request, body, responder, client, route, handle)

@@ -20,10 +20,17 @@ from collections import deque
 from enum import Enum, auto
 from typing import TYPE_CHECKING, Any, Final
 
+from ....accounts.account import UNCOUNTED_BYTES, ReceivedBytes
 from ....exception_text import as_redacted
 from ....spec.http_conditions import HTTP
 from ...receive_limits import receive_timeout
-from ..response import INTERNAL_ERROR, TOO_MANY_REQUESTS, Refusal, overloaded
+from ..response import (
+    INTERNAL_ERROR,
+    TOO_MANY_REQUESTS,
+    TOO_MUCH_RECEIVED,
+    Refusal,
+    overloaded,
+)
 from .request_reader import MAX_WAITING_BYTES, Part, RequestReader
 from .response_writer import ResponseWriter
 
@@ -82,6 +89,7 @@ class HttpServerConnection(asyncio.BufferedProtocol):
         "_unread",
         "_unread_charged",
         "_unread_since",
+        "_waiting",
         "account",
         "peer",
         "phase",
@@ -101,6 +109,8 @@ class HttpServerConnection(asyncio.BufferedProtocol):
         # Requests that were read while another is served.
         self._queue: deque[tuple[HttpRequest, bytes | Oversize | Refusal, bool]] = deque()
         self._queue_bytes = 0
+        # What they count for the client, if they are large.
+        self._waiting: ReceivedBytes | None = None
         self._is_reading = True
         self._is_slow = False
         # The unread bytes when `tick` looked, and since when they are as many.
@@ -157,6 +167,7 @@ class HttpServerConnection(asyncio.BufferedProtocol):
         self.server.forget(self)
         self.writer.abandon()
         self.reader.close()
+        self._end_waiting()
         self._charge_unread(0)
         self.account.close()
 
@@ -221,11 +232,32 @@ class HttpServerConnection(asyncio.BufferedProtocol):
             self.reader.discard()
             self._queue[-1] = (*self._queue[-1][:2], False)
             return
-        self._queue.append((request, payload, keeps_alive))
         if type(payload) is bytes:
-            self._queue_bytes += len(payload)
+            if self._weigh_queue(request, self._queue_bytes + len(payload)):
+                self._queue_bytes += len(payload)
+            else:
+                payload = TOO_MUCH_RECEIVED
+        self._queue.append((request, payload, keeps_alive))
         if self._has_enough:
             self._pause_reading()
+
+    def _weigh_queue(self, request: HttpRequest, size: int) -> bool:
+        """Count the bodies that wait for the client; return False if there is no room."""
+        waiting = self._waiting
+        if waiting is None:
+            if size <= UNCOUNTED_BYTES:
+                return True
+            account = self.server.routes.open_client_account(request, self.account)
+            waiting = self._waiting = ReceivedBytes(account)
+        has_room = waiting.weigh(size)
+        if not waiting.size:
+            self._end_waiting()
+        return has_room
+
+    def _end_waiting(self) -> None:
+        if self._waiting is not None:
+            self._waiting.close()
+            self._waiting = None
 
     def _refuse(self, refusal: Refusal) -> None:
         """Answer a request that was not read to its end, and close."""
@@ -282,6 +314,8 @@ class HttpServerConnection(asyncio.BufferedProtocol):
             request, payload, keeps_alive = self._queue.popleft()
             if type(payload) is bytes:
                 self._queue_bytes -= len(payload)
+                if self._waiting is not None:
+                    self._weigh_queue(request, self._queue_bytes)
             self._serve(request, payload, keeps_alive)
         if not self._is_reading and not self._has_enough:
             self._resume_reading()

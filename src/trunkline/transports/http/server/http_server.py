@@ -136,13 +136,6 @@ class HttpServer:
         uid = peer_uid(transport.get_extra_info("socket"))
         return self.accounts.open(user_key(uid))
 
-    def open_client_account(self, request: HttpRequest, account: Account) -> Account:
-        """Use the account of the client of a request; that of its connection, unless of a proxy."""
-        if account.is_many:
-            return self.accounts.open(client_key(self.routes.admission.client_of(request)))
-        account.uses += 1
-        return account
-
     @property
     def in_flight(self) -> int:
         """The number of requests that are being served."""

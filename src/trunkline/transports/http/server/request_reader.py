@@ -402,7 +402,7 @@ class RequestReader:
         received = self._received
         if received is None:
             connection, request = self._connection, self.current_request()
-            account = self._server.open_client_account(request, connection.account)
+            account = self._server.routes.open_client_account(request, connection.account)
             received = self._received = ReceivedBytes(account)
         if received.weigh(self.body_bytes):
             return

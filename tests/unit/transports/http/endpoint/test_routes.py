@@ -11,19 +11,22 @@ from typing import Any, Final, NamedTuple
 import pytest
 
 from tests.cases import for_each
+from tests.rigs.event_loop import on_a_loop
 from tests.rigs.http_connection import HttpConnection, call, initialize
 from tests.rigs.http_endpoint import PlainResponder, request
 from tests.unit.transports.http.asgi_call import AsgiCall
 from trunkline import HttpLimits, HttpSettings, Server
-from trunkline.auth import AuthSettings
+from trunkline.accounts.account import UNCOUNTED_BYTES, Accounts
+from trunkline.auth import AuthSettings, Principal
 from trunkline.server.runtime.asgi import AsgiApp
 from trunkline.server.runtime.http_listener import HttpListener
+from trunkline.spec.http_conditions import HTTP
 from trunkline.spec.rows import HttpStatus
 from trunkline.transports.addresses import Http
 from trunkline.transports.http.endpoint.routes import Route, Routes
 from trunkline.transports.http.gate.admission import Admission
 from trunkline.transports.http.request import HttpRequest
-from trunkline.transports.http.response import JSON_HEADERS, STREAM_HEADERS
+from trunkline.transports.http.response import JSON_HEADERS, STREAM_HEADERS, Refusal
 
 CARD: Final = b'{"name": "second"}'
 
@@ -422,3 +425,67 @@ def test_a_request_that_was_not_admitted_is_404() -> None:
     responder = PlainResponder()
     table().handle(request("GET", "/nowhere"), b"", responder)
     assert responder.status == 404
+
+
+# -- callers that are verified later -----------------------------------------------------------
+
+
+class SlowAuthenticator:
+    """Decides on every request when a test says so."""
+
+    is_required = True
+
+    def __init__(self) -> None:
+        self.decided: asyncio.Future[Any] = asyncio.get_running_loop().create_future()
+        self.noted: list[Refusal] = []
+
+    def authenticate(self, asked: HttpRequest) -> Awaitable[Any]:
+        return self.decided
+
+    def note_refusal(self, asked: HttpRequest, refusal: Refusal, client: str) -> None:
+        self.noted.append(refusal)
+
+
+@for_each("is_known", [True, False])
+@for_each("forwarded", [None, "192.0.2.1"])
+@on_a_loop
+async def test_body_counts_for_its_client_while_its_credential_is_verified(
+    is_known: bool, forwarded: str | None
+) -> None:
+    accounts = Accounts(100, 8 * 100_000)  # of which one client may send an eighth
+    connection = accounts.open("127.0.0.1", is_many=forwarded is not None)
+    authenticator = SlowAuthenticator()
+    http = HttpSettings(trusted_proxies=["127.0.0.1"] if forwarded else [])
+    admission = Admission(http, [("127.0.0.1", 8000)])
+    routes = Routes(admission, http, lambda: 0.0, authenticator)  # type: ignore[arg-type]  # a part
+    sizes: list[int] = []
+
+    def handle(asked: HttpRequest, body: Any, responder: Any, owner: Any, client: str) -> None:
+        sizes.append(len(body))
+        responder.respond(200, b"{}", JSON_HEADERS)
+
+    routes.add("/own", Route(handle, ("POST",)))
+    extra = {"x-forwarded-for": forwarded} if forwarded else {}
+    responders = [PlainResponder(connection) for _ in range(4)]
+    for responder, size in zip(responders, (UNCOUNTED_BYTES, 60_000, 40_000, 20_000), strict=True):
+        routes.handle(request(path="/own", extra=extra), bytes(size), responder)
+    await asyncio.sleep(0)
+    counted = next(each for each in accounts if each.key == (forwarded or "127.0.0.1"))
+    assert counted.receiving == 100_000
+    refusal = Refusal(HTTP["authentication-required"], "not known")
+    owner = Principal(issuer="here", subject="ann")
+    authenticator.decided.set_result(owner if is_known else refusal)
+    for each in responders:
+        await each.over()
+    assert (counted.receiving, accounts.bytes.used) == (0, 0)
+    assert [*accounts] == [connection]
+    assert connection.uses == 1
+    statuses = [each.status for each in responders]
+    if is_known:
+        assert statuses == [200, 200, 200, 503]
+        assert sizes == [UNCOUNTED_BYTES, 60_000, 40_000]
+        assert responders[3].headers["retry-after"] == "1"
+        assert authenticator.noted == []
+    else:
+        assert statuses == [401] * 4
+        assert authenticator.noted == [refusal] * 4

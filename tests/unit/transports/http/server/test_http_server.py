@@ -13,6 +13,7 @@ from tests.fuzz.fuzz_http import FuzzedConnection
 from tests.rigs.http_endpoint import request
 from tests.rigs.memory import held_by
 from trunkline import HttpLimits, HttpSettings
+from trunkline.accounts.account import Account, Accounts
 from trunkline.jsonrpc.framing.framing import Oversize
 from trunkline.spec.http_conditions import HTTP
 from trunkline.transports.http.endpoint.exchange import Exchange
@@ -84,6 +85,10 @@ class Served:
 
     def check_head(self, asked: HttpRequest) -> Refusal | None:
         return None
+
+    def open_client_account(self, asked: HttpRequest, account: Account) -> Account:
+        account.uses += 1
+        return account
 
     def is_upgrade(self, asked: HttpRequest) -> bool:
         return False
@@ -377,6 +382,47 @@ def test_requests_wait_for_the_response_before_theirs_and_too_many_are_not_read(
         assert wire.transport.is_reading
 
     run(work)
+
+
+def post(size: int) -> bytes:
+    return b"POST /a HTTP/1.1\r\nHost: localhost\r\nContent-Length: %d\r\n\r\n" % size + bytes(size)
+
+
+def test_bodies_that_wait_for_the_response_before_theirs_count_for_their_client() -> None:
+    accounts = Accounts(100, 8 * 100_000)  # of which one client may send an eighth
+
+    async def work(stage: Stage) -> None:
+        stage.routes.answers = False
+        first, second = stage.open(), stage.open()
+        (account,) = accounts
+        await first.feed(GET)
+        await first.feed(post(10_000))
+        assert account.receiving == 0  # little is not counted
+        await first.feed(post(40_000))
+        assert account.receiving == 50_000
+        await second.feed(GET)
+        await second.feed(post(40_000))
+        assert account.receiving == 90_000
+        await first.feed(post(20_000))  # too much
+        assert (account.receiving, account.budget.used) == (90_000, 0)
+        second.transport.abort()
+        await asyncio.sleep(0)
+        assert account.receiving == 50_000
+        for left in (40_000, 0):
+            first.protocol.writer.respond(200, b"")
+            await asyncio.sleep(0)
+            assert account.receiving == left
+        first.protocol.writer.respond(200, b"")
+        await asyncio.sleep(0)
+        assert statuses(first) == [200, 200, 200, 503]
+        assert [len(body) for _, body, _ in stage.routes.asked] == [0, 0, 10_000, 40_000]
+        assert account.uses == 1
+        first.transport.abort()
+        await asyncio.sleep(0)
+        assert not len(accounts)
+        assert accounts.bytes.used == 0
+
+    run(work, accounts=accounts, message_size=100_000)
 
 
 # -- bounds ------------------------------------------------------------------------------------
