@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Final
 
 from tools.mutants.baseline import digest_of
-from tools.mutants.draw import StaleEntry, Tree, draw, equivalents_of, is_equivalent
+from tools.mutants.draw import StaleEntry, Tree, UnknownPackage, draw, equivalents_of, is_equivalent
 from tools.mutants.hunt import Hunt
 from tools.mutants.report import report
 from tools.mutants.slots import Slots
@@ -24,7 +24,10 @@ MAX_WORKERS: Final = 2
 
 
 def main(arguments: list[str] | None = None) -> int:
-    """Print the kill rate of a sample; return 2 if the list of equivalent mutants is stale."""
+    """Print the kill rate of a sample; return 2 if the list of equivalent mutants is stale.
+
+    So it does for a package that does not exist.
+    """
     parser = argparse.ArgumentParser(
         prog="python -m tools.mutants",
         description="Put small faults into copies of the source and see whether tests fail.",
@@ -32,7 +35,11 @@ def main(arguments: list[str] | None = None) -> int:
     parser.add_argument("--sample", type=int, default=SAMPLE, metavar="N", help="default: 100")
     parser.add_argument("--seed", type=int, default=SEED, metavar="S", help=f"default: {SEED}")
     parser.add_argument(
-        "--package", action="append", default=[], metavar="P", help="only this one; repeatable"
+        "--package",
+        action="append",
+        default=[],
+        metavar="P",
+        help="only this one, such as `server` or `auth/server`; repeatable",
     )
     parser.add_argument("--list", action="store_true", help="print the sample and run nothing")
     parser.add_argument("--root", type=Path, default=ROOT, help="the tree; default: this one")
@@ -42,10 +49,10 @@ def main(arguments: list[str] | None = None) -> int:
     tree = Tree(options.root.resolve())
     try:
         known = equivalents_of(tree)
-    except StaleEntry as error:
+        drawn = draw(tree, options.sample, options.seed, options.package)
+    except (StaleEntry, UnknownPackage) as error:
         print(error, file=sys.stderr)
         return 2
-    drawn = draw(tree, options.sample, options.seed, options.package)
     if options.list:
         for mutant in drawn:
             print(f"{mutant.file}:{mutant.line}  {mutant.edit.operator}")

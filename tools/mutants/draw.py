@@ -28,6 +28,10 @@ class StaleEntry(Exception):
     """An entry of the list of equivalent mutants does not match the source."""
 
 
+class UnknownPackage(Exception):
+    """A package to take mutants of does not exist."""
+
+
 @dataclass(frozen=True, slots=True)
 class Tree:
     """A project: a package below src/, and its tests."""
@@ -123,16 +127,28 @@ def is_equivalent(mutant: Mutant, entries: Iterable[Equivalent]) -> bool:
 
 
 def sources_of(tree: Tree, packages: Sequence[str] = ()) -> dict[str, str]:
-    """Return the text of every file that is mutated, by its path from the root."""
+    """Return the text of every file that is mutated, by its path from the root.
+
+    packages: folders or modules below the package; none is all.
+
+    Raises:
+        UnknownPackage: one of them has no such file.
+    """
     texts = {}
+    found = set()
     for path in python_files(tree.package):
         file = path.relative_to(tree.root).as_posix()
         package = tree.package_of(file)
         text = path.read_text(encoding="utf-8")
         if path.name == "__init__.py" or package in LEFT_OUT or is_generated(text):
             continue
-        if not packages or package in packages:
+        below = path.relative_to(tree.package).with_suffix("").as_posix()
+        matching = [each for each in packages if f"{below}/".startswith(f"{each}/")]
+        found.update(matching)
+        if matching or not packages:
             texts[file] = text
+    for missing in {*packages} - found:
+        raise UnknownPackage(f"{missing} has no source files: name a folder or a module")
     return texts
 
 

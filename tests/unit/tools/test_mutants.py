@@ -200,7 +200,14 @@ def write(path: Path, text: str = "") -> None:
 def test_data_generated_files_and_packages_of_exports_are_left_out(tree: Tree) -> None:
     assert [*sources_of(tree)] == ["src/shop/back/shelves/books.py", "src/shop/till.py"]
     assert [*sources_of(tree, ["till"])] == ["src/shop/till.py"]
-    assert [*sources_of(tree, ["back"])] == ["src/shop/back/shelves/books.py"]
+    for folder in ("back", "back/shelves", "back/shelves/books"):
+        assert [*sources_of(tree, [folder])] == ["src/shop/back/shelves/books.py"]
+
+
+def test_a_package_without_files_is_refused(tree: Tree, capsys: pytest.CaptureFixture[str]) -> None:
+    for missing in ("bac", "back/shelf", "till.py"):
+        assert main(["--root", str(tree.root), "--list", "--package", missing]) == 2
+        assert f"{missing} has no source files" in capsys.readouterr().err
 
 
 def test_a_sample_depends_on_the_seed_alone_and_has_no_mutant_twice(tree: Tree) -> None:
