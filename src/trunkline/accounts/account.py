@@ -67,7 +67,7 @@ class Account:
         self.is_many = is_many
         self.uses = 0
         # Running handlers; HTTP requests that stand by themselves; and all that are open, where
-        # connections do not count.
+        # they are limited apart from connections.
         self.calls = 0
         self.requests = 0
         self.open_requests = 0
@@ -203,6 +203,10 @@ class Accounts:
             self._accounts[key] = found
         found.uses += 1
         return found
+
+    def find(self, key: str) -> Account | None:
+        """Return the account of a client, if there is one."""
+        return self._accounts.get(key)
 
     def forget(self, account: Account) -> None:
         """Remove an account that is not used any more."""

@@ -347,7 +347,8 @@ def oldest(served: Served) -> float:
 
 
 def test_more_requests_than_allowed_at_once_are_503() -> None:
-    with serving(limits=HttpLimits(requests=2)) as served:
+    # One place is for newcomers.
+    with serving(limits=HttpLimits(requests=3)) as served:
         session = Session(served)
         wires = [served.connect() for _ in range(2)]
         message = [

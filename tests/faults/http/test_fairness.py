@@ -1,285 +1,61 @@
 """One client that takes all it can get leaves every other client served.
 
-A flood takes one kind of thing, by one client: an address, or a principal. Four quiet clients get
-every answer meanwhile, none refused, each within a bounded number of turns of the event loop.
+Four quiet clients get every answer meanwhile, none refused, each within a bounded number of turns
+of the event loop.
 """
 
 from __future__ import annotations
 
-import asyncio
 import json
-from collections.abc import Callable, Iterator
-from contextlib import ExitStack, contextmanager
-from typing import Any, Final
+from collections.abc import Callable
+from contextlib import AbstractContextManager, ExitStack
+from typing import Final
 
 import pytest
 
-from tests.faults.http.serving import (
-    BY_HEADER,
-    Caller,
-    Closed,
-    Journal,
-    Served,
-    Session,
-    Wire,
-    call,
-    make_app,
-    serving,
-    text_of,
-)
-from tests.rigs.messages import initialize_params
-from trunkline import HttpLimits, HttpSettings, Server, ServerLimits
-from trunkline.auth import AuthSettings, Tenants
-
-# Turns of the event loop until a quiet client has its answer, at most.
-TURNS: Final = 50
-SERVER: Final = ServerLimits(
-    in_flight_overall=64,
-    threads=8,
-    waiting_for_thread=16,
-    connection_bytes=4 << 20,
-    server_bytes=8 << 20,
-)
-HTTP: Final = HttpLimits(connections=60, sessions=60, body_timeout=60.0)
-
-
-def made() -> tuple[Server, Journal]:
-    app, journal = make_app(limits=SERVER)
-
-    @app.tool
-    def block(key: str) -> str:
-        """Wait on a thread until the gate opens."""
-        asyncio.run_coroutine_threadsafe(journal.gate(key).wait(), journal.loop).result()
-        return "unblocked"
-
-    @app.tool
-    def threaded(text: str) -> str:
-        """Return the text, from a thread."""
-        return text
-
-    return app, journal
-
-
-class Crowd:
-    """A server, one client that floods it, another one, and quiet clients."""
-
-    def __init__(self, served: Served, names: tuple[str, ...] | None) -> None:
-        self.served = served
-        if names is None:
-            callers = [Caller(served, f"127.0.0.{n}") for n in range(2, 8)]
-        else:
-            callers = [Caller(served, name=name) for name in names]
-        self.flooding, self.other, *self.quiet = callers
-        self.turns = 0
-        served.on_loop(self._count_turns)
-
-    def _count_turns(self) -> None:
-        loop: Any = self.served.loop
-        run_once = loop._run_once
-
-        def counted() -> None:
-            self.turns += 1
-            run_once()
-
-        loop._run_once = counted
-
-    def check(self, *, threaded: bool = False) -> None:
-        """Have every quiet client call tools, in both eras."""
-        tool = "threaded" if threaded else "echo"
-        for number, caller in enumerate(self.quiet):
-            with caller.connect() as wire:
-                before = self.turns
-                answer = wire.ask(caller.single(wire, tool, text=f"single {number}"))
-                assert answer.status == 200, answer
-                assert text_of(answer.json) == f"single {number}"
-                assert self.turns - before <= TURNS
-            session = caller.session()
-            with caller.connect() as wire:
-                before = self.turns
-                message = call("tools/call", 1, name=tool, arguments={"text": str(number)})
-                answer = wire.ask(session.post(wire, message))
-                assert answer.status == 200, answer
-                assert text_of(answer.json) == str(number)
-                assert self.turns - before <= TURNS
-            with caller.connect() as wire:
-                ended = wire.ask(wire.head("DELETE", "/mcp", session.headers))
-                assert ended.status == 204
-
-    def is_empty(self) -> bool:
-        """Return True if no account is left, and nothing is held."""
-        runtime = self.served.app._core.runtime
-        return not (len(runtime.accounts) or runtime.in_flight or runtime.budget.used)
-
-
-NAMES: Final = ("eve", "mallory", "ann", "bob", "cat", "dan")
-# How clients are told apart: names of principals, and the settings for that.
-APART: Final[dict[str, tuple[tuple[str, ...] | None, Any]]] = {
-    "addresses": (None, None),
-    "principals": (NAMES, BY_HEADER),
-    "tenants": (
-        NAMES,
-        AuthSettings(
-            verifiers=BY_HEADER.verifiers, required=False, tenants=Tenants(required=False)
-        ),
-    ),
-}
-
-
-@contextmanager
-def crowd(apart: str, **settings: Any) -> Iterator[Crowd]:
-    names, auth = APART[apart]
-    app, journal = made()
-    http = HttpSettings(old_sse=True, websocket=True, **settings)
-    with serving(app, journal, http=http, limits=HTTP, auth=auth) as served:
-        served.app = app
-        journal.loop = served.loop
-        yield Crowd(served, names)
-
-
-Flood = Callable[[Crowd, Caller, ExitStack], None]
-
-
-def status_of(wire: Wire) -> int:
-    """Return the status of a response, or 0 if the connection ended without one."""
-    try:
-        return wire.start().status
-    except Closed:
-        return 0
-
-
-def calls_by_single_requests(crowd: Crowd, caller: Caller, stack: ExitStack) -> None:
-    for _ in range(HTTP.connections):
-        wire = stack.enter_context(caller.connect())
-        wire.send(caller.single(wire, "held", key="flood"))
-
-
-def calls_by_batches(crowd: Crowd, caller: Caller, stack: ExitStack) -> None:
-    for _ in range(4):
-        session = Session(caller, caller.headers, "2025-03-26")
-        batch = [call("tools/call", n, name="held", arguments={"key": "flood"}) for n in range(40)]
-        wire = stack.enter_context(caller.connect())
-        wire.send(session.post(wire, batch))
-
-
-def threads(crowd: Crowd, caller: Caller, stack: ExitStack) -> None:
-    for _ in range(4):
-        session = Session(caller, caller.headers, "2025-03-26")
-        batch = [call("tools/call", n, name="block", arguments={"key": "flood"}) for n in range(20)]
-        wire = stack.enter_context(caller.connect())
-        wire.send(session.post(wire, batch))
-
-
-def sessions(crowd: Crowd, caller: Caller, stack: ExitStack) -> None:
-    for _ in range(2 * HTTP.sessions):
-        caller.session()
-
-
-def connections(crowd: Crowd, caller: Caller, stack: ExitStack) -> None:
-    for _ in range(HTTP.connections + 5):
-        stack.enter_context(caller.connect())
-
-
-def streams(crowd: Crowd, caller: Caller, stack: ExitStack) -> None:
-    for _ in range(HTTP.connections + 5):
-        try:
-            session = caller.session()
-        except (AssertionError, Closed):
-            break  # it has its share
-        wire = stack.enter_context(caller.connect())
-        wire.send(session.get(wire))
-        # Before that the connection is one of its address, not of its principal.
-        status_of(wire)
-
-
-def old_sse_streams(crowd: Crowd, caller: Caller, stack: ExitStack) -> None:
-    for _ in range(HTTP.connections + 5):
-        wire = stack.enter_context(caller.connect())
-        wire.send(wire.head("GET", "/sse", [*caller.headers, ("Accept", "text/event-stream")]))
-        status_of(wire)
-
-
-def unfinished_bodies(crowd: Crowd, caller: Caller, stack: ExitStack) -> None:
-    for _ in range(HTTP.connections - 10):
-        wire = stack.enter_context(caller.connect())
-        head = [("Content-Type", "application/json"), ("Content-Length", "1000000")]
-        wire.try_send(wire.head("POST", "/mcp", [*caller.headers, *head]) + b"[" * 500_000)
-
-
-def unread_answers(crowd: Crowd, caller: Caller, stack: ExitStack) -> None:
-    for _ in range(20):
-        wire = stack.enter_context(caller.connect(buffer=4096))
-        wire.send(caller.single(wire, "big", size=2 << 20))
-
-
-def text_frame(message: dict[str, Any]) -> bytes:
-    """Return a message as a text frame of a client, with a key that masks nothing."""
-    data = json.dumps(message).encode()
-    return b"\x81\xfe" + len(data).to_bytes(2, "big") + bytes(4) + data
-
-
-def websocket(caller: Caller, stack: ExitStack) -> Wire:
-    """Return a connection with a WebSocket and a session, unless the client has its share."""
-    wire = stack.enter_context(caller.connect())
-    asked = [
-        *(("Connection", "Upgrade"), ("Upgrade", "websocket"), ("Sec-WebSocket-Version", "13")),
-        ("Sec-WebSocket-Key", "AAAAAAAAAAAAAAAAAAAAAA=="),
-    ]
-    wire.try_send(wire.head("GET", "/mcp", [*caller.headers, *asked]))
-    if status_of(wire) == 101:
-        wire.send(text_frame(call("initialize", 0, **initialize_params("2025-03-26"))))
-        wire.until(b"serverInfo")
-    return wire
-
-
-def websockets(crowd: Crowd, caller: Caller, stack: ExitStack) -> None:
-    for _ in range(HTTP.connections + 5):
-        websocket(caller, stack)
-
-
-def calls_by_websockets(crowd: Crowd, caller: Caller, stack: ExitStack) -> None:
-    for _ in range(4):
-        wire = websocket(caller, stack)
-        for n in range(40):
-            held = call("tools/call", n, name="held", arguments={"key": "flood"})
-            wire.send(text_frame(held))
-
-
-def unfinished_websocket_messages(crowd: Crowd, caller: Caller, stack: ExitStack) -> None:
-    for _ in range(20):
-        wire = websocket(caller, stack)
-        # The head of a text frame of 1 MB, and half of that.
-        head = b"\x81\xff" + (1_000_000).to_bytes(8, "big") + bytes(4)
-        wire.try_send(head + b"x" * 500_000)
-
-
-FLOODS: Final[list[Flood]] = [
-    calls_by_single_requests,
+from tests.faults.http.floods import (
+    APART,
+    FLOODS,
+    WEBSOCKET_FLOODS,
+    Crowd,
+    Flood,
+    asgi_crowd,
     calls_by_batches,
-    threads,
-    sessions,
-    connections,
+    calls_by_single_requests,
+    crowd,
+    crowd_with_few_requests,
     streams,
-    old_sse_streams,
-    unfinished_bodies,
-    unread_answers,
-    websockets,
-    calls_by_websockets,
-    unfinished_websocket_messages,
+    threads,
+)
+
+Serve = Callable[[str], AbstractContextManager[Crowd]]
+
+# Which servers a flood reaches.
+REACHED: Final = [
+    *((crowd, each) for each in (*FLOODS, *WEBSOCKET_FLOODS)),
+    *((crowd_with_few_requests, each) for each in (calls_by_single_requests, streams)),
+    *((asgi_crowd, each) for each in FLOODS),
 ]
 
 
-@pytest.mark.parametrize("flood", FLOODS, ids=lambda each: each.__name__)
+def name_of(each: Serve | Flood) -> str:
+    return each.__name__
+
+
+@pytest.mark.parametrize(("serve", "flood"), REACHED, ids=name_of)
 @pytest.mark.parametrize("apart", APART)
-def test_flood_of_one_client_refuses_no_other_client(apart: str, flood: Flood) -> None:
-    with crowd(apart) as made, ExitStack() as stack:
+def test_flood_of_one_client_refuses_no_other_client(
+    apart: str, serve: Serve, flood: Flood
+) -> None:
+    with serve(apart) as made, ExitStack() as stack:
         flood(made, made.flooding, stack)
         made.check(threaded=flood is threads)
         made.served.open_gate("flood")
 
 
-@pytest.mark.parametrize("flood", FLOODS, ids=lambda each: each.__name__)
-def test_two_floods_refuse_no_other_client_and_leave_nothing(flood: Flood) -> None:
-    with crowd("addresses") as made:
+@pytest.mark.parametrize(("serve", "flood"), REACHED, ids=name_of)
+def test_two_floods_refuse_no_other_client_and_leave_nothing(serve: Serve, flood: Flood) -> None:
+    with serve("addresses") as made:
         with ExitStack() as stack:
             flood(made, made.flooding, stack)
             flood(made, made.other, stack)
@@ -289,10 +65,7 @@ def test_two_floods_refuse_no_other_client_and_leave_nothing(flood: Flood) -> No
             flood(made, made.flooding, stack)
             made.check(threaded=flood is threads)
         made.served.open_gate("flood")
-        made.served.until(lambda: not made.served.http.connections)
-        for session in list(made.served.endpoint.sessions):
-            made.served.on_loop(session.on_end)
-        made.served.until(made.is_empty)
+        made.end()
 
 
 def test_refusal_of_a_share_has_the_time_to_try_again_and_is_counted() -> None:

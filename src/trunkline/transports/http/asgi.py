@@ -24,12 +24,12 @@ from typing import TYPE_CHECKING, Any, Final, TypeAlias
 
 from ...accounts.account import Accounts, ReceivedBytes
 from ...accounts.client_key import client_key
-from ...accounts.shares import SharedLimit
 from ...exception_text import as_redacted
 from ...jsonrpc.framing.framing import Oversize, Pieces, head_size
 from ...redaction import show
 from ...spec.http_conditions import HTTP
 from ..receive_limits import receive_timeout
+from .open_requests import OpenRequests
 from .request import HttpRequest, read_headers
 from .response import (
     INTERNAL_ERROR,
@@ -108,12 +108,13 @@ class AsgiResponder:
         "_waiter",
         "account",
         "body",
+        "ending",
         "exchange",
         "headers",
         "is_gone",
-        "is_late",
         "is_whole",
         "received",
+        "requests",
         "sends_body",
         "since",
         "state",
@@ -124,7 +125,8 @@ class AsgiResponder:
         "weighed",
     )
 
-    def __init__(self, sends_body: bool, account: Account) -> None:
+    def __init__(self, sends_body: bool, account: Account, requests: OpenRequests) -> None:
+        self.requests = requests
         self.exchange: OpenExchange | None = None
         # That of the client, by its address until the request tells its principal.
         self.account = account
@@ -145,20 +147,26 @@ class AsgiResponder:
         self._waiter: asyncio.Future[None] | None = None
         self._is_slow = False
         # Of `tick`: since when the body is read, or nothing has moved, and the bytes unread then.
-        # Whether it has ended the task because of that.
         self.since = 0.0
         self.weighed = -1
-        self.is_late = False
+        # Why its task was cancelled here; the answer, if there is none yet.
+        self.ending: Refusal | None = None
         self.task: asyncio.Task[Any] | None = None
         self.watcher: asyncio.Task[None] | None = None
 
     def use_account(self, account: Account) -> None:
         """Count the request for a client that it has told."""
         account.uses += 1
-        account.open_requests += 1
+        self.requests.begin(account)
         former, self.account = self.account, account
-        former.open_requests -= 1
+        self.requests.end(former)
         former.close()
+
+    def break_off(self, why: Refusal) -> None:
+        """End the request before its response; a response that has begun is cut."""
+        if self.task is not None and self.ending is None:
+            self.ending = why
+            self.task.cancel()
 
     def respond(self, status: int, body: bytes, headers: Headers = ()) -> None:
         """Send a whole response."""
@@ -264,7 +272,10 @@ class AsgiServer:
             accounts = Accounts(limits.requests, _ALONE_BYTES)
         self._accounts = accounts
         # Health checks count too, and are served in any case.
-        self._requests = SharedLimit(limits.requests, self._accounts.shares, self._accounts)
+        self._requests = OpenRequests(limits.requests, accounts)
+        routes.admits_request = self._requests.admits
+        # Requests whose body comes in parts, the oldest first.
+        self._reading: dict[AsgiResponder, None] = {}
         self.is_stopping = False
         self._closed: asyncio.Future[None] | None = None
         self._timer: asyncio.TimerHandle | None = None
@@ -277,12 +288,11 @@ class AsgiServer:
     async def serve(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Serve one request; return when its response is sent, or its client has gone."""
         account = self._open_account(scope.get("client"))
-        responder = AsgiResponder(scope["method"] != "HEAD", account)
+        responder = AsgiResponder(scope["method"] != "HEAD", account, self._requests)
         responder.task = asyncio.current_task()
         began = self.loop.time() if self.access_log else 0.0
         self.active[responder] = None
-        self._requests.used += 1
-        account.open_requests += 1
+        self._requests.begin(account)
         if self._timer is None:
             self._timer = self.loop.call_later(_TICK_S, self._tick)
         try:
@@ -309,18 +319,17 @@ class AsgiServer:
             else:
                 await self._stream(responder, receive, send)
         except asyncio.CancelledError:
-            if not responder.is_late or responder.task is None:
+            if responder.ending is None or responder.task is None:
                 raise
             responder.task.uncancel()
-            await self._end_late(responder, send)
+            await self._end_early(responder, responder.ending, send)
         except OSError as error:
             # What a server raises if the connection has ended.      [ASGI 2.4, disconnected client]
             _log.debug("response not sent: %s", error)
         finally:
             del self.active[responder]
             responder.lost()
-            self._requests.used -= 1
-            responder.account.open_requests -= 1
+            self._requests.end(responder.account)
             responder.account.close()
             if responder.watcher is not None:
                 responder.watcher.cancel()
@@ -336,6 +345,10 @@ class AsgiServer:
         if isinstance(request, Refusal):
             routes.refuse(responder, request, None)
             return
+        if responder.account.is_many:  # a proxy: the request tells its client
+            account = routes.open_client_account(request, responder.account)
+            responder.use_account(account)
+            account.close()
         refusal = self._refusal(request, responder.account)
         # The HTTP server asks for such a body when it is received.
         is_awaited = routes.authenticator is not None and b"expect" in dict(request.headers)
@@ -424,10 +437,7 @@ class AsgiServer:
         if request.path not in self.routes.probes:
             if self.is_stopping:
                 return STOPPING
-            requests, own = self._requests, account.open_requests
-            # This one counts already.
-            has_share = own == 1 or account.is_many or requests.admits(own, 0)
-            if requests.used > requests.limit or not has_share:
+            if not self._requests.has_room(account) and not self._take_back(account):
                 return TOO_MANY_REQUESTS
         refusal = self.routes.admit(request)
         if (
@@ -437,6 +447,17 @@ class AsgiServer:
         ):
             self.on_wrong_host(show((request.host or b"").decode("latin-1")))
         return refusal
+
+    def _take_back(self, account: Account) -> bool:
+        """Refuse the oldest request of a client whose body is not complete; False without one.
+
+        Such a request is of an address: others there may be known clients.
+        """
+        for each in self._reading:
+            if each.account is account and each.ending is None:
+                each.break_off(TOO_MANY_REQUESTS)
+                return True
+        return False
 
     async def _read_body(
         self,
@@ -452,6 +473,7 @@ class AsgiServer:
         """
         limit = self.message_size
         body = Pieces()
+        self._reading[responder] = None
         received = ReceivedBytes(self.routes.open_client_account(request, responder.account))
         try:
             while message["type"] != "http.disconnect":
@@ -470,6 +492,7 @@ class AsgiServer:
                 message = await receive()
             return None
         finally:
+            del self._reading[responder]
             received.close()
 
     async def _stream(self, responder: AsgiResponder, receive: Receive, send: Send) -> None:
@@ -489,12 +512,12 @@ class AsgiServer:
             if has_ended:
                 return
 
-    async def _end_late(self, responder: AsgiResponder, send: Send) -> None:
-        """Answer a request whose body has not come; break a stream that is not read."""
+    async def _end_early(self, responder: AsgiResponder, why: Refusal, send: Send) -> None:
+        """Answer a request whose body is not complete; break a stream that is not read."""
         if responder.state == _READING:
             responder.state = _SERVING
-            self.routes.refuse(responder, _SLOW_BODY, None)
-            status, headers = _SLOW_BODY.status, responder.headers
+            self.routes.refuse(responder, why, None)
+            status, headers = why.status, responder.headers
             await send({"type": "http.response.start", "status": status, "headers": headers})
             await send({"type": "http.response.body", "body": responder.body})
 
@@ -551,9 +574,7 @@ class AsgiServer:
         else:
             is_late = responder.unread > 0 and waited >= _UNREAD_TIMEOUT_S
         if is_late:
-            if responder.task is not None and not responder.is_late:
-                responder.is_late = True
-                responder.task.cancel()
+            responder.break_off(_SLOW_BODY)
         elif responder.exchange is not None:
             responder.exchange.tick(now, limits.stream_after, limits.keep_alive)
 

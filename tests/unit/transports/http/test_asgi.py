@@ -36,6 +36,7 @@ from trunkline.auth.server.resource_server import ResourceServer
 from trunkline.jsonrpc import Limits, Policy
 from trunkline.transports.http import asgi as adapter
 from trunkline.transports.http.asgi import AsgiResponder
+from trunkline.transports.http.open_requests import OpenRequests
 
 SOON = 0.005
 
@@ -84,6 +85,11 @@ async def serving(**options: Any) -> AsyncIterator[SimpleNamespace]:
     made.app = made.server.asgi(**options)
     async with made.app:
         yield made
+
+
+def responder_of() -> AsgiResponder:
+    account = alone()
+    return AsgiResponder(True, account, OpenRequests(10, account._accounts))
 
 
 def is_listening(made: SimpleNamespace) -> bool:
@@ -595,7 +601,7 @@ class Slow:
 
 def test_unsent_bytes_count_as_unread_and_make_the_client_slow() -> None:
     exchange = Slow()
-    responder = AsgiResponder(True, alone())
+    responder = responder_of()
     responder.exchange = exchange  # type: ignore[assignment]
     responder.start(())
     responder.write(b"x" * 65536)
@@ -612,20 +618,20 @@ def test_unsent_bytes_count_as_unread_and_make_the_client_slow() -> None:
 
 
 def test_after_its_end_or_that_of_its_client_a_responder_drops_everything() -> None:
-    ended = AsgiResponder(True, alone())
+    ended = responder_of()
     ended.respond(200, b"1")
     ended.respond(500, b"2")
     ended.start(())
     ended.write(b"3")
     ended.end()
     assert (ended.status, ended.body, ended.take(), ended.unread) == (200, b"1", b"", 0)
-    gone = AsgiResponder(True, alone())
+    gone = responder_of()
     gone.lost()
     gone.respond(200, b"1")
     gone.start(())
     gone.write(b"2")
     assert (gone.is_gone, gone.status, gone.body, gone.unread) == (True, 0, b"", 0)
-    streaming = AsgiResponder(True, alone())
+    streaming = responder_of()
     streaming.start(((b"a", b"b"),))
     streaming.start(())
     streaming.respond(500, b"")
@@ -735,9 +741,9 @@ def test_body_has_a_second_more_for_each_16_kib_that_came() -> None:
             await until_async(lambda: [each.since for each in server.active] > [0.0])
             (responder,) = server.active
             server._tick_one(responder, responder.since + 10.0)
-            assert not responder.is_late
+            assert responder.ending is None
             server._tick_one(responder, responder.since + 10.1)
-            assert responder.is_late
+            assert responder.ending is not None
             await running
             assert call.status == 408
 

@@ -36,7 +36,13 @@ from ....accounts.account import UNCOUNTED_BYTES, ReceivedBytes
 from ....accounts.client_key import client_key, principal_key
 from ....exception_text import as_redacted
 from ....spec.http_conditions import HTTP
-from ..response import INTERNAL_ERROR, JSON_HEADERS, TOO_MUCH_RECEIVED, Refusal
+from ..response import (
+    INTERNAL_ERROR,
+    JSON_HEADERS,
+    TOO_MANY_REQUESTS,
+    TOO_MUCH_RECEIVED,
+    Refusal,
+)
 
 if TYPE_CHECKING:
     from ....accounts.account import Account
@@ -184,6 +190,9 @@ class Routes:
         self.clock = clock
         # The CORS headers of the listener; None if CORS is off.
         self.cors: Cors | None = _cors(settings)
+        # Decides, by the key of a principal, if it may have one more request; None if none is
+        # limited.
+        self.admits_request: Callable[[str], bool] | None = None
         # Paths that are served however many requests there are.
         self.probes: frozenset[str] = frozenset()
         self._limits_rate = settings.rate is not None
@@ -443,6 +452,8 @@ class Routes:
         if refusal is not None and self.authenticator is not None:
             self.authenticator.note_refusal(request, refusal, client)
         refusal = refusal or route.check(request)
+        if owner is not None and self.admits_request is not None and refusal is None:
+            refusal = None if self.admits_request(key) else TOO_MANY_REQUESTS
         if refusal is not None:
             self.refuse(responder, refusal, request)
         else:

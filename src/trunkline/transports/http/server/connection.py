@@ -37,6 +37,7 @@ from .response_writer import ResponseWriter
 if TYPE_CHECKING:
     from ....accounts.account import Account
     from ....jsonrpc.framing.framing import Oversize
+    from ..open_requests import OpenRequests
     from ..request import HttpRequest
     from ..response import OpenExchange
     from .http_server import HttpServer
@@ -81,6 +82,7 @@ class HttpServerConnection(asyncio.BufferedProtocol):
     """One connection of an `HttpServer`."""
 
     __slots__ = (
+        "_counted",
         "_is_reading",
         "_is_slow",
         "_queue",
@@ -113,6 +115,8 @@ class HttpServerConnection(asyncio.BufferedProtocol):
         self._waiting: ReceivedBytes | None = None
         self._is_reading = True
         self._is_slow = False
+        # The client that the request counts for that is served, if requests are limited.
+        self._counted: Account | None = None
         # The unread bytes when `tick` looked, and since when they are as many.
         self._unread = 0
         self._unread_since = 0.0
@@ -157,6 +161,11 @@ class HttpServerConnection(asyncio.BufferedProtocol):
         self.server.move(self, account)
         self._charge_unread(unread)
         self.writer.account = account
+        if self._counted is not None and self.server.requests is not None:
+            self._count_no_more()
+            account.uses += 1
+            self._counted = account
+            self.server.requests.begin(account)
         former.close()
 
     def connection_lost(self, error: Exception | None) -> None:
@@ -168,6 +177,7 @@ class HttpServerConnection(asyncio.BufferedProtocol):
         self.writer.abandon()
         self.reader.close()
         self._end_waiting()
+        self._count_no_more()
         self._charge_unread(0)
         self.account.close()
 
@@ -270,8 +280,8 @@ class HttpServerConnection(asyncio.BufferedProtocol):
         self.phase = _SERVING
         writer.begin(request, keeps_alive)
         routes = server.routes
-        if server.is_limited and type(payload) is not Refusal and server.is_busy_for(request):
-            payload = TOO_MANY_REQUESTS
+        if server.requests is not None and not self._has_room_for(request, server.requests):
+            payload = payload if type(payload) is Refusal else TOO_MANY_REQUESTS
         try:
             if type(payload) is Refusal:
                 routes.refuse(writer, payload, request)
@@ -285,8 +295,24 @@ class HttpServerConnection(asyncio.BufferedProtocol):
             else:
                 self.abort()
 
+    def _has_room_for(self, request: HttpRequest, requests: OpenRequests) -> bool:
+        """Count a request for its client; return False if that has its share."""
+        account = self.server.routes.open_client_account(request, self.account)
+        self._counted = account
+        requests.begin(account)
+        return requests.has_room(account) or request.path in self.server.routes.probes
+
+    def _count_no_more(self) -> None:
+        """Count the request that was served no longer."""
+        account, self._counted = self._counted, None
+        if account is not None and self.server.requests is not None:
+            self.server.requests.end(account)
+            account.close()
+
     def response_ended(self) -> None:
         """Be ready for the next request, or close."""
+        if self._counted is not None:
+            self._count_no_more()
         if self._is_slow:
             self._charge_unread(self.unread)
         if not self.writer.keeps_alive:
@@ -403,6 +429,7 @@ class HttpServerConnection(asyncio.BufferedProtocol):
         self.reader.close()
         self.server.forget(self)
         self.server.add(protocol)
+        self._count_no_more()
         self.account.close()
         transport.write(head)
         transport.set_protocol(protocol)

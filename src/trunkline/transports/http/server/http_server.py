@@ -6,7 +6,8 @@ The rules that live here, and only here:
   one, else one that has been sending a request for long, else the oldest. If no client has more
   than the one that connects, or that has half of them while there are others, an idle one of its
   own gives way; without one, the new connection is answered 503 and closed. So is a request beyond
-  `HttpLimits.requests`, except those for health checks; its connection stays open.
+  `HttpLimits.requests`, or the share of its client, except those for health checks; its connection
+  stays open.
 * When descriptors run out, some idle connections are closed, or such as have been sending one
   request for long.
 """
@@ -24,6 +25,7 @@ from ....accounts.client_key import client_key, peer_uid, user_key
 from ....accounts.shares import Holdings
 from ....exception_text import as_redacted
 from ...lifecycle import MADE_ROOM
+from ..open_requests import OpenRequests
 from ..response import JSON_HEADERS
 from .connection import HttpServerConnection
 from .known_heads import MAX_HEAD_BYTES, MAX_KNOWN_BYTES, MAX_VALUE_BYTES
@@ -34,7 +36,6 @@ if TYPE_CHECKING:
 
     from ....accounts.account import Account
     from ..endpoint.routes import Routes
-    from ..request import HttpRequest
     from ..response import OpenExchange
     from ..settings import HttpLimits
 
@@ -115,7 +116,10 @@ class HttpServer:
         self.idle: dict[HttpServerConnection, None] = {}
         self.is_stopping = False
         # A connection has one request at a time: more of them than connections do not exist.
-        self.is_limited = limits.requests < limits.connections
+        self.requests: OpenRequests | None = None
+        if limits.requests < limits.connections:
+            self.requests = OpenRequests(limits.requests, accounts)
+            routes.admits_request = self.requests.admits
         self._counters = counters
         self.now = self.loop.time()
         self.head = self.json_head = b""
@@ -184,11 +188,6 @@ class HttpServer:
             if may_take(account, donor, is_idle=False):
                 return next(self.held.of(donor))
         return None
-
-    def is_busy_for(self, request: HttpRequest) -> bool:
-        """Return True if too many connections have a request, and this is not a health check."""
-        active = len(self.connections) - len(self.idle)
-        return active > self.limits.requests and request.path not in self.routes.probes
 
     def _slow(self, most: int, among: Iterable[ServedConnection]) -> list[HttpServerConnection]:
         """Return connections that have been sending one request for long, the longest first."""
