@@ -4,15 +4,20 @@ from __future__ import annotations
 
 import asyncio
 import json
+import ssl
 from collections.abc import Awaitable, Callable
 from contextlib import AsyncExitStack
+from pathlib import Path
 from typing import Any, Final
 
 import pytest
 
+from tests.certificates import Authority
 from tests.rigs.conditions import until_async
 from tests.rigs.messages import META
 from trunkline import Server, ServerLimits, SocketLimits
+from trunkline.auth import AuthSettings, PeerCertificate, Tenants
+from trunkline.transports import Tls
 from trunkline.transports.addresses import Tcp
 
 WAIT: Final = 30.0
@@ -24,17 +29,37 @@ SERVER: Final = ServerLimits(
 SOCKETS: Final = SocketLimits(connections=40)
 
 
-class Crowd:
-    """A server on TCP, and its clients, which are told apart by their addresses."""
+class Names:
+    """Certificates: of the server, and of clients by their names."""
 
-    def __init__(self, port: int, stack: AsyncExitStack) -> None:
+    def __init__(self, folder: Path) -> None:
+        self._authority = Authority(folder)
+        cert, key = self._authority.certificate("localhost", "127.0.0.1")
+        self.server = Tls(ca=self._authority.ca, cert=cert, key=key)
+        self._contexts: dict[str, ssl.SSLContext] = {}
+
+    def context(self, name: str) -> ssl.SSLContext:
+        found = self._contexts.get(name)
+        if found is None:
+            found = ssl.create_default_context(cafile=self._authority.ca)
+            found.load_cert_chain(*self._authority.certificate(name, "client.example.org"))
+            self._contexts[name] = found
+        return found
+
+
+class Crowd:
+    """A server on TCP, and its clients: by their addresses, or the names in their certificates."""
+
+    def __init__(self, port: int, stack: AsyncExitStack, names: Names | None) -> None:
         self.port = port
         self._stack = stack
+        self._names = names
 
     async def connect(self, source: str) -> Conversation:
-        streams = await asyncio.open_connection(
-            "127.0.0.1", self.port, local_addr=(source, 0), limit=1 << 20
-        )
+        options: dict[str, Any] = {"local_addr": (source, 0)}
+        if self._names is not None:
+            options = {"ssl": self._names.context(source)}
+        streams = await asyncio.open_connection("127.0.0.1", self.port, limit=1 << 20, **options)
         found = Conversation(*streams)
         self._stack.callback(found.close)
         return found
@@ -116,8 +141,16 @@ async def held_bytes(crowd: Crowd, source: str) -> None:
     ids=lambda each: each.__name__,
 )
 @pytest.mark.parametrize("sources", [["127.0.0.2"], ["127.0.0.2", "127.0.0.3"]], ids=["one", "two"])
-def test_flood_of_a_socket_refuses_no_other_client(flood: Flood, sources: list[str]) -> None:
+@pytest.mark.parametrize("apart", ["addresses", "principals", "tenants"])
+def test_flood_of_a_socket_refuses_no_other_client(
+    flood: Flood, sources: list[str], apart: str, tmp_path: Path
+) -> None:
     app = Server("served", limits=SERVER)
+    names = None if apart == "addresses" else Names(tmp_path)
+    auth = None if names is None else AuthSettings(verifiers=[PeerCertificate()])
+    if apart == "tenants":
+        tenants = Tenants(certificate="commonName")
+        auth = AuthSettings(verifiers=[PeerCertificate()], tenants=tenants)
     gate = asyncio.Event()
 
     @app.tool
@@ -138,10 +171,11 @@ def test_flood_of_a_socket_refuses_no_other_client(flood: Flood, sources: list[s
             run_once()
 
         loop._run_once = count
-        async with app.listen("tcp://127.0.0.1:0", limits=SOCKETS) as listening:
+        address = Tcp("127.0.0.1", 0, tls=False if names is None else names.server)
+        async with app.listen(address, limits=SOCKETS, auth=auth) as listening:
             assert isinstance(listening.address, Tcp)
             async with AsyncExitStack() as stack:
-                crowd = Crowd(listening.address.port, stack)
+                crowd = Crowd(listening.address.port, stack, names)
                 for source in sources:
                     await flood(crowd, source)
                     for _ in range(100):
