@@ -19,7 +19,8 @@ The rules that live here, and only here:
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sized
+from collections import Counter
+from collections.abc import Hashable, Iterator, Mapping, Sized
 from typing import TYPE_CHECKING, Final, Generic, TypeVar
 
 from msgspec import Struct
@@ -27,7 +28,7 @@ from msgspec import Struct
 if TYPE_CHECKING:
     from .account import Account
 
-__all__ = ["ClientShares", "Holdings", "SharedLimit"]
+__all__ = ["ClientShares", "Holdings", "SharedLimit", "by_most"]
 
 T = TypeVar("T")
 
@@ -92,6 +93,15 @@ class SharedLimit:
         if len(self._clients) > 1 and held > self._together:
             return False
         return self.ratio is None or held <= self.ratio * left
+
+
+def by_most(keys: Mapping[T, Hashable]) -> list[T]:
+    """Return things so that those come first whose client has most, and of these the oldest.
+
+    keys: the client of each thing, the oldest first.
+    """
+    counts = Counter(keys.values())
+    return sorted(keys, key=lambda each: -counts[keys[each]])
 
 
 class Holdings(Generic[T]):

@@ -12,7 +12,8 @@ The rules that live here, and only here:
   without one, the new connection gets an error and is closed. At most `_MAX_REFUSALS` of those are
   handled at once; beyond that the socket is closed without a response.
 * A TLS handshake is not a connection yet. Unfinished handshakes have a bound of their own, and the
-  oldest gives way: clients that send nothing keep out no client that finishes its handshake.
+  oldest of the client that has most gives way: clients that send nothing keep out no client that
+  finishes its handshake.
 * A connection whose first frame is not JSON-RPC gets one error and is closed. A web page can make
   a browser send text of its choice to a local port, by HTTP or inside a TLS ClientHello, and a line
   of that text could be a request.
@@ -34,7 +35,7 @@ from typing import TYPE_CHECKING, Any, Final, cast
 from msgspec.json import encode
 
 from ...accounts.client_key import client_key, principal_key, user_key
-from ...accounts.shares import Holdings
+from ...accounts.shares import Holdings, by_most
 from ...engine.limits import SocketLimits
 from ...engine.log_limit import LogLimit
 from ...engine.runner import RETRY_AFTER_MS
@@ -136,8 +137,8 @@ class ServerListener(ListenerLifecycle):
         )
         self._accounts: dict[AcceptedSocket, Account] = {}
         self._silent: dict[AcceptedSocket, None] = {}
-        # Those with an unfinished TLS handshake, oldest first.
-        self._handshaking: dict[AcceptedSocket, None] = {}
+        # Those with an unfinished TLS handshake, oldest first; the address of each.
+        self._handshaking: dict[AcceptedSocket, str] = {}
         # Those that are sent an error and closed.
         self._refusing: set[AcceptedSocket] = set()
         self._connections: set[Connection] = set()
@@ -198,9 +199,10 @@ class ServerListener(ListenerLifecycle):
             transport.discard()
         elif transport.has_handshake:
             if len(self._handshaking) >= self._limits.tls_handshakes:
-                oldest = _oldest_unused(self._handshaking) or next(iter(self._handshaking))
-                self._drop(oldest, "TLS handshake was the oldest of too many")
-            self._handshaking[transport] = None
+                given = by_most(self._handshaking)
+                text = "TLS handshake was the oldest of a client that has too many"
+                self._drop(_oldest_unused(given) or given[0], text)
+            self._handshaking[transport] = client_key(transport.host)
             self._start(transport, self._serve(transport))
         elif not self._recognise(transport):
             self._refuse(transport, self._unknown())
@@ -291,7 +293,8 @@ class ServerListener(ListenerLifecycle):
         """Close some connections that were of no use so far; return False if there are none."""
         has_room = False
         for _ in range(MADE_ROOM):
-            oldest = _oldest_unused(self._handshaking) or _oldest_unused(self._silent)
+            silent = {each: self._account_of(each) for each in self._silent}
+            oldest = _oldest_unused(by_most(self._handshaking)) or _oldest_unused(by_most(silent))
             if oldest is None:
                 break
             self._drop(oldest, "no message so far, and descriptors ran out")

@@ -15,6 +15,7 @@ from typing import Any
 import pytest
 
 from tests.certificates import Authority
+from tests.rigs.conditions import until_async
 from tests.rigs.http_connection import HttpConnection, call, fetch, initialize, text_of
 from tests.rigs.http_endpoint import WAIT
 from tests.rigs.messages import META, frame
@@ -342,6 +343,36 @@ def test_tls_handshakes_that_do_not_end_give_way_to_others(
             for each in silent[:2]:
                 assert await each.ended() == b""
             for each in (wire, *silent):
+                each.close()
+
+    asyncio.run(main())
+
+
+def test_handshakes_of_one_client_end_none_of_another(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(listener, "_MAX_HANDSHAKES", 4)
+
+    async def main() -> None:
+        scene, authority = HoldingServer(), Authority(tmp_path)
+        cert, key = authority.certificate("server", "localhost")
+        trusted = ssl.create_default_context(cafile=str(authority.ca))
+        async with scene.listen(Http("127.0.0.1", 0, tls=Tls(cert=str(cert), key=str(key)))) as own:
+            port = own.address.port
+            quiet = socket.create_connection(("127.0.0.1", port), source_address=("127.0.0.3", 0))
+            await until_async(lambda: len(own._accepting) == 1)
+            flood = [
+                await HttpConnection.open(port, local_addr=("127.0.0.2", 0)) for _ in range(20)
+            ]
+            for each in flood[:10]:
+                assert await each.ended() == b""
+            assert len(own._accepting) <= 4
+            streams = await asyncio.open_connection(
+                sock=quiet, ssl=trusted, server_hostname="localhost"
+            )
+            wire = HttpConnection(*streams)
+            assert (await wire.ask("GET", "/healthz")).status == 200
+            for each in (wire, *flood):
                 each.close()
 
     asyncio.run(main())

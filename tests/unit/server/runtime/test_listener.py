@@ -553,6 +553,33 @@ def test_handshakes_that_are_not_finished_keep_out_no_client_that_finishes_its_o
     run(script, timers_too=True)
 
 
+def test_handshakes_of_one_client_end_none_of_another(tmp_path: Path) -> None:
+    authority = Authority(tmp_path)
+    cert, key = authority.certificate("server", "127.0.0.1")
+
+    async def script() -> None:
+        scene = GatedServer()
+        limits = SocketLimits(tls_handshake=3600, tls_handshakes=4)
+        address = Tcp("127.0.0.1", 0, tls=Tls(cert=cert, key=key))
+        async with scene.app.listen(address, limits=limits) as listening:
+            assert isinstance(listening.address, Tcp)
+            where = (listening.address.host, listening.address.port)
+            quiet = socket.create_connection(where, source_address=("127.0.0.3", 0))
+            await until_async(lambda: len(listening._handshaking) == 1)
+            (first,) = listening._handshaking
+            flood = [
+                socket.create_connection(where, source_address=("127.0.0.2", 0)) for _ in range(20)
+            ]
+            dropped = scene.app._core.runtime.counters
+            await until_async(lambda: dropped.dropped_connections == 17)
+            assert first in listening._handshaking
+            assert len(listening._handshaking) == 4
+            for each in (quiet, *flood):
+                each.close()
+
+    run(script, timers_too=True)
+
+
 def test_one_connection_that_fails_does_not_end_the_others(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:

@@ -9,7 +9,7 @@ The rules that live here, and only here:
   `HttpLimits.requests`, or the share of its client, except those for health checks; its connection
   stays open.
 * When descriptors run out, some idle connections are closed, or such as have been sending one
-  request for long.
+  request for long: first those of the client that has most.
 """
 
 from __future__ import annotations
@@ -17,12 +17,11 @@ from __future__ import annotations
 import asyncio
 import logging
 import time
-from itertools import islice
 from typing import TYPE_CHECKING, Final, Protocol
 
 from ....accounts.account import Accounts
 from ....accounts.client_key import client_key, peer_uid, user_key
-from ....accounts.shares import Holdings
+from ....accounts.shares import Holdings, by_most
 from ....exception_text import as_redacted
 from ...lifecycle import MADE_ROOM
 from ..open_requests import OpenRequests
@@ -204,13 +203,15 @@ class HttpServer:
     def make_room(self) -> bool:
         """Close some connections, because descriptors ran out; return False without any.
 
-        They are idle, or have been sending one request for long.
+        They are idle, or have been sending one request for long; first those of the client that
+        has most.
         """
-        oldest = list(islice(self.idle, MADE_ROOM)) or self._slow(MADE_ROOM, self.connections)
-        for each in oldest:
+        given = self.idle or self._slow(len(self.connections), self.connections)
+        taken = by_most({each: each.account for each in given})[:MADE_ROOM]
+        for each in taken:
             self._count_dropped()
             each.abort()
-        return bool(oldest)
+        return bool(taken)
 
     def _count_dropped(self) -> None:
         if self._counters is not None:

@@ -3,7 +3,7 @@
 The rules that live here, and only here:
 
 * An unfinished TLS handshake is not a connection yet. They have a bound of their own, and the
-  oldest gives way.
+  oldest of the client that has most gives way.
 * Shutdown is ordered: stop accepting, let the endpoints answer what they serve, cancel handshakes,
   then close the connections when their clients have read what was sent.
 """
@@ -18,6 +18,8 @@ from contextlib import AsyncExitStack
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Final
 
+from ....accounts.client_key import client_key
+from ....accounts.shares import by_most
 from ...addresses import Http, Tcp
 from ...lifecycle import ListenerLifecycle
 from ...sockets.listener import Listener
@@ -64,8 +66,8 @@ class HttpSocketListener(ListenerLifecycle):
         self._limits = limits
         self._flush_timeout = flush_timeout
         self._http: HttpServer | None = None
-        # Connections whose TLS handshake is not finished, oldest first.
-        self._accepting: dict[asyncio.Task[Any], None] = {}
+        # Connections whose TLS handshake is not finished, oldest first; the address of each.
+        self._accepting: dict[asyncio.Task[Any], str] = {}
         self._listener = Listener(
             address.socket,
             policy,
@@ -120,8 +122,9 @@ class HttpSocketListener(ListenerLifecycle):
             sock.close()
             return
         if len(self._accepting) >= _MAX_HANDSHAKES:
-            # The oldest gives way, as it would to a client that sends nothing.
-            next(iter(self._accepting)).cancel()
+            given = by_most(self._accepting)[0]
+            del self._accepting[given]  # now, not when it has ended
+            given.cancel()
         tls = self._listener.context
         timeout = self._limits.tls_handshake if tls is not None else None
         accepting = http.loop.create_task(
@@ -129,13 +132,21 @@ class HttpSocketListener(ListenerLifecycle):
                 http.protocol, sock, ssl=tls, ssl_handshake_timeout=timeout
             )
         )
-        self._accepting[accepting] = None
+        self._accepting[accepting] = "" if tls is None else client_key(_address_of(sock))
         accepting.add_done_callback(self._accepted)
 
     def _accepted(self, accepting: asyncio.Task[Any]) -> None:
-        del self._accepting[accepting]
+        self._accepting.pop(accepting, None)
         if not accepting.cancelled() and (error := accepting.exception()) is not None:
             _log.debug("connection not accepted: %s", error)
 
     def _make_room(self) -> bool:
         return self._http is not None and self._http.make_room()
+
+
+def _address_of(sock: socket.socket) -> str:
+    try:
+        peer = sock.getpeername()
+    except OSError:  # it is gone
+        return ""
+    return peer[0] if isinstance(peer, tuple) else ""

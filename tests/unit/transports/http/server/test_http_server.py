@@ -471,6 +471,21 @@ def test_idle_connections_make_room_when_descriptors_run_out() -> None:
     run(work, counters=counters)
 
 
+def test_descriptors_are_taken_from_the_client_that_has_most() -> None:
+    async def work(stage: Stage) -> None:
+        quiet = stage.open()
+        other = stage.http.accounts.open("another")
+        busy = [stage.open() for _ in range(10)]
+        for each in busy:
+            each.protocol.use_account(other)
+        assert stage.http.make_room()
+        assert [each.transport.is_closed for each in busy] == [True] * 8 + [False] * 2
+        assert not quiet.transport.is_closed
+        other.close()
+
+    run(work)
+
+
 # -- timeouts ----------------------------------------------------------------------------------
 
 
