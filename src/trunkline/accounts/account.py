@@ -110,12 +110,14 @@ class Account:
 
     def receive(self, size: int) -> bool:
         """Count bytes of a message that is being received; return False if there is no room."""
-        if self.receiving + size > self._accounts.most_received:
-            return False
-        budget = self.budget
-        if not self._accounts.bytes.admits(self.receiving, size):
-            return False
-        if not budget.has_shared_room(size):
+        accounts, budget = self._accounts, self.budget
+        if (
+            self.receiving + size > accounts.most_received
+            or not accounts.bytes.admits(self.receiving, size)
+            or not budget.has_shared_room(size)
+        ):
+            if accounts.on_excess is not None:
+                accounts.on_excess()
             return False
         self.receiving += size
         budget.above.charge(size)
@@ -164,6 +166,8 @@ class Accounts:
         self._accounts: Final[dict[str, Account]] = {}
         self.calls: Final = SharedLimit(calls, self.shares, self._accounts)
         self.bytes: Final = SharedLimit(size, self.shares, self._accounts)
+        # Called when a client is sending more than it may.
+        self.on_excess: Callable[[], object] | None = None
         # Called with an account that is not used any more.
         self.on_forget: Callable[[Account], object] | None = None
         self.most_received: Final = max(1, int(size * self.shares.receiving))

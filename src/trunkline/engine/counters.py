@@ -1,7 +1,7 @@
 """Counters of what a server has refused, dropped and closed; each kind is logged too.
 
-A kind of event is logged at most once in 10 s: a client that floods a server would otherwise fill
-the disk through the log.
+A kind of event is logged at most once per second: a client that floods a server would otherwise
+fill the disk through the log.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ __all__ = ["Counters"]
 _log: Final = logging.getLogger("trunkline.server")
 
 # Seconds between two log lines about the same kind of event.
-_LOG_INTERVAL_S: Final = 10.0
+_LOG_INTERVAL_S: Final = 1.0
 
 
 # Limits that clients share, by the name under which the refusals of one client are counted.
@@ -62,7 +62,7 @@ class Counters:
         self.warn("notification", "notification %s dropped: %s", name, why)
 
     def warn(self, kind: str, text: str, *facts: object) -> None:
-        """Log a warning, unless one of its kind was logged in the last 10 s."""
+        """Log a warning, unless one of its kind was logged in the last second."""
         now = time.monotonic()
         since, more = self._logged.get(kind, (-_LOG_INTERVAL_S, 0))
         if now - since < _LOG_INTERVAL_S:

@@ -139,6 +139,7 @@ class ServerRuntime:
             on_late=self._threads_are_late,
         )
         accounts.on_forget = self._account_ended
+        accounts.on_excess = partial(self.counters.refuse, "client_bytes")
         # What the lifespan yielded, while it lasts.
         self.state: Any = None
         self._life = SharedLifespan(f"<Server {name!r}>", enter)

@@ -26,6 +26,7 @@ from tests.faults.http.floods import (
     crowd_with_few_requests,
     streams,
     threads,
+    unfinished_bodies,
 )
 
 Serve = Callable[[str], AbstractContextManager[Crowd]]
@@ -79,3 +80,19 @@ def test_refusal_of_a_share_has_the_time_to_try_again_and_is_counted() -> None:
         assert answer.status == 503
         assert json.loads(answer.body)["error"]["data"] == {"retryAfterMs": 1000}
         made.served.open_gate("flood")
+
+
+def test_refusals_of_a_flood_are_logged_once_per_second_and_kind(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    with crowd("addresses") as made, ExitStack() as stack:
+        calls_by_batches(made, made.flooding, stack)
+        made.served.until(lambda: made.served.app.stats().refused.get("client_in_flight"))
+        unfinished_bodies(made, made.flooding, stack)
+        made.served.until(lambda: made.served.app.stats().refused.get("client_bytes"))
+        stats = made.served.on_loop(made.served.app.stats)
+        made.served.open_gate("flood")
+    text = "request refused: its client has its share of ServerLimits."
+    logged = [each.getMessage().partition(" (and")[0] for each in caplog.records]
+    assert {*logged} == {f"{text}in_flight_overall", f"{text}server_bytes"}
+    assert len(logged) < sum(stats.refused.values()) / 10

@@ -27,6 +27,7 @@ from ...spec.profiles import profile
 from ...store.errors import StoreError
 from ...transports.http.endpoint.endpoint import McpEndpoint
 from ...transports.http.endpoint.single_request import SingleRequest
+from ...transports.http.response import TOO_MUCH_RECEIVED
 from ..dispatch.connection import Connection
 from .keepalive import KeepAlive
 
@@ -41,6 +42,7 @@ if TYPE_CHECKING:
     from ...transports.http.endpoint.routes import Routes
     from ...transports.http.endpoint.sessions import HttpSession
     from ...transports.http.gate.authentication import Owner
+    from ...transports.http.response import Refusal
     from ...transports.http.settings import HttpLimits, HttpSettings
     from ...transports.websocket.server import AcceptedWebSocket
     from ..api.core import ServerCore
@@ -122,9 +124,15 @@ class HttpService:
         """Serve MCP at a path of a listener."""
         endpoint = McpEndpoint(self, routes, settings, self._limits, path)
         self.on_session_end = endpoint.sessions.discard
+        routes.on_overload = self._note_overload
         if self._core.runtime.tenancy is not None:
             endpoint.session_check = self.has_session_room
         return endpoint
+
+    def _note_overload(self, refusal: Refusal) -> None:
+        if refusal is not TOO_MUCH_RECEIVED:  # which the account has noted
+            text = "HTTP request refused: %s"
+            self._core.runtime.counters.warn(refusal.message, text, refusal.message)
 
     def open_account(self, client: str, owner: Any) -> Account:
         """Use the account of a client; the owner is a `Principal`, for a transport an `Owner`."""

@@ -240,8 +240,10 @@ class ServerListener(ListenerLifecycle):
         if not self._held.has_room(account):
             other = self._taken_back(account)
             if other is None:
-                self._app.runtime.counters.refused_connections += 1
-                _log.debug("connection refused: limit of %d reached", self._limits.connections)
+                counters = self._app.runtime.counters
+                counters.refused_connections += 1
+                limit = self._limits.connections
+                counters.warn("connections", "connection refused: limit of %d reached", limit)
                 return False
             is_silent = other in self._silent
             why = "no message so far" if is_silent else "its client has most connections"

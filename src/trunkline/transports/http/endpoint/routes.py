@@ -193,6 +193,8 @@ class Routes:
         # Decides, by the key of a principal, if it may have one more request; None if none is
         # limited.
         self.admits_request: Callable[[str], bool] | None = None
+        # Called with the refusal of a request that may be sent again: the server is busy.
+        self.on_overload: Callable[[Refusal], object] | None = None
         # Paths that are served however many requests there are.
         self.probes: frozenset[str] = frozenset()
         self._limits_rate = settings.rate is not None
@@ -356,6 +358,8 @@ class Routes:
         id: int | str | None = None,
     ) -> None:
         """Answer a request with an HTTP error; `id` is that of the JSON-RPC request in its body."""
+        if refusal.retry_after_ms and self.on_overload is not None:
+            self.on_overload(refusal)
         headers = JSON_HEADERS + refusal.headers
         if request is not None and self.cors is not None:
             headers += self.cors.headers(request)
