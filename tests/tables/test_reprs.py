@@ -135,6 +135,7 @@ OURS: Final = {
     "testing.side_effects._Size": "counts of a test",
     "transports.addresses.Http": "an address of the author",
     "transports.addresses.Tcp": "an address of the author",
+    "transports.http.open_requests.OpenRequests": "numbers",
     "transports.http.client.proxy.ProxyAddress": "an address of the user",
     "transports.addresses.Tls": "file names of the author",
     "transports.addresses.Unix": "an address of the author",
