@@ -27,6 +27,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable
+from functools import lru_cache
 from typing import TYPE_CHECKING, Any, Final, Protocol, TypeAlias
 
 from ....jsonrpc.framing.sse import encode_event
@@ -131,6 +132,8 @@ class ExchangeTransport:
         self.is_connected = True
 
 
+# Clients send one of a few texts. Bounded, because a client can send any.
+@lru_cache(maxsize=64)
 def accepted_types(accept: bytes | None) -> tuple[bool, bool]:
     """Return whether an Accept header allows JSON, and whether it allows event streams.
 
@@ -138,20 +141,6 @@ def accepted_types(accept: bytes | None) -> tuple[bool, bool]:
     """
     if accept is None:
         return True, True
-    found = _ACCEPTED.get(accept)
-    if found is None:
-        found = _accepted(accept)
-        if len(_ACCEPTED) < _MAX_ACCEPTED:
-            _ACCEPTED[accept] = found
-    return found
-
-
-# Clients send one of a few texts. Bounded, because a client can send any.
-_MAX_ACCEPTED: Final = 64
-_ACCEPTED: Final[dict[bytes, tuple[bool, bool]]] = {}
-
-
-def _accepted(accept: bytes) -> tuple[bool, bool]:
     ranges: dict[bytes, bool] = {}
     for part in accept.lower().split(b","):
         kind, *parameters = part.replace(b" ", b"").replace(b"\t", b"").split(b";")
@@ -217,9 +206,7 @@ class Exchange:
         self.responder = responder
         self.carrier = carrier
         self.status_of = status_of
-        accept = request.accept
-        found = _ACCEPTED.get(accept) if accept is not None else None
-        self.accepts_json, self.accepts_events = found or accepted_types(accept)
+        self.accepts_json, self.accepts_events = accepted_types(request.accept)
         self.began = now
         # Makes the challenges of refusals; None without authentication.
         self.authenticator: Authenticator | None = None

@@ -83,6 +83,17 @@ def test_accept_allows_json_events_or_both(accept: str | None, allowed: tuple[bo
     assert accepted_types(None if accept is None else accept.encode()) == allowed
 
 
+def test_odd_accept_headers_displace_those_of_clients_for_a_moment_alone() -> None:
+    for n in range(1000):
+        accepted_types(b"text/x-%d" % n)
+    usual = b"application/json, text/event-stream"
+    assert accepted_types(usual) == (True, True)
+    before = accepted_types.cache_info()
+    assert before.currsize == 64
+    assert accepted_types(usual) == (True, True)
+    assert accepted_types.cache_info().hits == before.hits + 1
+
+
 def test_an_answer_alone_is_json() -> None:
     made = Made("application/json, text/event-stream")
     made.exchange.answer(b'{"id":1}')
