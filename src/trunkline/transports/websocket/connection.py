@@ -176,7 +176,6 @@ class WebSocketTransport(TransportBase, asyncio.BufferedProtocol):
         self._is_turn_due = False
         # Why the connection was lost, where that is reported after those frames.
         self._loss: TransportError | None = None
-        self._is_slow = False
         self._sent = 0
         # The fragments of a message so far, and how many.
         self._parts: bytearray | None = None
@@ -292,13 +291,8 @@ class WebSocketTransport(TransportBase, asyncio.BufferedProtocol):
             else:
                 self._report(loss)
 
-    def pause_writing(self) -> None:
-        """Note that the other side reads slowly."""
-        self._is_slow = True
-
     def resume_writing(self) -> None:
-        """Note that the other side has read."""
-        self._is_slow = False
+        """Report that the other side has read."""
         self.on_drained()
 
     def get_buffer(self, sizehint: int) -> memoryview:

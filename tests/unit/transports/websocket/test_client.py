@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import asyncio
 import logging
+import ssl
 import struct
 from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -14,6 +16,7 @@ from websockets.utils import accept_key
 
 import trunkline.transports.websocket.client as client_module
 import trunkline.transports.websocket.connection as connection_module
+from tests.certificates import Authority
 from trunkline import Client, HttpSettings, Server
 from trunkline.errors import ConnectionLost, LocalProtocolError, TransportError
 from trunkline.jsonrpc import Limits, Oversize, Policy
@@ -98,6 +101,9 @@ def refused_with(
         with pytest.raises(TransportError) as error:
             await transport.connect()
         assert not transport.is_connected
+        assert transport._transport is None, "the connection is left open"
+        with pytest.raises(TransportError, match="a transport connects once"):
+            await transport.connect()
         await transport.close()
         found.append(str(error.value).replace(str(port), "PORT"))
 
@@ -140,6 +146,37 @@ def test_any_other_status_refuses_with_its_number(status: int, shown: str) -> No
         )
 
     assert refused_with(script) == f"ws://127.0.0.1:PORT/mcp refused the WebSocket: {shown}"
+
+
+def test_certificate_that_is_not_trusted_is_refused_with_the_reason(tmp_path: Path) -> None:
+    authority = Authority(tmp_path)
+    cert, key = authority.certificate("localhost", "127.0.0.1")
+
+    async def main() -> None:
+        context = ssl.create_default_context(ssl.Purpose.CLIENT_AUTH)
+        context.load_cert_chain(cert, key)
+        server = await asyncio.start_server(lambda *_: None, "127.0.0.1", 0, ssl=context)
+        async with asyncio.timeout(WAIT), server:
+            port = server.sockets[0].getsockname()[1]
+            transport = Ws("127.0.0.1", port, tls=True).transport(POLICY)
+            expected = "cannot be trusted: unable to get local issuer certificate"
+            with pytest.raises(TransportError, match=expected):
+                await transport.connect()
+
+    asyncio.run(main())
+
+
+@pytest.mark.parametrize(
+    ("address", "url"),
+    [
+        (Ws("::1", 8000, "/a"), "http://[::1]:8000/a"),
+        (Ws("example.org", 80, "/a"), "http://example.org/a"),
+        (Ws("example.org", 443, "/a", tls=True), "https://example.org/a"),
+        (Ws("example.org", 80, "/a", tls=True), "https://example.org:80/a"),
+    ],
+)
+def test_url_of_the_handshake_is_that_which_credentials_are_for(address: Ws, url: str) -> None:
+    assert address.transport(POLICY)._url() == url
 
 
 @pytest.mark.parametrize("chosen", [None, "soap"])

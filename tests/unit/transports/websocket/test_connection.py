@@ -11,8 +11,13 @@ from websockets.frames import CloseCode, Opcode
 from websockets.frames import Frame as WireFrame
 from websockets.protocol import CLIENT, SERVER, Side
 
+from trunkline.transports.base import HIGH_WATER, LOW_WATER
 from trunkline.transports.receive_limits import MAX_MESSAGES_PER_TURN
-from trunkline.transports.websocket.connection import WebSocketFrames, WebSocketTransport
+from trunkline.transports.websocket.connection import (
+    PONG_TIMEOUT_S,
+    WebSocketFrames,
+    WebSocketTransport,
+)
 
 TIMEOUT = 30.0
 
@@ -24,18 +29,25 @@ class Wire:
         self.written = b""
         self.is_reading = True
         self.is_aborted = False
+        self.backlog = 0
+        # Whether the other side has reset the connection.
+        self.eof_fails = False
+        self.limits: dict[str, Any] = {}
 
-    def set_write_buffer_limits(self, **_: Any) -> None:
-        pass
+    def set_write_buffer_limits(self, **limits: Any) -> None:
+        self.limits = limits
 
     def get_write_buffer_size(self) -> int:
-        return 0
+        return self.backlog
 
     def write(self, data: bytes) -> None:
         self.written += data
 
     def can_write_eof(self) -> bool:
-        return False
+        return self.eof_fails
+
+    def write_eof(self) -> None:
+        raise OSError("Transport endpoint is not connected")
 
     def close(self) -> None:
         self.is_aborted = True
@@ -311,5 +323,116 @@ def test_commas_in_an_object_are_not_elements_of_a_batch() -> None:
     async def work(stage: Stage) -> None:
         stage.read(frame(b'{"a":[1,2,3,4,5,6]}') * 200)
         assert len(stage.got) == 200
+
+    run(work)
+
+
+# -- the other side ----------------------------------------------------------------------------
+
+
+def test_backlog_is_bounded_and_its_end_reported() -> None:
+    async def work(stage: Stage) -> None:
+        assert stage.wire.limits == {"high": HIGH_WATER, "low": LOW_WATER}
+        drained: list[bool] = []
+        stage.connection.on_drained = lambda: drained.append(True)
+        stage.connection.pause_writing()
+        assert drained == []
+        stage.connection.resume_writing()
+        assert drained == [True]
+
+    run(work)
+
+
+def test_silent_connection_is_pinged_once_and_lost_without_an_answer() -> None:
+    async def work(stage: Stage) -> None:
+        now = asyncio.get_running_loop().time()
+        stage.connection.check(now + 5, 10.0)
+        assert stage.wire.written == b""
+        for later in (11, 12):
+            stage.connection.check(now + later, 10.0)
+            assert stage.wire.written == b"\x89\x00"  # an empty ping
+        stage.connection.check(now + 11 + PONG_TIMEOUT_S, 10.0)
+        assert "has not answered a ping" in str(stage.ends[0])
+        assert stage.wire.is_aborted
+
+    run(work)
+
+
+def test_connection_that_was_reset_is_closed_at_once() -> None:
+    async def work(stage: Stage) -> None:
+        stage.wire.eof_fails = True
+        stage.read(frame(b"\x03\xe8", Opcode.CLOSE))
+        assert stage.wire.is_aborted
+        assert stage.connection._ending is None
+
+    run(work)
+
+
+@pytest.mark.parametrize("callback", ["on_error", "on_message"])
+def test_callback_that_raises_is_logged_and_the_connection_goes_on(
+    callback: str, caplog: pytest.LogCaptureFixture
+) -> None:
+    def fail(*_: Any) -> None:
+        raise ZeroDivisionError
+
+    async def work(stage: Stage) -> None:
+        setattr(stage.connection, callback, fail)
+        stage.read(frame(b"{}"))
+        stage.connection.lose("a test ends it")
+        assert stage.wire.is_aborted
+
+    run(work)
+    (record,) = caplog.records
+    assert record.name == "trunkline.transports"
+    assert f"websocket transport: {callback} raised" in record.getMessage()
+
+
+def test_defect_is_logged_and_ends_the_connection(
+    monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    async def work(stage: Stage) -> None:
+        def fail() -> None:
+            monkeypatch.undo()
+            raise ZeroDivisionError
+
+        monkeypatch.setattr(stage.connection, "_process_events", fail)
+        stage.read(frame(b"{}"))
+        assert stage.ends
+
+    run(work)
+    assert [each.name for each in caplog.records] == ["trunkline.transports"]
+
+
+def test_close_waits_until_the_connection_is_lost() -> None:
+    async def work(stage: Stage) -> None:
+        closing = asyncio.create_task(stage.connection.close())
+        while not stage.ends:
+            await asyncio.sleep(0)
+        stage.read(frame(b"\x03\xe8", Opcode.CLOSE))
+        for _ in range(10):
+            await asyncio.sleep(0)
+        assert stage.wire.is_aborted
+        assert not closing.done()
+        stage.connection.connection_lost(None)
+        await closing
+
+    run(work)
+
+
+@pytest.mark.parametrize("code", [1000, 1001])
+def test_normal_close_of_the_other_side_is_not_an_error(code: int) -> None:
+    async def work(stage: Stage) -> None:
+        stage.read(frame(code.to_bytes(2, "big"), Opcode.CLOSE))
+        assert closes(stage) == code
+        assert stage.ends == [None]
+
+    run(work)
+
+
+def test_binary_message_ends_the_connection_and_one_after_the_end_does_nothing() -> None:
+    async def work(stage: Stage) -> None:
+        stage.read(frame(b"\x00", Opcode.BINARY) * 2)
+        assert closes(stage) == CloseCode.UNSUPPORTED_DATA
+        assert ["messages are text" in str(each) for each in stage.ends] == [True]
 
     run(work)
