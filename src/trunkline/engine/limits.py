@@ -131,8 +131,8 @@ class TaskSettings(Struct, frozen=True, kw_only=True):
     poll_interval: float = 1.0
     # Running tasks of this server; each holds a handler.
     running: int = 1000
-    # The same per principal or, without authentication, per connection, so that one client cannot
-    # use up the limit.
+    # The same per principal or, without authentication, per connection. Over all its connections a
+    # client has its share, as of `ServerLimits`.
     running_each: int = 100
     # Ended tasks that are kept per principal or connection, and the bytes of their results. The
     # oldest is deleted for a new one, so that one client cannot fill the store.

@@ -28,6 +28,7 @@ from typing import TYPE_CHECKING, Any, Final, Generic, TypeVar
 
 from msgspec.structs import replace
 
+from ...accounts.shares import SharedLimit
 from ...concurrency.backoff import backoff
 from ...errors import RequestAborted, RequestError
 from ...exception_text import as_redacted
@@ -81,15 +82,19 @@ _NO_ROOM: Final = "The store has no room for the result."
 class RunningTask(Generic[Record]):
     """A task whose handler runs in this server."""
 
-    def __init__(self, request: TaskRequest, record: Record, requestor: str) -> None:
+    def __init__(
+        self, request: TaskRequest, record: Record, requestor: str, client: str | None
+    ) -> None:
         self.request = request
         self.connection: TaskConnection = request.connection
         # The record as created.
         self.record = record
         self.tenant = record.tenant
         self.id = record.id
-        # For the limits of one requestor, and for its list of tasks.
+        # For the limits of one requestor, and for its list of tasks; for the share of a client, the
+        # key of its account.
         self.requestor = requestor
+        self.client = client
         # Whether the request was answered and the handler runs without it.
         self.is_detached = False
         # Whether the record is final, so that the handler's outcome is dropped.
@@ -146,9 +151,10 @@ class Tasks(Generic[Record]):
         self.dialect = dialect
         self.records = TaskRecords(store, dialect.record_type)
         self.running: dict[str, RunningTask[Record]] = {}
-        self.result_waiters = ResultWaiters(
-            dialect, settings.waiting_results, settings.waiting_results_each
-        )
+        accounts = runtime.accounts
+        self._shared = SharedLimit(settings.running, accounts.shares, accounts)
+        waiting = SharedLimit(settings.waiting_results, accounts.shares, accounts)
+        self.result_waiters = ResultWaiters(dialect, waiting, settings.waiting_results_each)
         self.retention = TaskRetention[Record](settings.kept_each, settings.kept_bytes_each)
         self.carriers = InputCarriers(self)
         self._runner = TaskRunner(store, self._check_all, self._wake)
@@ -184,7 +190,11 @@ class Tasks(Generic[Record]):
             raise _unavailable(ErrorKind.SERVICE_UNAVAILABLE)
         requestor = self.requestor(request)
         own = sum(each.requestor == requestor for each in self.running.values())
-        if len(self.running) >= self.settings.running or own >= self.settings.running_each:
+        account = request.connection.runner.account
+        client = None if account is None else account.key
+        of_client = 0 if client is None else sum(e.client == client for e in self.running.values())
+        self._shared.used = len(self.running)
+        if own >= self.settings.running_each or not self._shared.admits(of_client):
             raise _unavailable(ErrorKind.OVERLOADED)
         tenancy = self._runtime.tenancy
         if tenancy is not None:
@@ -193,7 +203,7 @@ class Tasks(Generic[Record]):
             if not tenancy.has_task_room(tenant, theirs, self.settings.running):
                 raise _unavailable(ErrorKind.OVERLOADED)
         record = self._new_record(request, ttl)
-        running = RunningTask(request, record, requestor)
+        running = RunningTask(request, record, requestor, client)
         self.running[record.id] = running  # counted before the first await
         self._loop = running.connection.loop
         try:

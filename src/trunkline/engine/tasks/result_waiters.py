@@ -7,7 +7,7 @@ The rules that live here, and only here:
 
 * A waiter ends when its client cancels it, and when its connection closes, after a grace period
   for its task to end.
-* The number of waiters is limited, in total and for one requestor.
+* The number of waiters is limited, in total and for one requestor; clients share it.
 """
 
 from __future__ import annotations
@@ -22,6 +22,7 @@ from ..runner import RETRY_AFTER_MS
 from .records import Record, TaskRecord
 
 if TYPE_CHECKING:
+    from ...accounts.shares import SharedLimit
     from ...jsonrpc.peer.incoming import IncomingRequest
     from .dialect import TaskConnection, TaskDialect, TaskRequest
 
@@ -31,13 +32,25 @@ __all__ = ["ResultWaiter", "ResultWaiters"]
 class ResultWaiter:
     """One open request that waits for a task."""
 
-    __slots__ = ("asked", "can_carry", "connection", "done", "request", "requestor", "task")
+    __slots__ = (
+        "asked",
+        "can_carry",
+        "client",
+        "connection",
+        "done",
+        "request",
+        "requestor",
+        "task",
+    )
 
     def __init__(self, request: TaskRequest, requestor: str, record: TaskRecord) -> None:
         self.request = request
         self.connection: TaskConnection = request.connection
         self.asked = request.message
+        # For the limits of one requestor, and for the share of a client, the key of its account.
         self.requestor = requestor
+        account = self.connection.runner.account
+        self.client = None if account is None else account.key
         # Tenant and id.
         self.task = record.tenant, record.id
         # False after a question that was sent on it got no response.
@@ -48,9 +61,9 @@ class ResultWaiter:
 class ResultWaiters(Generic[Record]):
     """The waiters of one server, by tenant and id of their task."""
 
-    def __init__(self, dialect: TaskDialect[Record], max_waiters: int, max_each: int) -> None:
+    def __init__(self, dialect: TaskDialect[Record], shared: SharedLimit, max_each: int) -> None:
         self._dialect = dialect
-        self._max_waiters = max_waiters
+        self._shared = shared
         self._max_each = max_each
         self._by_task: dict[tuple[str, str], list[ResultWaiter]] = {}
         self._by_request: dict[IncomingRequest, ResultWaiter] = {}
@@ -64,8 +77,11 @@ class ResultWaiters(Generic[Record]):
 
     def add(self, waiter: ResultWaiter) -> bool:
         """Add a waiter; return False if a limit is reached."""
-        own = sum(each.requestor == waiter.requestor for each in self._by_request.values())
-        if len(self) >= self._max_waiters or own >= self._max_each:
+        waiters, client = self._by_request.values(), waiter.client
+        own = sum(each.requestor == waiter.requestor for each in waiters)
+        of_client = 0 if client is None else sum(each.client == client for each in waiters)
+        self._shared.used = len(self)
+        if own >= self._max_each or not self._shared.admits(of_client):
             return False
         self._by_task.setdefault(waiter.task, []).append(waiter)
         self._by_request[waiter.asked] = waiter

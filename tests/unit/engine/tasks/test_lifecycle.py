@@ -9,7 +9,7 @@ import subprocess
 import sys
 import time
 from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager
+from contextlib import AsyncExitStack, asynccontextmanager
 from typing import Any
 
 import pytest
@@ -198,6 +198,31 @@ def test_tasks_at_work_are_bounded_for_all_and_for_each() -> None:
             bench.gate.set()
             await until_async(lambda: not bench.app._core.services.tasks.running)
             await one.begin("work")
+
+    asyncio.run(main())
+
+
+def test_tasks_of_one_client_leave_room_for_others() -> None:
+    async def main() -> None:
+        bench = Bench(tasks=TaskSettings(running=8, running_each=8))
+        runtime = bench.app._core.runtime
+        talks = []
+        async with AsyncExitStack() as stack:
+            for client in ("eve", "eve", "ann"):
+                before = set(runtime.connections)
+                talks.append(await stack.enter_async_context(talking(bench.app, CORE)))
+                (connection,) = set(runtime.connections) - before
+                connection.use_account(runtime.accounts.open(client))
+            eve, again, ann = talks
+            for each in (eve, eve, again, again):
+                await each.begin("work")
+            error = await again.refused("tools/call", name="work", task={})
+            assert (error["code"], error["data"]["retryAfterMs"]) == (-32603, 1000)
+            task = await ann.begin("work")
+            bench.gate.set()
+            assert (await ann.until(task))["status"] == "completed"
+            await until_async(lambda: not bench.app._core.services.tasks.running)
+            await again.begin("work")
 
     asyncio.run(main())
 

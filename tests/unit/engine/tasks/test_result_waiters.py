@@ -102,6 +102,31 @@ def test_calls_that_wait_are_bounded() -> None:
     asyncio.run(main())
 
 
+def test_calls_of_one_client_leave_room_for_others() -> None:
+    async def main() -> None:
+        app, gate = waiting_server(tasks=TaskSettings(waiting_results=4))
+        runtime, waiters = app._core.runtime, app._core.services.tasks.result_waiters
+        async with talking(app, CORE) as eve:
+            (first,) = runtime.connections
+            first.use_account(runtime.accounts.open("eve"))
+            async with talking(app, CORE) as ann:
+                (second,) = set(runtime.connections) - {first}
+                second.use_account(runtime.accounts.open("ann"))
+                task, other = await eve.begin("work"), await ann.begin("work")
+                calls = [eve.send("tasks/result", taskId=task["taskId"]) for _ in range(2)]
+                await until_async(lambda: len(waiters) == 2)
+                error = await eve.refused("tasks/result", taskId=task["taskId"])
+                assert error["code"] == -32603
+                waiting = ann.send("tasks/result", taskId=other["taskId"])
+                await until_async(lambda: len(waiters) == 3)
+                gate.set()
+                assert "result" in await ann.wire.answer(waiting)
+                for id in calls:
+                    assert "result" in await eve.wire.answer(id)
+
+    asyncio.run(main())
+
+
 def test_a_lost_connection_releases_its_calls() -> None:
     async def main() -> None:
         app, gate = waiting_server()

@@ -30,8 +30,8 @@ class Wire:
         self.is_reading = True
         self.is_aborted = False
         self.backlog = 0
-        # Whether the other side has reset the connection.
-        self.eof_fails = False
+        # Whether one direction can be ended, and whether the other side has reset the connection.
+        self.has_eof = self.eof_fails = False
         self.limits: dict[str, Any] = {}
 
     def set_write_buffer_limits(self, **limits: Any) -> None:
@@ -44,10 +44,11 @@ class Wire:
         self.written += data
 
     def can_write_eof(self) -> bool:
-        return self.eof_fails
+        return self.has_eof
 
     def write_eof(self) -> None:
-        raise OSError("Transport endpoint is not connected")
+        if self.eof_fails:
+            raise OSError("Transport endpoint is not connected")
 
     def close(self) -> None:
         self.is_aborted = True
@@ -360,7 +361,7 @@ def test_silent_connection_is_pinged_once_and_lost_without_an_answer() -> None:
 
 def test_connection_that_was_reset_is_closed_at_once() -> None:
     async def work(stage: Stage) -> None:
-        stage.wire.eof_fails = True
+        stage.wire.has_eof = stage.wire.eof_fails = True
         stage.read(frame(b"\x03\xe8", Opcode.CLOSE))
         assert stage.wire.is_aborted
         assert stage.connection._ending is None
@@ -434,5 +435,17 @@ def test_binary_message_ends_the_connection_and_one_after_the_end_does_nothing()
         stage.read(frame(b"\x00", Opcode.BINARY) * 2)
         assert closes(stage) == CloseCode.UNSUPPORTED_DATA
         assert ["messages are text" in str(each) for each in stage.ends] == [True]
+
+    run(work)
+
+
+def test_connection_that_the_other_side_has_closed_is_ended_by_this_one() -> None:
+    async def work(stage: Stage) -> None:
+        stage.wire.has_eof = True
+        stage.read(frame(b"\x03\xe8", Opcode.CLOSE))
+        assert not stage.wire.is_aborted
+        assert stage.connection._ending is not None
+        stage.connection.connection_lost(None)
+        await stage.connection._ending
 
     run(work)
