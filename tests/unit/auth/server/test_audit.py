@@ -273,3 +273,16 @@ def test_close_writes_what_waits_and_events_after_it_are_counted(tmp_path: Path)
     assert audit.dropped == 1
     audit.close()
     assert len(lines_of(audit)) == 100
+
+
+def test_write_after_close_is_an_error_of_the_file(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    audit = JsonLinesAudit(tmp_path / "audit.jsonl")
+    audit.close()
+    assert audit._write(b"{}\n{}\n") == 2
+    assert "it is closed" in caplog.text
+
+
+def test_repr_of_the_audit_of_refusals_tells_nothing() -> None:
+    assert repr(module.RefusalAudit(print)) == "<RefusalAudit>"

@@ -387,6 +387,13 @@ def test_a_key_set_that_is_malformed_or_too_large_is_refused(document: bytes) ->
     assert "CANARY" not in str(raised.value)
 
 
+def test_key_set_may_have_256_kib() -> None:
+    document = json.dumps(jwks()).encode().ljust(256 * 1024)
+    assert KeySet.parse(document)
+    with pytest.raises(InvalidKeySet, match="more than 262144 bytes"):
+        KeySet.parse(document + b" ")
+
+
 @for_each("size", ["bytes", "keys"])
 @on_a_loop
 async def test_an_oversized_key_set_makes_the_verifier_unavailable(size: str) -> None:

@@ -163,3 +163,10 @@ def test_verifier_of_an_author_is_not_asked() -> None:
     assert outcome(Dpop(Unknown(), clock=Clock(NOW)), proved()) == "undecided"
     with pytest.raises(VerifierUnavailable, match="network"):
         verify_offline(Unknown(), bearer("x"))
+
+
+def test_repr_of_a_credential_hides_token_and_proofs() -> None:
+    credential = Credential("dpop", "CANARY", "GET", "https://a.example/?key=CANARY", ("CANARY",))
+    hidden = "token=[redacted], method='GET', url='https://a.example/', proofs=[redacted]"
+    assert repr(credential) == f"Credential(scheme='dpop', {hidden})"
+    assert repr(Credential("bearer", "CANARY")).endswith("proofs=())")
