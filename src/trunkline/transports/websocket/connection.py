@@ -391,7 +391,7 @@ class WebSocketTransport(TransportBase, asyncio.BufferedProtocol):
             self._join(frame, frames)
         elif frame.opcode is Opcode.PING or frame.opcode is Opcode.PONG:
             self._count_control(frames)
-        elif frame.opcode is Opcode.BINARY and not self._is_reported:
+        elif frame.opcode is Opcode.BINARY:
             self._fail(CloseCode.UNSUPPORTED_DATA, "messages are text, not binary")
 
     def _join(self, frame: Frame, frames: WebSocketFrames) -> None:

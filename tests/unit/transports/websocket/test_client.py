@@ -18,7 +18,7 @@ import trunkline.transports.websocket.client as client_module
 import trunkline.transports.websocket.connection as connection_module
 from tests.certificates import Authority
 from trunkline import Client, HttpSettings, Server
-from trunkline.errors import ConnectionLost, LocalProtocolError, TransportError
+from trunkline.errors import AuthorizationFailed, ConnectionLost, LocalProtocolError, TransportError
 from trunkline.jsonrpc import Limits, Oversize, Policy
 from trunkline.testing.transport_contract import Observed
 from trunkline.transports import Ws
@@ -98,7 +98,7 @@ def refused_with(
 
     async def use(port: int) -> None:
         transport = address(port).transport(POLICY)
-        with pytest.raises(TransportError) as error:
+        with pytest.raises((TransportError, AuthorizationFailed)) as error:
             await transport.connect()
         assert not transport.is_connected
         assert transport._transport is None, "the connection is left open"
@@ -137,7 +137,14 @@ def test_the_handshake_names_host_subprotocol_and_headers_and_no_origin() -> Non
 
 
 @pytest.mark.parametrize(
-    ("status", "shown"), [(404, "404 Not Found"), (302, "302 Found"), (599, "599")]
+    ("status", "shown"),
+    [
+        (404, "404 Not Found"),
+        (302, "302 Found"),
+        (599, "599"),
+        (401, "401 Unauthorized; a client logs in with auth=OAuth()"),
+        (403, "403 Forbidden"),
+    ],
 )
 def test_any_other_status_refuses_with_its_number(status: int, shown: str) -> None:
     async def script(reader: Any, writer: Any, head: str) -> None:
@@ -145,7 +152,8 @@ def test_any_other_status_refuses_with_its_number(status: int, shown: str) -> No
             f"HTTP/1.1 {status} x\r\nContent-Length: 0\r\nLocation: ws://other/\r\n\r\n".encode()
         )
 
-    assert refused_with(script) == f"ws://127.0.0.1:PORT/mcp refused the WebSocket: {shown}"
+    reason = refused_with(script).removeprefix("request: ")  # of 401 and 403, the step of a login
+    assert reason == f"ws://127.0.0.1:PORT/mcp refused the WebSocket: {shown}"
 
 
 def test_certificate_that_is_not_trusted_is_refused_with_the_reason(tmp_path: Path) -> None:
