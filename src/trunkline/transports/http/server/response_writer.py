@@ -157,9 +157,7 @@ class ResponseWriter:
         if not self.is_open:
             return
         self.status = 200
-        self._is_chunked = self._version != "1.0"
-        if not self._is_chunked:
-            self.keeps_alive = False
+        self._is_chunked = self._version != "1.0"  # which ends with the connection
         lines = b"".join([b"%b: %b\r\n" % each for each in headers])
         if self._is_chunked:
             lines += b"transfer-encoding: chunked\r\n"

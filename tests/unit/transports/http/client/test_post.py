@@ -569,7 +569,7 @@ def test_a_mismatch_is_answered_by_one_more_list_and_one_more_call() -> None:
 @pytest.mark.parametrize("method", ["evil\r\nX-Evil: 1", "spaced method", "méthode"])
 def test_a_method_that_no_header_can_carry_is_not_sent(method: str) -> None:
     async def script(client: Client) -> None:
-        with pytest.raises(LocalProtocolError):
+        with pytest.raises(LocalProtocolError, match="expected ASCII"):
             await client.request(method)
         await succeeds(client)
 

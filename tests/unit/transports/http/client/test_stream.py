@@ -225,6 +225,27 @@ def resumed_with(stub: McpStub) -> list[str]:
     return [each.headers["last-event-id"] for each in gets if "last-event-id" in each.headers]
 
 
+def test_stream_is_resumed_after_the_delay_that_the_server_asks_for(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    stub, slept, sleep = McpStub(SESSION), list[float](), asyncio.sleep
+
+    async def note(seconds: float) -> None:
+        slept.append(seconds)
+        await sleep(0)
+
+    monkeypatch.setattr(asyncio, "sleep", note)
+    monkeypatch.setattr(stream_module, "_LONGEST_RECONNECT_S", 30.0)
+
+    def answer(asked: Asked) -> None:
+        asked.stream(event(reply_to(stub.asked("tools/call")[0], tool_text("done"))))
+
+    resuming(stub, answer)
+    stub.on["tools/call"] = lambda asked: asked.stream("id: a-1\nretry: 2500\ndata:\n\n")
+    play(stub, succeeds)
+    assert 2.5 in slept
+
+
 def test_a_stream_is_resumed_as_often_as_it_makes_progress() -> None:
     stub = McpStub(SESSION)
 

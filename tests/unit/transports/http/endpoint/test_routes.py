@@ -489,3 +489,27 @@ async def test_body_counts_for_its_client_while_its_credential_is_verified(
     else:
         assert statuses == [401] * 4
         assert authenticator.noted == [refusal] * 4
+
+
+@on_a_loop
+async def test_defect_behind_a_credential_that_is_verified_later_is_500(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    authenticator = SlowAuthenticator()
+    http = HttpSettings()
+    admission = Admission(http, [("127.0.0.1", 8000)])
+    routes = Routes(admission, http, lambda: 0.0, authenticator)  # type: ignore[arg-type]  # a part
+
+    def fail(*_: Any) -> None:
+        raise ZeroDivisionError
+
+    routes.add("/own", Route(fail, ("POST",)))
+    here, gone = PlainResponder(), PlainResponder()
+    for responder in (here, gone):
+        routes.handle(request(path="/own"), b"", responder)
+    await asyncio.sleep(0)
+    authenticator.decided.set_result(Principal(issuer="here", subject="ann"))
+    gone.is_gone = True
+    await here.over()
+    assert (here.status, gone.status) == (500, 0)
+    assert caplog.text.count("internal error while serving an HTTP request") == 1

@@ -337,6 +337,10 @@ def test_a_target_in_absolute_form_has_to_agree_with_host(target: bytes, path: s
         assert [asked.path for asked, _, _ in stage.routes.asked] == (
             [] if path is None else [path]
         )
+        texts = [each.message for each in stage.routes.refused]
+        differs = target.startswith(b"http")
+        text = f"The request target {'and Host differ' if differs else 'is not a path'}"
+        assert texts == ([text] if path is None else [])
 
     run(work)
 
@@ -613,6 +617,32 @@ def test_a_client_that_takes_nothing_of_what_it_was_sent_is_disconnected() -> No
         assert wire.transport.is_closed
         await asyncio.sleep(0)
         assert stage.routes.carrier.said == [("slow", True), "gone"]
+
+    run(work)
+
+
+def test_complete_response_that_is_not_read_counts_for_its_client_until_it_is() -> None:
+    async def work(stage: Stage) -> None:
+        wire = stage.open()
+        (account,) = stage.http.accounts
+        wire.transport.unread = 1000
+        await wire.feed(GET)
+        assert account.budget.used == 0  # the client may read at once
+        wire.protocol.pause_writing()
+        wire.transport.unread = 100_000
+        await wire.feed(GET)
+        assert account.budget.used == 100_000
+        wire.transport.unread = 70_000
+        wire.protocol.tick(stage.http.now)
+        assert account.budget.used == 70_000
+        wire.protocol.resume_writing()
+        assert account.budget.used == 0
+        wire.protocol.pause_writing()
+        await wire.feed(GET)
+        assert account.budget.used == 70_000
+        wire.transport.abort()
+        await asyncio.sleep(0)
+        assert stage.http.accounts.bytes.used == 0
 
     run(work)
 
