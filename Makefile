@@ -154,7 +154,7 @@ docs: $(DOCS_READY) ## Build docs/ into a site that needs no server: site/index.
 fuzz: $(FUZZ_READY) ## Feed random bytes to the decoder, the framings, SSE, a server and HTTP for FUZZ_SECONDS each
 	@$(FUZZ_VENV)/bin/python tools/fuzz.py --seconds $(FUZZ_SECONDS)
 
-soak: $(READY) ## Run mixed clients against real servers on pipes, sockets and HTTP: make soak SOAK_SECONDS=600
+soak: $(READY) ## Run mixed clients against real servers on pipes, sockets, HTTP and ASGI: make soak SOAK_SECONDS=600
 	@$(BIN)/python -m tools.soak --seconds $(SOAK_SECONDS)
 
 mutants: $(MUTANTS_READY) ## Put faults into copies of the source: make mutants SAMPLE=100 SEED=1 PACKAGE=server

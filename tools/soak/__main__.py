@@ -1,7 +1,7 @@
 """Run the soak test: `python -m tools.soak --seconds 60`; `make soak` does.
 
-Each target (pipes, Unix sockets, TCP, TLS, HTTP) has processes of its own, and all run at once. It
-prints one table, and what was not as it must be; the exit status is then 1.
+Each target (pipes, Unix sockets, TCP, TLS, HTTP, HTTPS, ASGI) has processes of its own, and all run
+at once. It prints one table, and what was not as it must be; the exit status is then 1.
 """
 
 from __future__ import annotations

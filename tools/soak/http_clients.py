@@ -9,6 +9,7 @@ from __future__ import annotations
 import asyncio
 import json
 import random
+import ssl
 from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
@@ -50,6 +51,12 @@ class HttpScene:
     tally: Tally
     register: Register
     rng: random.Random
+    # Of HTTPS.
+    context: ssl.SSLContext | None = None
+
+    async def connect(self) -> HttpWire:
+        """Return a new connection."""
+        return await HttpWire.open(self.address, self.context)
 
     def check(self, is_so: bool, text: str) -> None:
         """Note a failure unless something is so."""
@@ -79,7 +86,7 @@ class HttpClient:
     async def wire(self) -> HttpWire:
         """Return the connection that is kept alive, connected if it is not."""
         if self._wire is None:
-            self._wire = await HttpWire.open(self.scene.address)
+            self._wire = await self.scene.connect()
         return self._wire
 
     async def disconnect(self, *, resets: bool = False) -> None:
@@ -536,7 +543,7 @@ async def garbage(scene: HttpScene) -> None:
     """Bytes that are not HTTP, and requests that are refused."""
     rng = scene.rng
     for _ in range(3):
-        wire = await HttpWire.open(scene.address)
+        wire = await scene.connect()
         wire.send(
             rng.choice(
                 (
@@ -556,7 +563,7 @@ async def garbage(scene: HttpScene) -> None:
         await wire.close()
 
 
-# By name, and how many run at once: 200 clients.
+# By name, and how many run at once, of 200 clients; a target may have fewer.
 CONVERSATIONS: Final[dict[str, tuple[Conversation, int]]] = {
     "calls": (caller, 52),
     "pipelined": (pipelined, 15),

@@ -1,4 +1,4 @@
-"""The HTTP target of the soak test: 200 clients on plain sockets against one server."""
+"""The HTTP targets of the soak test: many clients against one server, over HTTP, HTTPS or ASGI."""
 
 from __future__ import annotations
 
@@ -9,6 +9,7 @@ from typing import Any, Final
 
 from tools.soak.http_clients import CONVERSATIONS, Conversation, HttpClient, HttpScene
 from tools.soak.http_wire import Register
+from tools.soak.limits import HTTP_CLIENTS
 from tools.soak.load import Load
 from trunkline.spec.revisions import LATEST
 from trunkline.transports.addresses import Http
@@ -58,7 +59,8 @@ class HttpLoad(Load):
         if not isinstance(address, Http):
             raise TypeError(f"not an address for HTTP: {address}")
         rng = random.Random(self._rng.random())
-        return HttpScene(address, self._tally, self._register, rng)
+        context = self._target.context() if self._target.ca else None
+        return HttpScene(address, self._tally, self._register, rng, context)
 
     def _monitor(self, scene: Any) -> Any:
         return Monitor(self._scene())
@@ -69,8 +71,10 @@ class HttpLoad(Load):
 
     def _plan(self, scene: Any, monitor: Any) -> list[tuple[str, Any, Any]]:
         plan: list[tuple[str, Conversation, Any]] = []
+        factor = HTTP_CLIENTS[self._kind] / sum(count for _, count in CONVERSATIONS.values())
         for name, (conversation, count) in CONVERSATIONS.items():
-            plan += [(name, conversation, self._scene()) for _ in range(count)]
+            workers = max(1, round(count * factor))
+            plan += [(name, conversation, self._scene()) for _ in range(workers)]
         return plan
 
     async def _last_steps(self, monitor: Any) -> None:

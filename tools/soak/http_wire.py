@@ -13,6 +13,7 @@ from __future__ import annotations
 import asyncio
 import json
 import socket
+import ssl
 import struct
 from collections.abc import AsyncIterator, Mapping
 from typing import Any, Final, NamedTuple
@@ -110,11 +111,13 @@ class HttpWire:
         self.writer = writer
 
     @classmethod
-    async def open(cls, address: Http) -> HttpWire:
-        """Connect."""
+    async def open(cls, address: Http, context: ssl.SSLContext | None = None) -> HttpWire:
+        """Connect; with a context over TLS."""
         async with asyncio.timeout(ANSWER_TIMEOUT_S):
             return cls(
-                *await asyncio.open_connection(address.host, address.port, limit=_LINE_BYTES)
+                *await asyncio.open_connection(
+                    address.host, address.port, limit=_LINE_BYTES, ssl=context
+                )
             )
 
     def send(self, data: bytes) -> None:
@@ -129,7 +132,7 @@ class HttpWire:
         headers = {}
         for line in lines:
             name, _, value = line.partition(": ")
-            headers[name] = value
+            headers[name.lower()] = value
         return Response(int(first.split(" ")[1]), headers)
 
     async def body(self, response: Response) -> bytes:
@@ -167,7 +170,7 @@ class HttpWire:
         self.writer.close()
         try:
             await self.writer.wait_closed()
-        except ConnectionError:
+        except (ConnectionError, ssl.SSLError):
             pass
 
 

@@ -2,7 +2,7 @@
 
     python -m tools.soak.load KIND --seconds 60 --warm-up 15
 
-KIND is pipe, unix, tcp, tls or http. The report is one JSON object on standard output.
+KIND is pipe, unix, tcp, tls, http, https or asgi. The report is one JSON object on standard output.
 
 The rules that live here, and only here:
 
@@ -31,6 +31,7 @@ from typing import Any, Final
 
 from msgspec.json import encode
 
+from tools.soak.limits import HTTP_CLIENTS
 from tools.soak.measure import descriptors, resident_kib, timers, trim
 from tools.soak.sessions import SESSIONS, STEPS, Scene, Session, client_of, work_with
 from tools.soak.verdict import Holding, Report
@@ -39,7 +40,7 @@ from trunkline.errors import TrunklineError
 from trunkline.spec.revisions import LATEST
 from trunkline.transports.addresses import Tls, Ws, parse_address, parse_socket_address
 
-KINDS: Final = ("pipe", "unix", "tcp", "tls", "http")
+KINDS: Final = ("pipe", "unix", "tcp", "tls", *HTTP_CLIENTS)
 # For a session that hangs; far beyond what any needs on a busy machine.
 _SESSION_TIMEOUT_S: Final = 400.0
 # For what is going away to be gone.
@@ -124,10 +125,12 @@ class Load:
             "tcp": "tcp://127.0.0.1:0",
             "tls": "tls://127.0.0.1:0",
             "http": "http://127.0.0.1:0/mcp",
+            "https": "https://127.0.0.1:0/mcp",
+            "asgi": "asgi://127.0.0.1:0/mcp",
         }
         environment = dict(os.environ)
-        if self._kind == "tls":
-            # Imported here: only this needs certificates.
+        if self._kind in ("tls", "https"):
+            # Imported here: only these need certificates.
             from tests.certificates import Authority
 
             authority = Authority(self._folder)
@@ -291,7 +294,7 @@ def main() -> int:
 
     async def run(folder: Path) -> Report:
         kind: type[Load] = Load
-        if options.kind == "http":
+        if options.kind in HTTP_CLIENTS:
             # Imported here: it imports this module.
             from tools.soak.http_load import HttpLoad
 

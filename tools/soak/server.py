@@ -1,8 +1,9 @@
 """The server of the soak test, as a process: `python -m tools.soak.server [ADDRESS]`.
 
-Without an address it serves standard streams. It has handlers of every kind, and `census`, which
-counts what the process holds. In the environment SOAK_CERT names certificate and key for TLS, and
-SOAK_FAULT faults to commit on purpose, by which the tests of this tool see that it finds them.
+Without an address it serves standard streams; with asgi://127.0.0.1:0/mcp it is an ASGI application
+in uvicorn. It has handlers of every kind, and `census`, which counts what the process holds. In the
+environment SOAK_CERT names certificate and key for TLS, and SOAK_FAULT faults to commit on purpose,
+by which the tests of this tool see that it finds them.
 """
 
 from __future__ import annotations
@@ -15,12 +16,14 @@ import sys
 import threading
 import time
 from base64 import b64encode
+from dataclasses import replace
 from typing import Any, Final
 
 from tools.soak.measure import descriptors, resident_kib, timers, trim
 from trunkline import (
     Context,
     HttpLimits,
+    HttpSettings,
     Server,
     ServerLimits,
     SocketLimits,
@@ -264,7 +267,9 @@ async def census() -> dict[str, Any]:
 def _http_holding() -> dict[str, int]:
     found = {"sessions": 0, "exchanges": 0, "event_logs": 0}
     for listener in app._core.runtime.listeners:
-        endpoint = getattr(listener, "_endpoint", None)
+        # Of an ASGI application it belongs to the run.
+        endpoint = getattr(getattr(listener, "_run", None), "endpoint", None)
+        endpoint = endpoint or getattr(listener, "_endpoint", None)
         if endpoint is not None:
             service, sessions = endpoint.service, list(endpoint.sessions)
             found["sessions"] += max(len(sessions), len(service._sessions))
@@ -289,12 +294,17 @@ def send_events_twice() -> None:
 def address_of(text: str) -> Http | Tcp | Unix:
     """Return the address to listen on, with a certificate for TLS."""
     cert = os.environ.get("SOAK_CERT")
-    if text.startswith("tls:") and cert:
+    tls = None
+    if cert:
         certificate, key = cert.split(os.pathsep)
-        return parse_socket_address(text, tls=Tls(cert=certificate, key=key))
+        tls = Tls(cert=certificate, key=key)
+        if text.startswith("tls:"):
+            return parse_socket_address(text, tls=tls)
     address = parse_address(text)
     if isinstance(address, Ws):
         raise ValueError("a WebSocket is served beside HTTP")
+    if isinstance(address, Http) and tls is not None:
+        return replace(address, tls=tls)
     return address
 
 
@@ -305,6 +315,12 @@ def main() -> None:
     logging.basicConfig(level="WARNING", format="%(levelname)s %(name)s: %(message)s")
     if len(sys.argv) < 2:
         app.run()
+        return
+    if sys.argv[1].startswith("asgi:"):
+        # Imported here: only this needs uvicorn.
+        from tools.soak.asgi_server import run_asgi
+
+        run_asgi(app, HTTP_LIMITS, HttpSettings(), lambda url: print(url, flush=True))
         return
     address = address_of(sys.argv[1])
     run_listening(

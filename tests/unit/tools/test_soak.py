@@ -183,8 +183,9 @@ def test_holding_more_than_before_is_named(given: dict[str, Any], left: str) -> 
     assert Holding(**values).more_than(before) == [left]
 
 
-def test_idle_threads_of_the_pool_and_the_report_of_warnings_stay() -> None:
-    after = Holding(threads=["trunkline-handler-1"], timers=["LogLimit._report"])
+def test_idle_threads_of_the_pool_the_report_of_warnings_and_timers_of_uvicorn_stay() -> None:
+    timers = ["LogLimit._report", "HttpToolsProtocol.timeout_keep_alive_handler"]
+    after = Holding(threads=["trunkline-handler-1"], timers=timers)
     assert after.more_than(Holding()) == []
 
 
