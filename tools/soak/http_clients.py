@@ -21,12 +21,19 @@ from tools.soak.wire import ANSWER_TIMEOUT_S, Tally
 from trunkline.spec.revisions import LATEST, REVISIONS
 from trunkline.transports.addresses import Http
 
-__all__ = ["CONVERSATIONS", "HttpClient", "HttpScene"]
+__all__ = [
+    "CONVERSATIONS",
+    "HANDSHAKE",
+    "WITH_ELICITATION",
+    "Conversation",
+    "HttpClient",
+    "HttpScene",
+]
 
-_HANDSHAKE: Final = REVISIONS[:-1]
+HANDSHAKE: Final = REVISIONS[:-1]
 # Revisions with streams that a client can resume, questions, and streams that a server can end.
 _WITH_RESUMPTION: Final = REVISIONS[1:-1]
-_WITH_ELICITATION: Final = REVISIONS[2:]
+WITH_ELICITATION: Final = REVISIONS[2:]
 _WITH_POLLING: Final = REVISIONS[3:-1]
 _INFO: Final = {"name": "soak", "version": "1"}
 _CAPABILITIES: Final[dict[str, Any]] = {"elicitation": {"form": {}}}
@@ -75,6 +82,8 @@ class HttpClient:
         self.revision = revision
         self.is_session = revision != LATEST
         self.session_id = ""
+        # Where requests are sent.
+        self.path = scene.address.path
         self._wire: HttpWire | None = None
         # When a request was sent last.
         self.used = 0.0
@@ -141,7 +150,7 @@ class HttpClient:
     def head(self, method: str, headers: dict[str, str]) -> bytes:
         """Return the head of a request."""
         address = self.scene.address
-        lines = [f"{method} {address.path} HTTP/1.1", f"Host: {address.host}:{address.port}"]
+        lines = [f"{method} {self.path} HTTP/1.1", f"Host: {address.host}:{address.port}"]
         lines += [f"{name}: {value}" for name, value in headers.items()]
         return "\r\n".join((*lines, "", "")).encode()
 
@@ -235,17 +244,21 @@ class HttpClient:
 
     # -- sessions
 
+    def initialize_params(self) -> dict[str, Any]:
+        """Return what a session begins with."""
+        return {
+            "protocolVersion": self.revision,
+            "capabilities": _CAPABILITIES if self.revision in WITH_ELICITATION else {},
+            "clientInfo": _INFO,
+        }
+
     async def open(self) -> None:
         """Open a session, in a revision that has them."""
         if not self.is_session:
             return
         self.session_id = ""
         number = self.new(runs=False)
-        params = {
-            "protocolVersion": self.revision,
-            "capabilities": _CAPABILITIES if self.revision in _WITH_ELICITATION else {},
-            "clientInfo": _INFO,
-        }
+        params = self.initialize_params()
         wire, response = await self.send(self.encoded(self.message(number, "initialize", params)))
         async for _, each in self.messages(wire, response):
             found = each.get("result", {}).get("protocolVersion")
@@ -394,7 +407,7 @@ async def polled(scene: HttpScene) -> None:
 
 async def asked(scene: HttpScene) -> None:
     """The server asks for a word."""
-    async with client_of(scene, _WITH_ELICITATION) as client:
+    async with client_of(scene, WITH_ELICITATION) as client:
         number = client.new()
         if not client.is_session:
             await asked_in_a_result(client, number)
@@ -563,9 +576,9 @@ async def garbage(scene: HttpScene) -> None:
         await wire.close()
 
 
-# By name, and how many run at once, of 200 clients; a target may have fewer.
+# By name, and how many run at once: 200 clients with those of old SSE; a target may have fewer.
 CONVERSATIONS: Final[dict[str, tuple[Conversation, int]]] = {
-    "calls": (caller, 52),
+    "calls": (caller, 40),
     "pipelined": (pipelined, 15),
     "lists": (lists, 10),
     "streamed": (streamed, 25),

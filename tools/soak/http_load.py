@@ -11,11 +11,13 @@ from tools.soak.http_clients import CONVERSATIONS, Conversation, HttpClient, Htt
 from tools.soak.http_wire import Register
 from tools.soak.limits import HTTP_CLIENTS
 from tools.soak.load import Load
+from tools.soak.old_sse_clients import OLD_SSE_CONVERSATIONS
 from trunkline.spec.revisions import LATEST
 from trunkline.transports.addresses import Http
 
 __all__ = ["HttpLoad"]
 
+_ALL: Final = CONVERSATIONS | OLD_SSE_CONVERSATIONS
 # Counts that are fetched at once.
 _PAGE: Final = 400_000
 
@@ -66,13 +68,13 @@ class HttpLoad(Load):
         return Monitor(self._scene())
 
     async def _first_steps(self, scene: Any, monitor: Any) -> None:
-        for conversation, _ in CONVERSATIONS.values():
+        for conversation, _ in _ALL.values():
             await conversation(self._scene())
 
     def _plan(self, scene: Any, monitor: Any) -> list[tuple[str, Any, Any]]:
         plan: list[tuple[str, Conversation, Any]] = []
-        factor = HTTP_CLIENTS[self._kind] / sum(count for _, count in CONVERSATIONS.values())
-        for name, (conversation, count) in CONVERSATIONS.items():
+        factor = HTTP_CLIENTS[self._kind] / sum(count for _, count in _ALL.values())
+        for name, (conversation, count) in _ALL.items():
             workers = max(1, round(count * factor))
             plan += [(name, conversation, self._scene()) for _ in range(workers)]
         return plan

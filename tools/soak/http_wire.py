@@ -23,7 +23,7 @@ from trunkline.jsonrpc.framing.framing import Oversize
 from trunkline.jsonrpc.framing.sse import Event, EventReader
 from trunkline.transports.addresses import Http
 
-__all__ = ["HttpWire", "Register", "Response"]
+__all__ = ["HttpWire", "Register", "Response", "message_of"]
 
 _LINE_BYTES: Final = 1 << 20
 _RESET: Final = struct.pack("ii", 1, 0)
@@ -143,13 +143,18 @@ class HttpWire:
 
     async def events(self, response: Response) -> AsyncIterator[tuple[str | None, Any]]:
         """Read the messages of a stream, with their event ids; None is an event without one."""
+        async for event in self.stream(response):
+            yield event.id, message_of(event)
+
+    async def stream(self, response: Response) -> AsyncIterator[Event]:
+        """Read the events of a stream."""
         reader = EventReader(_LINE_BYTES, empty=True)
         while True:
             data = await self._chunk() if response.is_chunked else await self.body(response)
             for event in reader.feed(data):
                 if isinstance(event, Oversize):
                     raise ValueError("an event is too large")
-                yield event.id, _message(event)
+                yield event
             if not data or not response.is_chunked:
                 return
 
@@ -174,5 +179,6 @@ class HttpWire:
             pass
 
 
-def _message(event: Event) -> Any:
+def message_of(event: Event) -> Any:
+    """Return the message of an event, or None."""
     return json.loads(event.data) if event.data else None

@@ -34,6 +34,7 @@ from trunkline import (
 from trunkline.jsonrpc import Limits, Policy
 from trunkline.server.api.run import run_listening
 from trunkline.transports.addresses import Http, Tls, Unix, Ws, parse_address, parse_socket_address
+from trunkline.transports.http.endpoint.old_sse import OldSseSession
 
 # The largest message: small, so that an oversize one is cheap to send.
 MAX_MESSAGE_BYTES: Final = 2 * 1024 * 1024
@@ -62,6 +63,7 @@ HTTP_LIMITS: Final = HttpLimits(
     session_idle=3600.0 if "session" in FAULTS else SESSION_IDLE_S,
     retry_ms=50,
 )
+HTTP: Final = HttpSettings(old_sse=True)
 
 
 app = Server(
@@ -273,9 +275,15 @@ def _http_holding() -> dict[str, int]:
         if endpoint is not None:
             service, sessions = endpoint.service, list(endpoint.sessions)
             found["sessions"] += max(len(sessions), len(service._sessions))
-            found["exchanges"] += sum(len(each.exchanges) for each in sessions)
+            found["exchanges"] += sum(map(_exchanges, sessions))
             found["event_logs"] += 0 if service._store is None else len(service._store._records)
     return found
+
+
+def _exchanges(session: Any) -> int:
+    if isinstance(session, OldSseSession):
+        return int(session._exchange is not None)
+    return len(session.exchanges)
 
 
 def _name(task: asyncio.Task[Any]) -> str:
@@ -320,13 +328,14 @@ def main() -> None:
         # Imported here: only this needs uvicorn.
         from tools.soak.asgi_server import run_asgi
 
-        run_asgi(app, HTTP_LIMITS, HttpSettings(), lambda url: print(url, flush=True))
+        run_asgi(app, HTTP_LIMITS, HTTP, lambda url: print(url, flush=True))
         return
     address = address_of(sys.argv[1])
     run_listening(
         app,
         address,
         HTTP_LIMITS if isinstance(address, Http) else SOCKET_LIMITS,
+        http=HTTP if isinstance(address, Http) else None,
         on_ready=lambda address: print(address, flush=True),
     )
 
