@@ -9,6 +9,7 @@ from __future__ import annotations
 import asyncio
 import json
 import socket
+import ssl
 import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -22,6 +23,7 @@ from tests.rigs.messages import META, PER_REQUEST, initialize_params
 from trunkline import Context, HttpLimits, HttpSettings, Server
 from trunkline.auth import AuthSettings
 from trunkline.server.runtime.http_listener import HttpListener
+from trunkline.transports.addresses import Http, Tls
 from trunkline.transports.http.endpoint.endpoint import McpEndpoint
 from trunkline.transports.http.request import HttpRequest
 
@@ -158,6 +160,10 @@ class Wire:
 
     def close(self) -> None:
         self.sock.close()
+
+    def start_tls(self, context: ssl.SSLContext) -> None:
+        """Speak TLS from now on."""
+        self.sock = context.wrap_socket(self.sock, server_hostname="127.0.0.1")
 
     # -- sending -----------------------------------------------------------------------------
 
@@ -442,6 +448,7 @@ def serving(
     auth: Any = None,
     path: str = "/mcp",
     tick: float = TICK,
+    tls: bool | Tls = False,
 ) -> Iterator[Served]:
     """Serve on a free port until the block ends."""
     if app is None:
@@ -450,7 +457,7 @@ def serving(
     is_up, failed = threading.Event(), []
 
     async def serve() -> None:
-        address = f"http://127.0.0.1:0{path}"
+        address = Http("127.0.0.1", 0, path, tls=tls)
         async with app.listen(address, http=http, limits=limits, auth=auth) as listener:
             served = Served(listener, asyncio.get_running_loop())
             served.journal = journal or Journal()

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ssl
 import threading
 from pathlib import Path
 from typing import Any
@@ -10,6 +11,7 @@ import pytest
 
 import trunkline.transports.http.server.connection as connection
 import trunkline.transports.http.server.http_server as http_server
+from tests.certificates import Authority
 from tests.faults.http.serving import (
     WAIT,
     Closed,
@@ -22,7 +24,7 @@ from tests.faults.http.serving import (
     single,
     text_of,
 )
-from trunkline import HttpLimits, ServerLimits
+from trunkline import HttpLimits, ServerLimits, Tls
 
 MIB = 1024 * 1024
 
@@ -212,6 +214,43 @@ def test_a_client_that_never_reads_its_answer_is_disconnected() -> None:
         wire.send(single(wire, "big", size=12 * MIB))
         served.until(lambda: len(served.http.connections) == 1, "it is still connected")
         assert other.ask(single(other, "echo", text="unaffected")).status == 200
+
+
+@pytest.fixture
+def tls(tmp_path: Path) -> tuple[Tls, ssl.SSLContext]:
+    authority = Authority(tmp_path)
+    cert, key = authority.certificate("server", "127.0.0.1")
+    return Tls(cert=cert, key=key), ssl.create_default_context(cafile=authority.ca)
+
+
+def test_an_answer_that_is_not_read_counts_for_its_client_over_tls(
+    tls: tuple[Tls, ssl.SSLContext], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The transport below that of TLS holds it."""
+    app, journal = make_app()
+    budget = app._core.runtime.budget
+    with serving(app, journal, tls=tls[0]) as served, served.connect(buffer=4096) as wire:
+        wire.start_tls(tls[1])
+        wire.send(single(wire, "big", size=12 * MIB))
+        served.until(lambda: budget.used > 4 * MIB, "it does not count")
+        monkeypatch.setattr(connection, "_UNREAD_TIMEOUT_S", 0.3)
+        served.until(lambda: not served.http.connections, "it is still connected")
+        assert budget.used == 0
+
+
+@pytest.mark.parametrize("extra", [[], [("Connection", "close")]], ids=["kept", "closed"])
+def test_a_slow_reader_gets_all_of_a_large_answer_over_tls(
+    tls: tuple[Tls, ssl.SSLContext], extra: Any
+) -> None:
+    app, journal = make_app()
+    budget = app._core.runtime.budget
+    with serving(app, journal, tls=tls[0]) as served, served.connect(buffer=4096) as wire:
+        wire.start_tls(tls[1])
+        wire.send(single(wire, "big", headers=extra, size=12 * MIB))
+        served.until(lambda: any(each.unread for each in served.http.connections))
+        threading.Event().wait(1.5)  # longer than a connection that is closing lingers
+        assert len(text_of(wire.response().json)) == 12 * MIB
+        served.until(lambda: budget.used == 0, "it counts after it was read")
 
 
 @pytest.mark.usefixtures("unread")

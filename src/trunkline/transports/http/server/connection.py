@@ -23,6 +23,7 @@ from typing import TYPE_CHECKING, Any, Final
 from ....accounts.account import UNCOUNTED_BYTES, ReceivedBytes
 from ....exception_text import as_redacted
 from ....spec.http_conditions import HTTP
+from ...io.unwritten import unwritten_bytes
 from ...receive_limits import receive_timeout
 from ..response import (
     INTERNAL_ERROR,
@@ -313,7 +314,8 @@ class HttpServerConnection(asyncio.BufferedProtocol):
         """Be ready for the next request, or close."""
         if self._counted is not None:
             self._count_no_more()
-        if self._is_slow:
+        # A transport over TLS does not call `pause_writing` for one large write.
+        if self._is_slow or (self.server.is_secure and self.unread > _SLOW_BYTES):
             self._charge_unread(self.unread)
         if not self.writer.keeps_alive:
             self._close_in_order()
@@ -383,14 +385,11 @@ class HttpServerConnection(asyncio.BufferedProtocol):
     @property
     def unread(self) -> int:
         """The number of bytes sent that the client has not taken."""
-        if self._transport is None:
-            return 0
-        size: int = self._transport.get_write_buffer_size()
-        return size
+        return 0 if self._transport is None else unwritten_bytes(self._transport)
 
     def tick(self, now: float) -> None:
         """Apply the timeouts; keep streams alive."""
-        if self._is_slow or self.phase is _CLOSING:
+        if self._is_slow or self._unread_charged or self.phase is _CLOSING:
             unread = self.unread
             if self._unread_charged:
                 self._charge_unread(unread)
