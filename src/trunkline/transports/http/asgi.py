@@ -111,6 +111,7 @@ class AsgiResponder:
         "ending",
         "exchange",
         "headers",
+        "is_counted",
         "is_gone",
         "is_whole",
         "received",
@@ -130,6 +131,8 @@ class AsgiResponder:
         self.exchange: OpenExchange | None = None
         # That of the client, by its address until the request tells its principal.
         self.account = account
+        # Whether it is one of the open requests of its client.
+        self.is_counted = True
         # Whether the client has closed the connection.
         self.is_gone = False
         self.state = _READING
@@ -329,7 +332,8 @@ class AsgiServer:
         finally:
             del self.active[responder]
             responder.lost()
-            self._requests.end(responder.account)
+            if responder.is_counted:
+                self._requests.end(responder.account)
             responder.account.close()
             if responder.watcher is not None:
                 responder.watcher.cancel()
@@ -456,6 +460,9 @@ class AsgiServer:
         for each in self._reading:
             if each.account is account and each.ending is None:
                 each.break_off(TOO_MANY_REQUESTS)
+                # Now, not when its task has ended: many may be taken back in one turn.
+                each.is_counted = False
+                self._requests.end(each.account)
                 return True
         return False
 

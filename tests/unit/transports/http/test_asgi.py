@@ -379,6 +379,29 @@ def test_more_requests_at_once_than_allowed_are_503() -> None:
     asyncio.run(main())
 
 
+def test_requests_that_give_way_to_others_of_their_client_count_no_longer() -> None:
+    async def main() -> None:
+        async with serving(limits=HttpLimits(requests=16)) as made:
+            waiting = tool("wait").begin(made.app)
+            await asyncio.wait_for(made.begun.wait(), WAIT)
+            flood = [AsgiCall(client=("127.0.0.2", 1)).parts(b"[", ends=False) for _ in range(18)]
+            tasks = [each.begin(made.app) for each in flood[:8]]
+            await until_async(lambda: len(made.app._server.active) == 9)
+            # All in one turn of the event loop: the earlier ones have not been answered.
+            tasks += [each.begin(made.app) for each in flood[8:]]
+            quiet = await tool("echo", text="").begin(made.app)
+            assert quiet.status == 200
+            await until_async(lambda: len(made.app._server.active) == 9)
+            made.go_on.set()
+            await waiting
+            for each in flood:
+                each.disconnect()
+            await asyncio.gather(*tasks)
+            assert "OpenRequests 0 of" in repr(made.app._server._requests)
+
+    asyncio.run(main())
+
+
 def test_a_defect_behind_the_endpoint_is_answered_and_logged(
     caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
 ) -> None:
