@@ -50,3 +50,16 @@ def test_a_soak_run_over_http_finds_what_runs_twice_and_what_is_left() -> None:
         assert what in left
     assert "not answered" not in done.stdout
     assert "clients: left behind" not in done.stdout
+
+
+@pytest.mark.full
+def test_a_soak_run_finds_clients_that_suffer_from_a_flood_and_accounts_that_are_left() -> None:
+    done = soaked("asgi", "shares,account")
+    assert done.returncode == 1, done.stderr
+    # Of clients that are not the flood: what that is refused is not reported.
+    assert "asgi: 503 for" in done.stdout
+    assert "Server overloaded" in done.stdout
+    (left,) = (line for line in done.stdout.splitlines() if "server: left behind" in line)
+    for what in ("accounts", "held_bytes"):
+        assert what in left
+    assert "clients: left behind" not in done.stdout

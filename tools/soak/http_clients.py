@@ -26,6 +26,7 @@ __all__ = [
     "HANDSHAKE",
     "WITH_ELICITATION",
     "Conversation",
+    "Gone",
     "HttpClient",
     "HttpScene",
 ]
@@ -60,10 +61,12 @@ class HttpScene:
     rng: random.Random
     # Of HTTPS.
     context: ssl.SSLContext | None = None
+    # The address of the clients; None is that of the server.
+    source: str | None = None
 
-    async def connect(self) -> HttpWire:
+    async def connect(self, receive_buffer: int | None = None) -> HttpWire:
         """Return a new connection."""
-        return await HttpWire.open(self.address, self.context)
+        return await HttpWire.open(self.address, self.context, self.source, receive_buffer)
 
     def check(self, is_so: bool, text: str) -> None:
         """Note a failure unless something is so."""
@@ -91,6 +94,11 @@ class HttpClient:
         self._open: set[int] = set()
 
     # -- connections
+
+    @property
+    def is_connected(self) -> bool:
+        """Whether it has a connection that is kept alive."""
+        return self._wire is not None
 
     async def wire(self) -> HttpWire:
         """Return the connection that is kept alive, connected if it is not."""
@@ -125,8 +133,7 @@ class HttpClient:
         method, params = message.get("method", ""), message.get("params", {})
         given = {"Content-Type": "application/json", "Accept": _ACCEPT, **headers}
         if self.is_session:
-            if self.session_id:
-                given |= {"Mcp-Session-Id": self.session_id, "MCP-Protocol-Version": self.revision}
+            given |= self.session_headers()
         else:
             message = {
                 **message,
@@ -146,6 +153,12 @@ class HttpClient:
         else:
             given["Content-Length"] = str(len(body))
         return self.head("POST", given) + body
+
+    def session_headers(self) -> dict[str, str]:
+        """Return the headers of a request in the session, if there is one."""
+        if not self.session_id:
+            return {}
+        return {"Mcp-Session-Id": self.session_id, "MCP-Protocol-Version": self.revision}
 
     def head(self, method: str, headers: dict[str, str]) -> bytes:
         """Return the head of a request."""
@@ -239,8 +252,8 @@ class HttpClient:
 
     def get(self, **headers: str) -> bytes:
         """Return a GET for a stream."""
-        given = {"Accept": "text/event-stream", "Mcp-Session-Id": self.session_id}
-        return self.head("GET", {**given, "MCP-Protocol-Version": self.revision, **headers})
+        given = {"Accept": "text/event-stream", **self.session_headers()}
+        return self.head("GET", {**given, **headers})
 
     # -- sessions
 
@@ -488,7 +501,9 @@ async def listening(scene: HttpScene) -> None:
         try:
             if client.is_session:
                 plain = client.new(runs=False)
-                await client.request(plain, "resources/subscribe", {"uri": "note://1"})
+                found = await client.request(plain, "resources/subscribe", {"uri": "note://1"})
+                if "error" in found:
+                    raise ValueError(f"not subscribed: {found}")
                 stream = client.get()
             else:
                 number = client.new(runs=False)
@@ -496,7 +511,8 @@ async def listening(scene: HttpScene) -> None:
                 params = {"notifications": wanted}
                 stream = client.encoded(client.message(number, "subscriptions/listen", params))
             wire, response = await client.send(stream)
-            scene.check(response.is_stream, f"{response.status} for a stream")
+            if not response.is_stream:
+                raise ValueError(f"{response.status} for a stream")
             if not client.is_session:
                 async for _, each in client.messages(wire, response):
                     if each is not None:
@@ -505,7 +521,8 @@ async def listening(scene: HttpScene) -> None:
             result = await other.request(
                 other.new(runs=False), "tools/call", {"name": "changes", "arguments": {}}
             )
-            scene.check("error" not in result, f"no change: {result}")
+            if "error" in result:
+                raise ValueError(f"no change: {result}")
             async for _, each in client.messages(wire, response):
                 if each is not None and each.get("method") == "notifications/resources/updated":
                     break

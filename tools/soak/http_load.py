@@ -1,4 +1,4 @@
-"""The HTTP targets of the soak test: many clients against one server, over HTTP, HTTPS or ASGI."""
+"""The HTTP targets of the soak test: many clients and a flood against one server."""
 
 from __future__ import annotations
 
@@ -7,9 +7,10 @@ from base64 import b64decode
 from types import SimpleNamespace
 from typing import Any, Final
 
+from tools.soak.flood import Flood, refusals
 from tools.soak.http_clients import CONVERSATIONS, Conversation, HttpClient, HttpScene
 from tools.soak.http_wire import Register
-from tools.soak.limits import HTTP_CLIENTS
+from tools.soak.limits import HTTP_CLIENTS, capacity_for
 from tools.soak.load import Load
 from tools.soak.old_sse_clients import OLD_SSE_CONVERSATIONS
 from trunkline.spec.revisions import LATEST
@@ -55,6 +56,7 @@ class HttpLoad(Load):
     def __init__(self, *given: Any, **options: Any) -> None:
         super().__init__(*given, **options)
         self._register = Register()
+        self._tally.refused = refusals(self._kind)
 
     def _scene(self) -> HttpScene:
         address = self._target.address
@@ -68,8 +70,8 @@ class HttpLoad(Load):
         return Monitor(self._scene())
 
     async def _first_steps(self, scene: Any, monitor: Any) -> None:
-        for conversation, _ in _ALL.values():
-            await conversation(self._scene())
+        for name, (conversation, _) in _ALL.items():
+            await self._converse(name, conversation, self._scene())
 
     def _plan(self, scene: Any, monitor: Any) -> list[tuple[str, Any, Any]]:
         plan: list[tuple[str, Conversation, Any]] = []
@@ -77,7 +79,8 @@ class HttpLoad(Load):
         for name, (conversation, count) in _ALL.items():
             workers = max(1, round(count * factor))
             plan += [(name, conversation, self._scene()) for _ in range(workers)]
-        return plan
+        flood = Flood(capacity_for(HTTP_CLIENTS[self._kind]), self._tally.refused)
+        return [*plan, ("flood", flood.visit, self._scene())]
 
     async def _last_steps(self, monitor: Any) -> None:
         ran = b""

@@ -111,14 +111,36 @@ class HttpWire:
         self.writer = writer
 
     @classmethod
-    async def open(cls, address: Http, context: ssl.SSLContext | None = None) -> HttpWire:
-        """Connect; with a context over TLS."""
-        async with asyncio.timeout(ANSWER_TIMEOUT_S):
-            return cls(
-                *await asyncio.open_connection(
-                    address.host, address.port, limit=_LINE_BYTES, ssl=context
+    async def open(
+        cls,
+        address: Http,
+        context: ssl.SSLContext | None = None,
+        source: str | None = None,
+        receive_buffer: int | None = None,
+    ) -> HttpWire:
+        """Connect, with a context over TLS, from an address of this machine.
+
+        receive_buffer: about how many bytes are received before they are read.
+        """
+        sock = socket.socket(socket.AF_INET, socket.SOCK_STREAM)
+        try:
+            sock.setblocking(False)
+            if receive_buffer is not None:
+                sock.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, receive_buffer)
+            if source is not None:
+                sock.bind((source, 0))
+            async with asyncio.timeout(ANSWER_TIMEOUT_S):
+                await asyncio.get_running_loop().sock_connect(sock, (address.host, address.port))
+                streams = await asyncio.open_connection(
+                    sock=sock,
+                    limit=receive_buffer or _LINE_BYTES,
+                    ssl=context,
+                    server_hostname=None if context is None else address.host,
                 )
-            )
+        except BaseException:  # a cancellation too: the descriptor would leak
+            sock.close()
+            raise
+        return cls(*streams)
 
     def send(self, data: bytes) -> None:
         """Write bytes."""

@@ -36,7 +36,6 @@ from tools.soak.measure import descriptors, resident_kib, timers, trim
 from tools.soak.sessions import SESSIONS, STEPS, Scene, Session, client_of, work_with
 from tools.soak.verdict import Holding, Report
 from tools.soak.wire import Tally, Target
-from trunkline.errors import TrunklineError
 from trunkline.spec.revisions import LATEST
 from trunkline.transports.addresses import Tls, Ws, parse_address, parse_socket_address
 
@@ -128,7 +127,7 @@ class Load:
             "https": "https://127.0.0.1:0/mcp",
             "asgi": "asgi://127.0.0.1:0/mcp",
         }
-        environment = dict(os.environ)
+        environment = {**os.environ, "SOAK_CLIENTS": str(HTTP_CLIENTS.get(self._kind, 0))}
         if self._kind in ("tls", "https"):
             # Imported here: only these need certificates.
             from tests.certificates import Authority
@@ -212,14 +211,18 @@ class Load:
                 chosen = scene.rng.choice(list(SESSIONS))
                 work = SESSIONS[chosen][0]
             self._tally.begin(chosen)
-            try:
-                async with asyncio.timeout(_SESSION_TIMEOUT_S):
-                    await work(scene)
-            except (TrunklineError, OSError, EOFError, ValueError, RuntimeError) as error:
-                where = traceback.extract_tb(error.__traceback__)[-1]
-                place = f"{Path(where.filename).name}:{where.lineno}"
-                self._tally.fail(f"{chosen}: {error!r} at {place}")
+            await self._converse(chosen, work, scene)
             await self._wait(scene.rng.uniform(0, self.max_pause))
+
+    async def _converse(self, name: str, work: Any, scene: Any) -> None:
+        """Have one session; what goes wrong in it is a failure of the run."""
+        try:
+            async with asyncio.timeout(_SESSION_TIMEOUT_S):
+                await work(scene)
+        except Exception as error:  # noqa: BLE001  # whatever an answer leads to that is wrong
+            where = traceback.extract_tb(error.__traceback__)[-1]
+            place = f"{Path(where.filename).name}:{where.lineno}"
+            self._tally.fail(f"{name}: {error!r} at {place}")
 
     async def _wait(self, seconds: float) -> None:
         """Wait between two sessions, unless all are to end."""

@@ -56,6 +56,17 @@ class OldSseClient(HttpClient):
         self.scene.check(found == self.revision, f"not initialized: {found}")
         await self.notify({"jsonrpc": "2.0", "method": "notifications/initialized"})
 
+    async def notify(self, message: dict[str, Any]) -> None:
+        """Send any message.
+
+        Raises:
+            ValueError: it was refused; an answer would not come.
+        """
+        wire, response = await self.send(self.encoded(message))
+        body = await wire.body(response)
+        if response.status != 202:
+            raise ValueError(f"{response.status} for {message}: {body!r}")
+
     async def receive(self) -> dict[str, Any]:
         """Return the next message of the stream; answers are registered.
 

@@ -2,8 +2,9 @@
 
 Without an address it serves standard streams; with asgi://127.0.0.1:0/mcp it is an ASGI application
 in uvicorn. It has handlers of every kind, and `census`, which counts what the process holds. In the
-environment SOAK_CERT names certificate and key for TLS, and SOAK_FAULT faults to commit on purpose,
-by which the tests of this tool see that it finds them.
+environment SOAK_CERT names certificate and key for TLS, SOAK_CLIENTS is the number of HTTP clients
+that its limits are for, and SOAK_FAULT names faults to commit on purpose, by which the tests of
+this tool see that it finds them.
 """
 
 from __future__ import annotations
@@ -19,6 +20,9 @@ from base64 import b64encode
 from dataclasses import replace
 from typing import Any, Final
 
+import msgspec
+
+from tools.soak.limits import capacity_for
 from tools.soak.measure import descriptors, resident_kib, timers, trim
 from trunkline import (
     Context,
@@ -32,6 +36,7 @@ from trunkline import (
     ToolError,
 )
 from trunkline.jsonrpc import Limits, Policy
+from trunkline.server import ClientShares
 from trunkline.server.api.run import run_listening
 from trunkline.transports.addresses import Http, Tls, Unix, Ws, parse_address, parse_socket_address
 from trunkline.transports.http.endpoint.old_sse import OldSseSession
@@ -52,11 +57,17 @@ FAULTS: Final = frozenset(os.environ.get("SOAK_FAULT", "").split(",")) - {""}
 # What faults keep.
 kept: list[Any] = []
 
+# What the limits of HTTP are for; other targets have no flood, and limits of their own.
+CLIENTS: Final = int(os.environ.get("SOAK_CLIENTS", "0"))
+CAPACITY: Final = capacity_for(CLIENTS or 200)
+
 # On a busy machine many TLS handshakes are unfinished: none is to give way to another.
 SOCKET_LIMITS: Final = SocketLimits(connections=256, tls_handshake=120, idle=20)
 # Streams and comments begin soon, so that they are part of the run.
 HTTP_LIMITS: Final = HttpLimits(
-    connections=512,
+    connections=CAPACITY.connections,
+    requests=CAPACITY.connections,
+    sessions=CAPACITY.sessions,
     idle_timeout=20.0,
     stream_after=0.2,
     keep_alive=0.5,
@@ -64,6 +75,23 @@ HTTP_LIMITS: Final = HttpLimits(
     retry_ms=50,
 )
 HTTP: Final = HttpSettings(old_sse=True)
+
+
+def _server_limits() -> ServerLimits:
+    # A client that is to read does so, however late on a busy machine.
+    limits = ServerLimits(linger=0.2, threads=CAPACITY.threads, unread_timeout=120.0)
+    if CLIENTS:
+        limits = msgspec.structs.replace(
+            limits,
+            in_flight_overall=CAPACITY.calls,
+            waiting_for_thread=CAPACITY.waiting_for_thread,
+            connection_bytes=CAPACITY.connection_bytes,
+            server_bytes=CAPACITY.server_bytes,
+        )
+    if "shares" in FAULTS:
+        everything = ClientShares(together=1.0, alone=1.0, receiving=1.0)
+        limits = msgspec.structs.replace(limits, client_shares=everything)
+    return limits
 
 
 app = Server(
@@ -76,8 +104,7 @@ app = Server(
             http=MAX_MESSAGE_BYTES,
         )
     ),
-    # A client that is to read does so, however late on a busy machine.
-    limits=ServerLimits(linger=0.2, threads=8, unread_timeout=120.0),
+    limits=_server_limits(),
     tasks=TaskSettings(ttl=TASK_TTL_S, quick=0.0, poll_interval=0.02),
 )
 
@@ -85,8 +112,9 @@ app = Server(
 def commit_faults() -> None:
     """Commit the faults that SOAK_FAULT names, but those of HTTP.
 
-    They are memory, task, timer, descriptor and thread. With twice each numbered request runs
-    twice, with answers some events are sent twice, and with session no session expires.
+    They are memory, task, timer, descriptor, thread and account. With twice each numbered request
+    runs twice, with answers some events are sent twice, with session no session expires, and with
+    shares one client may have all of every limit.
     """
     loop = asyncio.get_running_loop()
     if "memory" in FAULTS:
@@ -95,6 +123,9 @@ def commit_faults() -> None:
         kept.append(loop.create_task(asyncio.Event().wait()))
     if "timer" in FAULTS:
         loop.call_later(3600, print)
+    if "account" in FAULTS and len(app._core.runtime.accounts) < 100:
+        key = f"kept {len(app._core.runtime.accounts)}"
+        app._core.runtime.accounts.open(key).budget.charge(1000)
     if "descriptor" in FAULTS and len(descriptors()) < 100:
         os.open(os.devnull, os.O_RDONLY)
     if "thread" in FAULTS and threading.active_count() < 30:
@@ -132,6 +163,20 @@ async def sleep(seconds: float) -> str:
     """Return after a time."""
     await asyncio.sleep(seconds)
     return "slept"
+
+
+@app.tool
+async def hold(until: float) -> str:
+    """Return at a time."""
+    await asyncio.sleep(max(0.0, until - time.time()))
+    return "held"
+
+
+@app.tool
+def hold_thread(until: float) -> str:
+    """Return at a time, from a thread that is used until then."""
+    time.sleep(max(0.0, until - time.time()))
+    return "held"
 
 
 def note_run(number: int) -> int:
@@ -262,6 +307,8 @@ async def census() -> dict[str, Any]:
         "timers": sorted(timers(asyncio.get_running_loop())),
         "threads": sorted(thread.name for thread in threading.enumerate()),
         "descriptors": len(descriptors()),
+        "accounts": len(app._core.runtime.accounts),
+        "held_bytes": app._core.runtime.budget.used,
         **_http_holding(),
     }
 

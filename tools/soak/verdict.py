@@ -6,9 +6,12 @@ The rules that live here, and only here:
   on pipes, and requests that their client cancelled, are counted apart. Over HTTP a client abandons
   some: such a request ran once at most, and one that was answered ran once.
 * Memory after the last tenth of the run is at most 10 % above that after the first.
-* No task, timer, thread, descriptor, session or log of events is left that was not there before
-  the load, in the server and in the clients. Idle threads of the handler pool stay, and so do the
-  timer that reports suppressed warnings once a minute and the keep-alive timers of uvicorn.
+* No task, timer, thread, descriptor, session, log of events, account or held byte is left that was
+  not there before the load, in the server and in the clients. Idle threads of the handler pool
+  stay, and so do the timer that reports suppressed warnings once a minute and the keep-alive timers
+  of uvicorn.
+* A flood of one client was refused all that it tried to take beyond its share. The other clients
+  are refused nothing: each of them notes that as a failure.
 * The server exits with 0, and its log has no traceback.
 """
 
@@ -32,6 +35,8 @@ _NUMBERS: Final = (
     "sessions",
     "exchanges",
     "event_logs",
+    "accounts",
+    "held_bytes",
 )
 # uvicorn does not cancel the keep-alive timer of a connection that was closed.
 _STAYING_TIMERS: Final = ("LogLimit._report", "HttpToolsProtocol.timeout_keep_alive_handler")
@@ -52,6 +57,9 @@ class Holding:
     sessions: int = 0
     exchanges: int = 0
     event_logs: int = 0
+    # Clients that the server knows, and bytes that it holds for them.
+    accounts: int = 0
+    held_bytes: int = 0
 
     def more_than(self, before: Holding) -> list[str]:
         """Return what is here and was not there before."""
@@ -101,6 +109,8 @@ def misses(report: Report) -> list[str]:
         found.append(f"{tally.ran_too_often} requests ran more than once")
     if tally.did_not_run:
         found.append(f"{tally.did_not_run} requests were answered and did not run")
+    if not_refused := [name for name, count in tally.refused.items() if not count]:
+        found.append(f"the flood was not refused: {', '.join(not_refused)}")
     if not tally.accepted or not tally.calls:
         found.append("there was no load")
     for side, first, last in (
@@ -132,6 +142,7 @@ _COLUMNS: Final = (
     "cancelled",
     "abandoned",
     "calls",
+    "refused",
     "server MiB",
     "clients MiB",
     "",
@@ -162,6 +173,7 @@ def _row(report: Report) -> tuple[str, ...]:
         str(tally.cancelled),
         str(tally.abandoned),
         str(tally.calls),
+        str(sum(tally.refused.values())),
         _growth(report.server_first, report.server_last),
         _growth(report.client_first, report.client_last),
         "FAILED" if misses(report) else "ok",

@@ -46,6 +46,8 @@ class Tally:
     ran_too_often: int = 0
     did_not_run: int = 0
     calls: int = 0
+    # What the flood was refused, by what it tried to take; each is more than 0 at the end.
+    refused: dict[str, int] = field(default_factory=dict)
     failures: list[str] = field(default_factory=list)
 
     def begin(self, session: str) -> None:

@@ -6,7 +6,10 @@ from typing import Any
 
 import pytest
 
+from tools.soak.flood import refusals
 from tools.soak.http_wire import Register
+from tools.soak.limits import HTTP_CLIENTS, capacity_for
+from tools.soak.server import MAX_MESSAGE_BYTES
 from tools.soak.verdict import Holding, Report, misses, table
 from tools.soak.wire import MAX_FAILURES, Ledger, Tally
 
@@ -172,6 +175,8 @@ def test_holding_no_more_than_before_reports_nothing() -> None:
         ({"sessions": 1}, "1 sessions"),
         ({"exchanges": 3}, "3 exchanges"),
         ({"event_logs": 1}, "1 event_logs"),
+        ({"accounts": 1}, "1 accounts"),
+        ({"held_bytes": 1000}, "1000 held_bytes"),
         ({"tasks": ["a", "b", "b"]}, "1 task b"),
         ({"timers": ["KeepAlive._check"]}, "1 timer KeepAlive._check"),
         ({"threads": ["MainThread", "x"]}, "1 thread x"),
@@ -227,11 +232,37 @@ def test_a_good_run_misses_nothing() -> None:
         ),
         ({"tally": Tally(accepted=1, calls=1, failures=["x: y"])}, "x: y"),
         ({"tally": Tally()}, "there was no load"),
+        (
+            {"tally": Tally(accepted=1, calls=1, refused={"calls": 0, "bodies": 1, "threads": 0})},
+            "the flood was not refused: calls, threads",
+        ),
     ],
 )
 def test_each_miss_is_said(given: dict[str, Any], said: str) -> None:
     (found,) = misses(report(**given))
     assert found.startswith(said)
+
+
+def test_a_run_whose_flood_was_refused_everything_misses_nothing() -> None:
+    tally = Tally(accepted=1, calls=1, refused=dict.fromkeys(refusals("http"), 1))
+    assert misses(report(tally=tally)) == []
+
+
+@pytest.mark.parametrize("kind", HTTP_CLIENTS)
+def test_a_flood_is_to_be_refused_something_of_everything(kind: str) -> None:
+    found = refusals(kind)
+    assert set(found.values()) == {0}
+    assert ("connections" in found) == (kind != "asgi")
+
+
+@pytest.mark.parametrize("clients", HTTP_CLIENTS.values())
+def test_half_of_what_a_server_has_is_enough_for_its_clients(clients: int) -> None:
+    capacity = capacity_for(clients)
+    for most in (capacity.connections, capacity.sessions, capacity.calls):
+        assert most // 2 > clients
+    # One client may be sending an eighth of all bytes.
+    assert capacity.server_bytes // 8 > MAX_MESSAGE_BYTES
+    assert capacity.server_bytes // 2 > capacity.connection_bytes
 
 
 def test_the_table_has_a_row_for_each_target() -> None:
