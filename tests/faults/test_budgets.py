@@ -77,8 +77,8 @@ def test_a_hundred_calls_of_8_mib_at_work_hold_the_budget_and_the_rest_is_refuse
         found = stats(server)
         assert found["refused"] == {"connection_bytes": 85}
         assert found["held_bytes"] < 1000
-        # Once in 10 s: a busy machine may take longer than that for all of this.
-        most = 1 + int(time.monotonic() - begun) // 10
+        # Once per second: a busy machine takes several for all of this.
+        most = 1 + int(time.monotonic() - begun)
         assert 1 <= server.log().count("ServerLimits.connection_bytes is reached") <= most
 
 
