@@ -101,6 +101,47 @@ def test_a_flood_of_pipelined_requests_is_bounded(served: Served) -> None:
     served.until(lambda: not served.http.connections)
 
 
+def test_many_requests_in_one_segment_are_served_in_several_turns(
+    served: Served, caplog: pytest.LogCaptureFixture
+) -> None:
+    loop: Any = served.loop
+    run_once, turns = loop._run_once, list[int]()
+    handle = served.http.routes.handle
+
+    def counted(*given: Any) -> None:
+        turns[-1] += 1
+        handle(*given)
+
+    def turn() -> None:
+        turns.append(0)
+        run_once()
+
+    def watch() -> None:
+        turns.append(0)
+        loop._run_once, served.http.routes.handle = turn, counted  # type: ignore[method-assign]
+
+    served.on_loop(watch)
+    try:
+        with served.connect() as wire:
+            health = wire.head("GET", "/healthz")
+            count = 5000
+            sender = threading.Thread(target=wire.try_send, args=(health * count,))
+            sender.start()
+            for _ in range(count):
+                assert wire.response().status == 200
+            sender.join()
+            assert sum(turns) == count
+            assert max(turns) <= 1 + 64 * 1024 // len(health)
+        with served.connect() as wire:
+            # A client that goes away while it is answered: nothing is written to it any more.
+            wire.try_send(health * count)
+        served.until(lambda: not served.http.connections)
+    finally:
+        del loop._run_once
+        served.on_loop(lambda: setattr(served.http.routes, "handle", handle))
+    assert "socket.send() raised" not in caplog.text
+
+
 def test_large_bodies_behind_a_slow_request_are_bounded(served: Served) -> None:
     key = "before large bodies"
     with served.connect() as wire:

@@ -8,6 +8,7 @@ The rules that live here, and only here:
   beyond `_MAX_PIPELINED` the connection is not read.               [RFC 9112, section 9.3.2]
 * The head of a request, its body, an idle connection and a client that does not read each have a
   timeout; that of a body is a least rate. A connection that has sent nothing has as long as a head.
+* One turn reads `MAX_BYTES_PER_TURN` of requests, and more of a body only: its bytes cost little.
 * A connection whose client has not been read to its end is closed when the client has read the
   answer: data that is not read would reset the connection.         [RFC 9112, section 9.6]
 """
@@ -210,8 +211,12 @@ class HttpServerConnection(asyncio.BufferedProtocol):
             exchange.note_slow(value)
 
     def get_buffer(self, sizehint: int) -> memoryview:
-        """Return where to read to."""
-        return self.server.buffer
+        """Return where to read to: what one turn may process, or more of a large body."""
+        server, reader = self.server, self.reader
+        if reader.part is _NONE:
+            return server.turn_buffer
+        left = reader.body_left
+        return server.turn_buffer if left < len(server.turn_buffer) else server.buffer[:left]
 
     def buffer_updated(self, nbytes: int) -> None:
         """Serve a request whose head the connection had before, or parse what was read."""
@@ -381,6 +386,11 @@ class HttpServerConnection(asyncio.BufferedProtocol):
             self._transport.write(b"HTTP/1.1 100 Continue\r\n\r\n")
 
     # -- time and the end --------------------------------------------------------------------
+
+    @property
+    def is_lost(self) -> bool:
+        """Whether the connection is closing: nothing that is written is sent."""
+        return self._transport is None or self._transport.is_closing()
 
     @property
     def unread(self) -> int:

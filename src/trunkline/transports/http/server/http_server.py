@@ -24,6 +24,7 @@ from ....accounts.client_key import client_key, peer_uid, user_key
 from ....accounts.shares import Holdings, by_most
 from ....exception_text import as_redacted
 from ...lifecycle import MADE_ROOM
+from ...receive_limits import MAX_BYTES_PER_TURN
 from ..open_requests import OpenRequests
 from ..response import JSON_HEADERS
 from .connection import HttpServerConnection
@@ -42,7 +43,8 @@ __all__ = ["ConnectionCounters", "HttpServer", "ServedConnection"]
 
 _log: Final = logging.getLogger("trunkline.http")
 
-# One buffer for all connections of a loop: reading and processing are one step.
+# One buffer for all connections of a loop: reading and processing are one step. More than
+# `MAX_BYTES_PER_TURN` is read of a body alone.
 _READ_BYTES: Final = 256 * 1024
 # Bytes that clients hold, where the server behind the listener does not count them.
 _ALONE_BYTES: Final = 1024 * 1024 * 1024
@@ -105,6 +107,7 @@ class HttpServer:
         self.access_log = access_log
         self.loop = asyncio.get_running_loop()
         self.buffer = memoryview(bytearray(_READ_BYTES))
+        self.turn_buffer = self.buffer[:MAX_BYTES_PER_TURN]
         # Of the clients; those of a listener alone share its requests and nothing else.
         if accounts is None:
             accounts = Accounts(limits.requests, _ALONE_BYTES)

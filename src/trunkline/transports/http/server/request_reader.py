@@ -68,6 +68,7 @@ class RequestReader:
         "_body",
         "_bytes",
         "_connection",
+        "_has_begun",
         "_has_upgrade",
         "_headers",
         "_is_checked",
@@ -112,6 +113,8 @@ class RequestReader:
         # Of a body that did not come in one read; whether the credential of its head was checked.
         self._received: ReceivedBytes | None = None
         self._is_checked = False
+        # Whether a request has begun in what is being parsed.
+        self._has_begun = False
         # Whether it offered another protocol, so that llhttp does not read its body.
         self._has_upgrade = False
         # Whether it asks for a protocol that the connection may be handed to.
@@ -126,6 +129,11 @@ class RequestReader:
     def is_reading(self) -> bool:
         """Whether a part of a request was read."""
         return self.part is not _NONE
+
+    @property
+    def body_left(self) -> int:
+        """The bytes that are left of a body of known length; 0 for what else is read."""
+        return max(0, self._length - self.body_bytes) if self.part is _BODY else 0
 
     def discard(self) -> None:
         """Read nothing more: the rest of a request that was refused; nothing of it is kept."""
@@ -143,6 +151,7 @@ class RequestReader:
         """Parse what was read; with `learns`, the head of a request is remembered."""
         if self.part is not _NONE:
             self._bytes += nbytes
+        self._has_begun = False
         data = self._server.buffer[:nbytes]
         whole = b""
         if learns and self.known is not None and self.known.learns:
@@ -224,6 +233,9 @@ class RequestReader:
 
     def on_message_begin(self) -> None:
         """Begin a request."""
+        if self._has_begun and self._connection.is_lost:
+            self.is_stopped = True  # the responses to those before it were not sent
+        self._has_begun = True
         if self.is_stopped:
             return
         self.since = self.began = self._server.loop.time()

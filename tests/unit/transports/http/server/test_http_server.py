@@ -24,6 +24,7 @@ from trunkline.transports.http.server import connection as module
 from trunkline.transports.http.server import http_server
 from trunkline.transports.http.server.http_server import HttpServer
 from trunkline.transports.http.server.response_writer import ResponseWriter
+from trunkline.transports.receive_limits import MAX_BYTES_PER_TURN
 
 GET = b"GET /a HTTP/1.1\r\nHost: localhost\r\n\r\n"
 LIMIT = 1000
@@ -251,7 +252,7 @@ def test_a_body_in_tiny_chunks_takes_about_its_size_in_memory() -> None:
         lines = b"Host: localhost\r\nTransfer-Encoding: chunked"
         await wire.feed(b"POST /a HTTP/1.1\r\n%b\r\n\r\n" % lines)
         chunk = b"2\r\nxy\r\n"
-        in_one_read = len(stage.http.buffer) // len(chunk)
+        in_one_read = len(stage.http.turn_buffer) // len(chunk)
 
         def feed() -> None:
             for left in range(size // 2, 0, -in_one_read):
@@ -427,6 +428,52 @@ def test_bodies_that_wait_for_the_response_before_theirs_count_for_their_client(
         assert accounts.bytes.used == 0
 
     run(work, accounts=accounts, message_size=100_000)
+
+
+@pytest.mark.parametrize(
+    ("head", "sent", "size"),
+    [
+        (b"", 0, MAX_BYTES_PER_TURN),
+        (b"GET /a HTTP/1.1\r\n", 0, MAX_BYTES_PER_TURN),
+        (b"POST /a HTTP/1.1\r\nHost: localhost\r\nContent-Length: 1000000\r\n\r\n", 0, 256 * 1024),
+        (b"POST /a HTTP/1.1\r\nHost: localhost\r\nContent-Length: 100000\r\n\r\n", 10, 99_990),
+        (
+            b"POST /a HTTP/1.1\r\nHost: localhost\r\nContent-Length: 100000\r\n\r\n",
+            40_000,
+            MAX_BYTES_PER_TURN,
+        ),
+        (
+            b"POST /a HTTP/1.1\r\nHost: localhost\r\nTransfer-Encoding: chunked\r\n\r\n",
+            0,
+            MAX_BYTES_PER_TURN,
+        ),
+    ],
+)
+def test_one_turn_reads_64_kib_or_more_of_a_body_alone(head: bytes, sent: int, size: int) -> None:
+    async def work(stage: Stage) -> None:
+        wire = stage.open()
+        if head:
+            await wire.feed(head + bytes(sent))
+        assert len(wire.protocol.get_buffer(-1)) == size
+
+    run(work, message_size=2_000_000)
+
+
+def test_requests_of_a_client_that_is_gone_are_not_served() -> None:
+    async def work(stage: Stage) -> None:
+        wire = stage.open()
+        respond = stage.routes.handle
+
+        def lose(*given: Any) -> None:
+            respond(*given)
+            wire.transport.is_closed = True  # as a write does that fails
+
+        stage.routes.handle = lose  # type: ignore[method-assign]  # as above
+        await wire.feed(GET * 10)
+        assert len(stage.routes.asked) == 1
+        wire.protocol.connection_lost(None)
+
+    run(work)
 
 
 # -- bounds ------------------------------------------------------------------------------------
