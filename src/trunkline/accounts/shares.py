@@ -14,7 +14,7 @@ The rules that live here, and only here:
 * A client that has nothing may have one, or one message, as long as the limit itself has room.
 * What is taken back is of the client that has most: what is idle, if that has more than the
   newcomer has; anything, if it still has more afterwards. A client that has its share gives of its
-  own. Of a proxy, which is many clients, only what is idle is taken back.
+  own. Of a proxy, which is many clients, what is idle is taken back.
 """
 
 from __future__ import annotations

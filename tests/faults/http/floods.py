@@ -13,7 +13,7 @@ import asyncio
 import json
 from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, ExitStack, contextmanager
-from typing import Any, Final
+from typing import Any, Final, NamedTuple
 
 from msgspec.structs import replace
 
@@ -68,12 +68,8 @@ def made() -> tuple[Server, Journal]:
 class Crowd:
     """A server, one client that floods it, another one, and quiet clients."""
 
-    def __init__(self, served: Served, names: tuple[str, ...] | None) -> None:
+    def __init__(self, served: Served, callers: list[Caller]) -> None:
         self.served = served
-        if names is None:
-            callers = [Caller(served, f"127.0.0.{n}") for n in range(2, 8)]
-        else:
-            callers = [Caller(served, name=name) for name in names]
         self.flooding, self.other, *self.quiet = callers
         self.turns = 0
         served.on_loop(self._count_turns)
@@ -122,16 +118,41 @@ class Crowd:
         return not (len(runtime.accounts) or runtime.in_flight or runtime.budget.used)
 
 
-NAMES: Final = ("eve", "mallory", "ann", "bob", "cat", "dan")
-# How clients are told apart: names of principals, and the settings for that.
-APART: Final[dict[str, tuple[tuple[str, ...] | None, Any]]] = {
-    "addresses": (None, None),
-    "principals": (NAMES, BY_HEADER),
-    "tenants": (
-        NAMES,
+def by_address(served: Served) -> list[Caller]:
+    return [Caller(served, f"127.0.0.{n}") for n in range(2, 8)]
+
+
+def by_name(served: Served) -> list[Caller]:
+    names = ("eve", "mallory", "ann", "bob", "cat", "dan")
+    return [Caller(served, name=name) for name in names]
+
+
+def behind_a_proxy(served: Served) -> list[Caller]:
+    callers = [Caller(served) for _ in range(6)]
+    for number, caller in enumerate(callers, 1):
+        caller.headers = [("X-Forwarded-For", f"192.0.2.{number}")]
+    return callers
+
+
+class Apart(NamedTuple):
+    """How clients are told apart."""
+
+    callers: Callable[[Served], list[Caller]]
+    auth: Any = None
+    settings: HttpSettings = HttpSettings(old_sse=True)
+
+
+APART: Final = {
+    "addresses": Apart(by_address),
+    "principals": Apart(by_name, BY_HEADER),
+    "tenants": Apart(
+        by_name,
         AuthSettings(
             verifiers=BY_HEADER.verifiers, required=False, tenants=Tenants(required=False)
         ),
+    ),
+    "forwarded": Apart(
+        behind_a_proxy, settings=HttpSettings(old_sse=True, trusted_proxies=["127.0.0.1"])
     ),
 }
 
@@ -139,13 +160,13 @@ APART: Final[dict[str, tuple[tuple[str, ...] | None, Any]]] = {
 @contextmanager
 def crowd(apart: str, limits: HttpLimits = HTTP) -> Iterator[Crowd]:
     """Serve on our own server."""
-    names, auth = APART[apart]
+    callers, auth, settings = APART[apart]
     app, journal = made()
-    http = HttpSettings(old_sse=True, websocket=True)
+    http = replace(settings, websocket=True)
     with serving(app, journal, http=http, limits=limits, auth=auth) as served:
         served.app = app
         journal.loop = served.loop
-        yield Crowd(served, names)
+        yield Crowd(served, callers(served))
 
 
 def crowd_with_few_requests(apart: str) -> AbstractContextManager[Crowd]:
@@ -156,12 +177,11 @@ def crowd_with_few_requests(apart: str) -> AbstractContextManager[Crowd]:
 @contextmanager
 def asgi_crowd(apart: str) -> Iterator[Crowd]:
     """Serve an ASGI application."""
-    names, auth = APART[apart]
+    callers, auth, settings = APART[apart]
     app, journal = made()
-    http = HttpSettings(old_sse=True)
-    with asgi_serving(app, journal, http=http, limits=HTTP, auth=auth) as served:
+    with asgi_serving(app, journal, http=settings, limits=HTTP, auth=auth) as served:
         journal.loop = served.loop
-        yield Crowd(served, names)
+        yield Crowd(served, callers(served))
 
 
 Flood = Callable[[Crowd, Caller, ExitStack], None]

@@ -13,6 +13,7 @@ from ...spec.http_conditions import HTTP
 if TYPE_CHECKING:
     from ...accounts.account import Account
     from ...spec.rows import HttpStatus
+    from .request import HttpRequest
 
 __all__ = [
     "EVENT_STREAM",
@@ -78,6 +79,8 @@ TOO_MANY_SESSIONS: Final = overloaded("Too many sessions", 10)
 
 class OpenExchange(Protocol):
     """A request whose response is not complete: what its responder reports to."""
+
+    request: HttpRequest
 
     def tick(self, now: float, stream_after: float, keep_alive: float) -> None:
         """Begin a stream if the answer takes long, keep a stream alive; called every second."""

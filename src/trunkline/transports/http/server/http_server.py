@@ -5,7 +5,8 @@ The rules that live here, and only here:
 * When all connections are in use, one of the client that has most gives way: the longest idle
   one, else one that has been sending a request for long, else the oldest. If no client has more
   than the one that connects, or that has half of them while there are others, an idle one of its
-  own gives way; without one, the new connection is answered 503 and closed. So is a request beyond
+  own gives way. Behind a proxy the clients are those of the requests that are served. Without a
+  connection that gives way, the new one is answered 503 and closed. So is a request beyond
   `HttpLimits.requests`, or the share of its client, except those for health checks; its connection
   stays open.
 * When descriptors run out, some idle connections are closed, or such as have been sending one
@@ -189,6 +190,22 @@ class HttpServer:
         for donor in self.held.largest():
             if may_take(account, donor, is_idle=False):
                 return next(self.held.of(donor))
+        return self._taken_back_from_proxies()
+
+    def _taken_back_from_proxies(self) -> ServedConnection | None:
+        """Return the oldest connection of proxies that serves the client with most of them.
+
+        Without a client that has several, none gives way.
+        """
+        client_of = self.routes.admission.client_of
+        clients = {
+            each: client_key(client_of(exchange.request))
+            for each in self.connections
+            if each.account.is_many and (exchange := each.exchange) is not None
+        }
+        for each in by_most(clients)[:1]:
+            if list(clients.values()).count(clients[each]) > 1:
+                return each
         return None
 
     def _slow(self, most: int, among: Iterable[ServedConnection]) -> list[HttpServerConnection]:
