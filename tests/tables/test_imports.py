@@ -126,7 +126,7 @@ SISTERS: dict[str, dict[str, set[str]]] = {
         "sockets": {"io"},
         "stdio": {"io"},
         "http": {"io", "sockets"},
-        "websocket": {"http", "sockets"},
+        "websocket": {"http", "io", "sockets"},
     },
     # The resource server and the client know nothing of each other.
     "auth": {"server": set(), "client": set()},

@@ -13,11 +13,13 @@ import ssl
 import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from pathlib import Path
 from typing import Any, Final, NamedTuple, TypeVar
 
 import pytest
 
 import trunkline.transports.http.server.http_server as http_server
+from tests.certificates import Authority
 from tests.rigs.http_requests import Headers, request_head
 from tests.rigs.messages import META, PER_REQUEST, initialize_params
 from trunkline import Context, HttpLimits, HttpSettings, Server
@@ -489,6 +491,13 @@ def serving(
             assert not thread.is_alive(), "the server does not end"
             if failed:
                 raise failed[0]
+
+
+def certified(folder: Path) -> tuple[Tls, ssl.SSLContext]:
+    """Return the TLS of a server, and a context of clients that trust it."""
+    authority = Authority(folder)
+    cert, key = authority.certificate("server", "127.0.0.1")
+    return Tls(cert=cert, key=key), ssl.create_default_context(cafile=authority.ca)
 
 
 # -- messages --------------------------------------------------------------------------------

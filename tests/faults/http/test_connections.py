@@ -11,7 +11,6 @@ import pytest
 
 import trunkline.transports.http.server.connection as connection
 import trunkline.transports.http.server.http_server as http_server
-from tests.certificates import Authority
 from tests.faults.http.serving import (
     WAIT,
     Closed,
@@ -19,6 +18,7 @@ from tests.faults.http.serving import (
     Session,
     Wire,
     call,
+    certified,
     make_app,
     serving,
     single,
@@ -259,9 +259,24 @@ def test_a_client_that_never_reads_its_answer_is_disconnected() -> None:
 
 @pytest.fixture
 def tls(tmp_path: Path) -> tuple[Tls, ssl.SSLContext]:
-    authority = Authority(tmp_path)
-    cert, key = authority.certificate("server", "127.0.0.1")
-    return Tls(cert=cert, key=key), ssl.create_default_context(cafile=authority.ca)
+    return certified(tmp_path)
+
+
+def test_stream_that_is_not_read_is_bounded_and_counts_for_its_client_over_tls(
+    tls: tuple[Tls, ssl.SSLContext],
+) -> None:
+    app, journal = make_app()
+    budget = app._core.runtime.budget
+    with serving(app, journal, tls=tls[0]) as served:
+        with served.connect(buffer=4096) as wire:
+            wire.start_tls(tls[1])
+            wire.send(single(wire, "chatter", token=1, count=64, size=1_000_000))
+            served.until(lambda: "chatter" in journal.done)
+            served.until(lambda: budget.used > MIB, "it does not count")
+            held = served.on_loop(lambda: sum(each.unread for each in served.http.connections))
+            assert MIB < held < 40 * MIB  # of 61; 16 are written in each turn
+        served.until(lambda: not served.http.connections)
+        assert budget.used == 0
 
 
 def test_an_answer_that_is_not_read_counts_for_its_client_over_tls(

@@ -8,6 +8,7 @@ from __future__ import annotations
 import json
 import struct
 from collections.abc import Iterator
+from pathlib import Path
 from typing import Any, NamedTuple
 
 import pytest
@@ -20,6 +21,7 @@ from tests.faults.http.serving import (
     Served,
     Wire,
     call,
+    certified,
     make_app,
     serving,
     single,
@@ -603,3 +605,22 @@ def test_a_client_that_never_reads_is_lost_and_costs_the_others_nothing(
             wire.send(text(tool("big", n, size=1_000_000)))
         found.until(lambda: not found.http.connections, "the connection is still there")
         assert found.is_healthy
+
+
+def test_answer_that_is_not_read_counts_for_its_client_over_tls(tmp_path: Path) -> None:
+    tls, trusting = certified(tmp_path)
+    app, journal = make_app()
+    budget, settings = app._core.runtime.budget, HttpSettings(websocket=True)
+    with serving(app, journal, http=settings, tls=tls) as found:
+        with found.connect(buffer=4096) as wire:
+            wire.start_tls(trusting)
+            wire.send(handshake(wire))
+            assert wire.start().status == 101
+            wire.send(text(tool("big", 1, size=12_000_000)))
+            found.until(lambda: budget.used > 4_000_000, "it does not count")
+            wire.send(text(tool("echo", 2, text="after it")))
+            assert got(wire).json["id"] == 1
+            assert text_of(got(wire).json) == "after it"
+            found.until(lambda: budget.used < 100_000, "it counts after it was read")
+        found.until(lambda: not found.http.connections)
+        assert budget.used == 0

@@ -40,6 +40,7 @@ from ...jsonrpc.framing.framing import Oversize, head_size
 from ...redaction import show
 from ...spec.jsonrpc import LOCAL_RULES
 from ..base import HIGH_WATER, LOW_WATER, TransportBase, ignore, log_raised
+from ..io.tls_backlog import TlsBacklog
 from ..receive_limits import MAX_MESSAGES_PER_TURN, most_messages, receive_timeout
 
 if TYPE_CHECKING:
@@ -177,6 +178,7 @@ class WebSocketTransport(TransportBase, asyncio.BufferedProtocol):
         # Why the connection was lost, where that is reported after those frames.
         self._loss: TransportError | None = None
         self._sent = 0
+        self._tls: TlsBacklog | None = None
         # The fragments of a message so far, and how many.
         self._parts: bytearray | None = None
         self._fragments = 0
@@ -203,7 +205,11 @@ class WebSocketTransport(TransportBase, asyncio.BufferedProtocol):
     @property
     def backlog(self) -> int:
         """The number of bytes sent and not written yet."""
-        size: int = 0 if self._transport is None else self._transport.get_write_buffer_size()
+        if self._transport is None:
+            return 0
+        if self._tls is not None:
+            return self._tls.size
+        size: int = self._transport.get_write_buffer_size()
         return size
 
     @property
@@ -263,7 +269,17 @@ class WebSocketTransport(TransportBase, asyncio.BufferedProtocol):
         """Carry messages over a connection whose handshake has succeeded."""
         self._frames = frames
         frames.on_failure = self._on_failure
-        self._transport.set_write_buffer_limits(high=HIGH_WATER, low=LOW_WATER)
+        transport = self._transport
+        transport.set_write_buffer_limits(high=HIGH_WATER, low=LOW_WATER)
+        if transport.get_extra_info("ssl_object") is not None:
+            self._tls = TlsBacklog(
+                self._loop,
+                transport,
+                HIGH_WATER,
+                LOW_WATER,
+                on_slow=ignore,
+                on_drained=lambda: self.on_drained(),
+            )
         self._silent_since = self._taken_since = self._loop.time()
         self._is_open = True
 
@@ -276,6 +292,9 @@ class WebSocketTransport(TransportBase, asyncio.BufferedProtocol):
     def connection_lost(self, error: Exception | None) -> None:
         """Report the end, if a Close frame has not."""
         self._sent -= self.backlog
+        if self._tls is not None:
+            self._tls.close()
+            self._tls = None
         self._transport = None
         self._is_open = False
         self._stop()
@@ -292,8 +311,9 @@ class WebSocketTransport(TransportBase, asyncio.BufferedProtocol):
                 self._report(loss)
 
     def resume_writing(self) -> None:
-        """Report that the other side has read."""
-        self.on_drained()
+        """Report that the other side has read, unless `TlsBacklog` does."""
+        if self._tls is None:
+            self.on_drained()
 
     def get_buffer(self, sizehint: int) -> memoryview:
         """Return where to read to."""
@@ -486,6 +506,8 @@ class WebSocketTransport(TransportBase, asyncio.BufferedProtocol):
         if data:
             self._sent += len(data)
             transport.write(data)
+            if self._tls is not None:
+                self._tls.note_write()
         if not pieces[-1]:
             self._end_output(transport)
 

@@ -38,6 +38,9 @@ class Wire:
     def set_write_buffer_limits(self, **limits: Any) -> None:
         self.limits = limits
 
+    def get_extra_info(self, name: str) -> Any:
+        return None
+
     def get_write_buffer_size(self) -> int:
         return self.backlog
 

@@ -24,7 +24,7 @@ from typing import TYPE_CHECKING, Any, Final
 from ....accounts.account import UNCOUNTED_BYTES, ReceivedBytes
 from ....exception_text import as_redacted
 from ....spec.http_conditions import HTTP
-from ...io.unwritten import unwritten_bytes
+from ...io.tls_backlog import TlsBacklog
 from ...receive_limits import receive_timeout
 from ..response import (
     INTERNAL_ERROR,
@@ -89,6 +89,7 @@ class HttpServerConnection(asyncio.BufferedProtocol):
         "_is_slow",
         "_queue",
         "_queue_bytes",
+        "_tls",
         "_transport",
         "_unread",
         "_unread_charged",
@@ -117,6 +118,7 @@ class HttpServerConnection(asyncio.BufferedProtocol):
         self._waiting: ReceivedBytes | None = None
         self._is_reading = True
         self._is_slow = False
+        self._tls: TlsBacklog | None = None
         # The client that the request counts for that is served, if requests are limited.
         self._counted: Account | None = None
         # The unread bytes when `tick` looked, and since when they are as many.
@@ -150,6 +152,15 @@ class HttpServerConnection(asyncio.BufferedProtocol):
         self.peer = peer[0] if isinstance(peer, tuple) else ""
         self.account = self.writer.account = self.server.open_account(self.peer, transport)
         transport.set_write_buffer_limits(high=_SLOW_BYTES)
+        if self.server.is_secure:
+            self._tls = TlsBacklog(
+                self.server.loop,
+                transport,
+                _SLOW_BYTES,
+                _SLOW_BYTES // 4,
+                on_slow=self._reads_slowly,
+                on_drained=self._has_read,
+            )
         if self.server.is_stopping or not self.server.admit(self):
             self._refuse(overloaded("Too many connections"))
             return
@@ -179,22 +190,36 @@ class HttpServerConnection(asyncio.BufferedProtocol):
         self.writer.abandon()
         self.reader.close()
         self._end_waiting()
+        self._end_tls()
         self._count_no_more()
         self._charge_unread(0)
         self.account.close()
+
+    def _end_tls(self) -> None:
+        if self._tls is not None:
+            self._tls.close()
+            self._tls = None
 
     def eof_received(self) -> bool:
         """Close: a client that has closed its side is gone."""
         return False
 
     def pause_writing(self) -> None:
-        """Note that the client reads slowly."""
+        """Note that the client reads slowly, unless `TlsBacklog` does."""
+        if self._tls is None:
+            self._reads_slowly()
+
+    def resume_writing(self) -> None:
+        """Note that the client has read, unless `TlsBacklog` does."""
+        if self._tls is None:
+            self._has_read()
+
+    def _reads_slowly(self) -> None:
         self._is_slow = True
         self._unread = 0
         self._note_slow(True)
 
-    def resume_writing(self) -> None:
-        """Note that the client has read."""
+    def _has_read(self) -> None:
         self._is_slow = False
         if self._unread_charged:
             self._charge_unread(0)
@@ -319,8 +344,9 @@ class HttpServerConnection(asyncio.BufferedProtocol):
         """Be ready for the next request, or close."""
         if self._counted is not None:
             self._count_no_more()
-        # A transport over TLS does not call `pause_writing` for one large write.
-        if self._is_slow or (self.server.is_secure and self.unread > _SLOW_BYTES):
+        if self._tls is not None:
+            self._tls.note_write()
+        if self._is_slow:
             self._charge_unread(self.unread)
         if not self.writer.keeps_alive:
             self._close_in_order()
@@ -395,11 +421,21 @@ class HttpServerConnection(asyncio.BufferedProtocol):
     @property
     def unread(self) -> int:
         """The number of bytes sent that the client has not taken."""
-        return 0 if self._transport is None else unwritten_bytes(self._transport)
+        if self._transport is None:
+            return 0
+        if self._tls is not None:
+            return self._tls.size
+        size: int = self._transport.get_write_buffer_size()
+        return size
+
+    def note_write(self) -> None:
+        """Look at what was written of a stream, if the connection is over TLS."""
+        if self._tls is not None:
+            self._tls.note_write()
 
     def tick(self, now: float) -> None:
         """Apply the timeouts; keep streams alive."""
-        if self._is_slow or self._unread_charged or self.phase is _CLOSING:
+        if self._is_slow or self.phase is _CLOSING:
             unread = self.unread
             if self._unread_charged:
                 self._charge_unread(unread)
@@ -438,6 +474,7 @@ class HttpServerConnection(asyncio.BufferedProtocol):
         self.reader.close()
         self.server.forget(self)
         self.server.add(protocol)
+        self._end_tls()
         self._count_no_more()
         self.account.close()
         transport.write(head)

@@ -103,10 +103,7 @@ class ResponseWriter:
     @property
     def unread(self) -> int:
         """The number of bytes sent that the client has not taken."""
-        if self.transport is None:
-            return 0
-        size: int = self.transport.get_write_buffer_size()
-        return size
+        return 0 if self.transport is None else self._connection.unread
 
     # -- a whole response --------------------------------------------------------------------
 
@@ -189,6 +186,8 @@ class ResponseWriter:
         out, self._out = self._out, None
         if out is not None and self.transport is not None:
             self.transport.write(out[0] if len(out) == 1 else b"".join(out))
+            if self._server.is_secure:
+                self._connection.note_write()
 
     def abort(self) -> None:
         """Close the connection without a response."""
