@@ -218,6 +218,20 @@ def test_the_answers_of_a_batch_count_until_its_last_one_is_known(tmp_path: Path
             assert all("result" in each for each in json.loads(server.line()))
 
 
+def test_answers_of_a_batch_beyond_a_quarter_of_the_budget_are_errors() -> None:
+    """Joined and written, they take three times as much again."""
+    given = limits(connection_bytes=8 * MIB, revision="2025-03-26")
+    with piped("budget_server.py", given) as server:
+        open_batches(server)
+        before = server.resident("VmHWM")
+        server.write(batch(*(call_of(n, "page", size=MIB) for n in range(40))))
+        answers = json.loads(server.line())
+        assert sorted(each["id"] for each in answers) == list(range(40))
+        assert sum("result" in each for each in answers) == 2  # of a little more than 1 MiB each
+        assert sum("error" in each for each in answers) == 38
+        assert server.resident("VmHWM") - before < 32 * MIB
+
+
 def open_batches(server: Piped) -> None:
     params = initialize_params("2025-03-26")
     server.send({"jsonrpc": "2.0", "id": "hello", "method": "initialize", "params": params})
