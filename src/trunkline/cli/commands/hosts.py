@@ -154,6 +154,7 @@ def _check_all(found: list[CheckOutcome | ServerEntry], timeout: float) -> list[
     import asyncio
     import logging
 
+    from ..event_loop import run_interruptible
     from ..signals import clean_termination
 
     async def check_all() -> list[CheckOutcome]:
@@ -179,7 +180,7 @@ def _check_all(found: list[CheckOutcome | ServerEntry], timeout: float) -> list[
     logger.addHandler(nowhere)
     try:
         with clean_termination():
-            return asyncio.run(check_all())
+            return run_interruptible(check_all())
     finally:
         logger.removeHandler(nowhere)
         logger.propagate = propagates

@@ -19,7 +19,7 @@ import gc
 import os
 import sys
 from collections.abc import Awaitable, Callable, Coroutine, Iterator
-from contextlib import closing, contextmanager
+from contextlib import contextmanager
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
@@ -78,15 +78,15 @@ def run_conversation(
         # Imported here: help needs none of it.
         import asyncio
 
+        from ..event_loop import run_interruptible
+
         try:
             # Everything loaded so far lives until the end: collecting would find no garbage.
             gc.disable()
             runner = asyncio.Runner()
             with signals_deferred():
                 runner.get_loop()  # half made, it would complain when it is collected
-            talking = begin(on_frame, process)
-            with closing(talking), runner:
-                ended = runner.run(talking)
+            ended = run_interruptible(begin(on_frame, process), runner)
             if console.failure is not None:
                 from .errors import explain_failure
 

@@ -59,10 +59,9 @@ def configure(parser: argparse.ArgumentParser) -> None:
 def run(options: argparse.Namespace) -> int:
     """Log in and return the exit status."""
     # Imported here: help needs none of it.
-    import asyncio
-
     from ...connect.login import check_auth, login_text
     from ...connect.target import parse_http_address
+    from ...event_loop import run_interruptible
     from ...signals import clean_termination
 
     check_auth()
@@ -72,7 +71,7 @@ def run(options: argparse.Namespace) -> int:
     secret = _secret(options)
     try:
         with clean_termination():
-            login = asyncio.run(_log_in(address, options, secret))
+            login = run_interruptible(_log_in(address, options, secret))
     except AuthorizationFailed as error:
         tell(f"{_PROG}: {error}")
         return PROBLEMS_FOUND
