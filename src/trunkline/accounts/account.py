@@ -33,6 +33,8 @@ __all__ = ["UNCOUNTED_BYTES", "Account", "Accounts", "ReceivedBytes"]
 
 # Complete messages of one connection that wait count above this many bytes.
 UNCOUNTED_BYTES: Final = 16 * 1024
+# What clients share where no server with limits of its own is behind a listener.
+_DEFAULT_BYTES: Final = 1024 * 1024 * 1024
 
 
 class Account:
@@ -160,7 +162,9 @@ class ReceivedBytes:
 class Accounts:
     """The accounts of one server, and the limits that they share."""
 
-    def __init__(self, calls: int, size: int, shares: ClientShares | None = None) -> None:
+    def __init__(
+        self, calls: int, size: int = _DEFAULT_BYTES, shares: ClientShares | None = None
+    ) -> None:
         """Share `calls` running handlers, and `size` bytes."""
         self.shares: Final = shares or ClientShares()
         self._accounts: Final[dict[str, Account]] = {}

@@ -10,13 +10,12 @@ import logging
 import time
 from typing import Final
 
-__all__ = ["Counters"]
+__all__ = ["Counters", "reached"]
 
 _log: Final = logging.getLogger("trunkline.server")
 
 # Seconds between two log lines about the same kind of event.
 _LOG_INTERVAL_S: Final = 1.0
-
 
 # Limits that clients share, by the name under which the refusals of one client are counted.
 _SHARED: Final = {"client_in_flight": "in_flight_overall", "client_bytes": "server_bytes"}
@@ -48,13 +47,7 @@ class Counters:
     def refuse(self, limit: str) -> None:
         """Count a request that was refused because of a limit."""
         self.refused[limit] = self.refused.get(limit, 0) + 1
-        if limit in _SHARED:
-            text = "request refused: its client has its share of ServerLimits.%s"
-            self.warn(limit, text, _SHARED[limit])
-            return
-        own = limit.removeprefix("tenant_")
-        named = f"ServerLimits.{limit}" if own == limit else f"TenantLimits.{own}"
-        self.warn(limit, "request refused: %s is reached", named)
+        self.warn(limit, "request refused: %s", reached(limit))
 
     def drop_notification(self, name: str, why: str) -> None:
         """Count a notification that was dropped."""
@@ -73,3 +66,12 @@ class Counters:
             text += " (and %d times since this was last logged)"
             facts = (*facts, more)
         _log.warning(text, *facts)
+
+
+def reached(limit: str) -> str:
+    """Return the text about a limit, by the name under which refusals are counted."""
+    if limit in _SHARED:
+        return f"its client has its share of ServerLimits.{_SHARED[limit]}"
+    own = limit.removeprefix("tenant_")
+    named = f"ServerLimits.{limit}" if own == limit else f"TenantLimits.{own}"
+    return f"{named} is reached"

@@ -49,6 +49,7 @@ from ..redaction import show
 from ..spec.error_kinds import ErrorKind
 from ..transports.base import HIGH_WATER
 from .budget import copied, size_of
+from .counters import reached
 from .handler_run import SuspendHandler, handler_run_of
 from .request import HandledRequest, HandlerEntry, ResultRenderer, Run
 from .unread import WEIGHED_BYTES, UnreadAnswers
@@ -354,6 +355,7 @@ class RequestRunner:
             self._not_encoded(asked, request.policy, error)
         finally:
             del self.at_work[asked]
+            # As `_count_less` does: once for every request.
             self._runtime.calls.used -= 1
             if self.account is not None:
                 self.account.calls -= 1
@@ -607,7 +609,7 @@ class RequestRunner:
         elif self.account is not None and not self.account.admits_call():
             limit = "client_in_flight"
         if limit is not None or self.is_stopping:
-            why = "the server stops" if limit is None else f"ServerLimits.{limit} is reached"
+            why = "the server stops" if limit is None else reached(limit)
             runtime.counters.drop_notification(entry.name, why)
             return
         values = {} if raw is UNSET else read(raw)

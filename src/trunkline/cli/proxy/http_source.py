@@ -67,8 +67,6 @@ __all__ = [
 ]
 
 INVALID_REQUEST: Final = -32600
-# Of messages that clients are sending, all together.
-_BYTES: Final = 1024 * 1024 * 1024
 _UNREADABLE: Final = (DecodeError, UnicodeDecodeError, RecursionError)
 _LOST: Final = "trunkline proxy: the connection to the server has ended"
 _CHANGES: Final = ("/list_changed", "notifications/resources/updated")
@@ -558,7 +556,7 @@ class HttpSource:
         self.handshake = frozenset(each.encode() for each in REVISIONS if HANDSHAKE.holds(each))
         self.per_request = frozenset(each.encode() for each in REVISIONS if PER_REQUEST.holds(each))
         self.is_ready = True
-        self.accounts = Accounts(limits.requests, _BYTES)
+        self.accounts = Accounts(limits.requests)
         # Set by the listener: forgets a session that has ended.
         self.on_session_end: Callable[[HttpSession], object] = ignore
         self._limits = limits

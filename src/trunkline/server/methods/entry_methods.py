@@ -302,9 +302,9 @@ def _subscribe(request: ServerRequest, _: Any) -> Any:
     """Subscribe a session to a resource; return the answer."""
     connection, rev = request.connection, request.rev
     core = connection.core
-    if core.services.streams.subscribe(connection, request.name, request.principal):
+    text = core.services.streams.subscribe(connection, request.name, request.principal)
+    if text is None:
         return rev.empty()
-    text = f"No more than {core.limits.subscriptions} subscriptions"
     return errors.worded_error(ErrorKind.SUBSCRIPTION_FAILED, rev.policy, request.method, text)
 
 

@@ -163,15 +163,16 @@ class SubscriptionRegistry:
 
     def subscribe(
         self, connection: Connection, uri: str, principal: Principal | None = None
-    ) -> bool:
-        """Subscribe a session to a resource; return False if its limit is reached."""
+    ) -> str | None:
+        """Subscribe a session to a resource; return which limit that exceeds, or None."""
         listener, topic = self._session(connection), resource_topic(uri)
         listener.principal = principal
         if topic not in listener.topics:
-            if self.no_room(connection, (uri,)) is not None:
-                return False
+            exceeded = self.no_room(connection, (uri,))
+            if exceeded is not None:
+                return exceeded
             self._join(listener, topic)
-        return True
+        return None
 
     def unsubscribe(self, connection: Connection, uri: str) -> None:
         """Unsubscribe a session from a resource; without a subscription this does nothing."""
@@ -198,10 +199,10 @@ class SubscriptionRegistry:
             limit, text = "streams", f"No more than {limits.streams} streams at once"
         elif count + len(named) > limits.subscriptions:
             limit, text = "subscriptions", f"No more than {limits.subscriptions} subscriptions"
-        elif weighs + size > connection.budget.limit // 2 or not connection.budget.has_shared_room(
-            size
-        ):
+        elif weighs + size > connection.budget.limit // 2:
             limit, text = "connection_bytes", "No room for the URIs of so many subscriptions"
+        elif not connection.budget.has_shared_room(size):
+            limit, text = "client_bytes", "No room for the URIs of so many subscriptions"
         else:
             return None
         self._app.runtime.counters.refuse(limit)

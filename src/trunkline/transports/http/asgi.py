@@ -55,8 +55,6 @@ Send: TypeAlias = Callable[[MutableMapping[str, Any]], Awaitable[None]]
 _log: Final = logging.getLogger("trunkline.http")
 _access: Final = logging.getLogger("trunkline.access")
 
-# Bytes that clients hold, where the server behind the application does not count them.
-_ALONE_BYTES: Final = 1024 * 1024 * 1024
 # Seconds between two looks at timeouts, streams and sessions.
 _TICK_S: Final = 1.0
 # Seconds after which a response that is not complete is watched for the end of its connection.
@@ -272,7 +270,7 @@ class AsgiServer:
         self.loop = asyncio.get_running_loop()
         self.active: dict[AsgiResponder, None] = {}
         if accounts is None:
-            accounts = Accounts(limits.requests, _ALONE_BYTES)
+            accounts = Accounts(limits.requests)
         self._accounts = accounts
         # Health checks count too, and are served in any case.
         self._requests = OpenRequests(limits.requests, accounts)

@@ -9,7 +9,7 @@ import pytest
 from tests.rigs.server_connection import connected
 from trunkline import Server, ServerLimits
 from trunkline.engine import counters as module
-from trunkline.engine.counters import Counters
+from trunkline.engine.counters import Counters, reached
 
 
 def test_each_kind_of_event_is_logged_once_in_ten_seconds_with_the_number_since(
@@ -60,3 +60,10 @@ def test_stats_are_of_this_moment_and_a_new_server_has_none() -> None:
 
     asyncio.run(main())
     assert app.stats() == empty
+
+
+def test_refusals_name_the_limit_and_whose_it_is() -> None:
+    assert reached("in_flight") == "ServerLimits.in_flight is reached"
+    assert reached("tenant_in_flight") == "TenantLimits.in_flight is reached"
+    assert reached("client_in_flight").endswith("its share of ServerLimits.in_flight_overall")
+    assert reached("client_bytes").endswith("its share of ServerLimits.server_bytes")

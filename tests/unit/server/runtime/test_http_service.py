@@ -330,7 +330,7 @@ def test_subscriptions_of_one_client_share_its_budget() -> None:
                 await each.received(1)
             refused = await plain.single("subscriptions/listen", params).over()
             assert "No room for the URIs" in refused.messages[0]["error"]["message"]
-            assert app.stats().refused == {"connection_bytes": 1}
+            assert app.stats().refused == {"client_bytes": 1}
             other = plain.single("subscriptions/listen", params, client="127.0.0.2")
             await other.received(1)
             for each in (*listening, other):

@@ -35,12 +35,11 @@ def configure(parser: argparse.ArgumentParser) -> None:
 def run(options: argparse.Namespace) -> int:
     """Log out and return the exit status: 3 if the tokens could not be revoked."""
     # Imported here: help needs none of it.
-    import asyncio
-
     from ....auth.client.storage.file_tokens import FileTokens
     from ....auth.client.storage.token_store import StoredLogin, server_key
     from ...connect.login import check_auth, server_url
     from ...connect.target import parse_http_address
+    from ...event_loop import run_interruptible
 
     url = server_url(parse_http_address(options.url, options))
     tokens, key = FileTokens(), server_key(url)
@@ -73,7 +72,7 @@ def run(options: argparse.Namespace) -> int:
         return status
 
     try:
-        return asyncio.run(work())
+        return run_interruptible(work())
     except AuthorizationFailed as error:
         raise UsageError(str(error)) from None
 

@@ -47,8 +47,6 @@ _log: Final = logging.getLogger("trunkline.http")
 # One buffer for all connections of a loop: reading and processing are one step. More than
 # `MAX_BYTES_PER_TURN` is read of a body alone.
 _READ_BYTES: Final = 256 * 1024
-# Bytes that clients hold, where the server behind the listener does not count them.
-_ALONE_BYTES: Final = 1024 * 1024 * 1024
 # Seconds between two looks at timeouts and streams.
 _TICK_S: Final = 1.0
 # Seconds after which a request that was not read to its end gives way to a new connection.
@@ -111,7 +109,7 @@ class HttpServer:
         self.turn_buffer = self.buffer[:MAX_BYTES_PER_TURN]
         # Of the clients; those of a listener alone share its requests and nothing else.
         if accounts is None:
-            accounts = Accounts(limits.requests, _ALONE_BYTES)
+            accounts = Accounts(limits.requests)
         self.accounts = accounts
         self.connections: dict[ServedConnection, None] = {}
         self.held: Holdings[ServedConnection] = Holdings(limits.connections, self.accounts.shares)

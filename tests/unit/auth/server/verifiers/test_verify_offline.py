@@ -141,7 +141,7 @@ def test_dpop_proof_that_is_not_valid_is_refused() -> None:
     nonces = Dpop(jwt(), clock=Clock(NOW), nonces=True)
     assert outcome(nonces, proved()) == "The proof needs the nonce of this server"
     assert outcome(nonces, proved(nonce=nonces.nonce())) == "ann"
-    # Of a bearer token, whoever says to have proved a key.
+    # The key of a bound token has to be proved; naming it in the credential proves nothing.
     optional = Dpop(jwt(), clock=Clock(NOW), required=False)
     assert outcome(optional, bearer(token())) == "ann"
     bound = token(cnf={"jkt": CLIENT.thumbprint})
