@@ -48,13 +48,14 @@ unexport PYTHONDONTWRITEBYTECODE
 .DEFAULT_GOAL := help
 .PHONY: help setup demo demo-full dist test test-all check format lint types unit spec-check screens structs exports \
 	sync-client options vectors requirements parity \
-	prose census limits interop interop-full conformance docs fuzz soak mutants bench bench-quick bench-gate bench-docs clean
+	prose census limits proxies interop interop-full conformance docs fuzz soak mutants bench bench-quick bench-gate bench-docs clean
 
 help: ## List every target
 	@awk 'BEGIN {FS = ":.*## "} /^[a-z-]+:.*## / {printf "  %-14s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
 
 setup: $(READY) $(DOCS_READY) $(INTEROP_READY) $(SERVERS_MCP1_READY) $(CONFORMANCE_READY) $(FUZZ_READY) ## Every environment and npm package that CI needs: make -j2 setup
 	@$(CONFORMANCE_VENV)/bin/python -m conformance.install interop/typescript interop/matrix/everything interop/oauth/oidc-provider
+	@$(BIN)/python -m tools.proxies
 
 demo: $(READY) ## A server, the command line, both eras and the judge, in fifty lines
 	@$(BIN)/python examples/demo.py
@@ -133,6 +134,9 @@ census: $(READY) ## Count folders, modules, lines and names of the source: make 
 limits: $(READY) ## Print the costs that are limited without a clock: calls, modules, bytes
 	@$(BIN)/python -m bench.limits
 
+proxies: $(READY) ## nginx and Caddy for the tests of docs/deploying.md, into .proxies/ unless they are installed
+	@$(BIN)/python -m tools.proxies
+
 interop: $(INTEROP_READY) $(SERVERS_MCP1_READY) ## Talk to the official SDKs and FastMCP, over stdio and HTTP, both directions, both eras
 	@$(INTEROP_VENV)/bin/python -m interop.run
 	@$(INTEROP_VENV)/bin/python -m interop.oauth.run
@@ -174,7 +178,7 @@ bench-docs: $(READY) ## Write docs/benchmarks.md and its charts: make bench-docs
 	@$(BIN)/python -m bench.report $(RESULT)
 
 clean: ## Remove what was made here
-	rm -rf $(VENV) $(FUZZ_VENV) $(BENCH_VENV) $(BENCH_MCP1_VENV) $(BENCH_FASTMCP_VENV) $(INTEROP_VENV) $(MCP1_VENV) $(MCP2_VENV) $(SERVERS_MCP1_VENV) $(CONFORMANCE_VENV) $(MUTANTS_VENV) $(DOCS_VENV) .conformance .mypy_cache .pytest_cache .ruff_cache .hypothesis dist site
+	rm -rf $(VENV) $(FUZZ_VENV) $(BENCH_VENV) $(BENCH_MCP1_VENV) $(BENCH_FASTMCP_VENV) $(INTEROP_VENV) $(MCP1_VENV) $(MCP2_VENV) $(SERVERS_MCP1_VENV) $(CONFORMANCE_VENV) $(MUTANTS_VENV) $(DOCS_VENV) .conformance .proxies .mypy_cache .pytest_cache .ruff_cache .hypothesis dist site
 	find . -name __pycache__ -type d -prune -exec rm -rf {} +
 
 $(READY): pyproject.toml requirements/dev.txt

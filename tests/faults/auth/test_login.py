@@ -416,7 +416,7 @@ def test_a_public_server_cannot_send_the_browser_into_a_private_network(
             )
 
             async def first(*_: Any) -> Any:
-                return named
+                return named, ""
 
             patched = pytest.MonkeyPatch()
             patched.setattr(MetadataDiscovery, "_first", first)

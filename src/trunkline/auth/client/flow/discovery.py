@@ -107,10 +107,13 @@ class MetadataDiscovery:
         """
         named = None if challenge is None else challenge.resource_metadata
         urls = [named] if named is not None else resource_urls(self._url)
-        found = await self._first(urls, ProtectedResourceMetadata)
+        found, answers = await self._first(urls, ProtectedResourceMetadata)
         if found is None:
             if named is not None:
-                raise _failure("the metadata that the server names is not there")
+                raise _failure(
+                    f"{answers}, which the server names as the place of its metadata: does the "
+                    "proxy in front of the server pass it on?"
+                )
             return self._legacy_server()
         if not covers(found.resource, self._url):
             raise _failure(f"its metadata is that of another resource: {show(found.resource)}")
@@ -139,9 +142,9 @@ class MetadataDiscovery:
             return await self._legacy_issuer(issuer)
         if self._check(issuer, "issuer").query:
             raise _failure("the issuer of the authorization server: it has a query")
-        found = await self._first(issuer_urls(issuer), AuthorizationServerMetadata)
+        found, answers = await self._first(issuer_urls(issuer), AuthorizationServerMetadata)
         if found is None:
-            raise _failure(f"the authorization server {show(issuer)} has no metadata")
+            raise _failure(f"the authorization server {show(issuer)} has no metadata: {answers}")
         if found.issuer != issuer:
             raise _failure(
                 f"the metadata of {show(issuer)} is that of another: {show(found.issuer)}"
@@ -150,7 +153,7 @@ class MetadataDiscovery:
 
     async def _legacy_issuer(self, origin: str) -> AuthorizationServerMetadata:
         headers = {"mcp-protocol-version": _LEGACY_REVISION}
-        found = await self._first(issuer_urls(origin)[:1], AuthorizationServerMetadata, headers)
+        found, _ = await self._first(issuer_urls(origin)[:1], AuthorizationServerMetadata, headers)
         if found is None:
             return AuthorizationServerMetadata(
                 issuer=origin,
@@ -184,8 +187,9 @@ class MetadataDiscovery:
 
     async def _first(
         self, urls: list[str], kind: type[T], headers: dict[str, str] | None = None
-    ) -> T | None:
-        """Return the first document that is there."""
+    ) -> tuple[T | None, str]:
+        """Return the first document that is there, and for an error what the URLs answered."""
+        answers: list[str] = []
         for url in urls:
             try:
                 check_url(url)
@@ -196,20 +200,21 @@ class MetadataDiscovery:
                     context=self.context_for(url),
                 )
             except TransportError as error:
-                raise _failure(error.reason) from None
+                raise _failure(f"{_shown(url)}: {error.reason}") from None
             if 400 <= response.status < 500:
+                answers.append(f"status {response.status} of {_shown(url)}")
                 continue
             if response.status != 200:
                 raise _failure(f"status {response.status} of {_shown(url)}")
             try:
-                return decode(response.body, type=kind)
+                return decode(response.body, type=kind), ""
             except ValidationError:
                 raise _failure(f"the metadata at {_shown(url)} is malformed") from None
             except (DecodeError, UnicodeDecodeError):
-                continue  # not JSON
+                answers.append(f"no JSON at {_shown(url)}")
             except RecursionError:
                 raise _failure(f"the metadata at {_shown(url)} is malformed") from None
-        return None
+        return None, ", ".join(answers)
 
 
 def _origin(parts: SplitResult) -> tuple[str, str | None, int | None]:

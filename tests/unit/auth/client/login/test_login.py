@@ -163,6 +163,55 @@ def test_metadata_is_found_in_the_order_of_the_specification(
     run(work)
 
 
+@for_each(
+    ("status", "said"), [(404, "status 404 of"), (403, "status 403 of"), (200, "no JSON at")]
+)
+def test_metadata_that_a_proxy_does_not_pass_on_is_named_with_its_status(
+    status: int, said: str
+) -> None:
+    async def work(place: Place) -> None:
+        stub = place.stub
+        stub.metadata, stub.metadata_path = None, "/about?key=CANARY"
+        inner = stub.answer
+        stub.answer = lambda asked: (
+            inner(asked) if asked.path == "/mcp" else asked.status(status, {}, "<p>a page</p>")
+        )
+        with pytest.raises(AuthorizationFailed) as caught:
+            await place.client().connect()
+        assert str(caught.value) == (
+            f"discovery: {said} '{stub.origin}/about', which the server names as the place of its "
+            "metadata: does the proxy in front of the server pass it on?"
+        )
+
+    run(work)
+
+
+def test_an_authorization_server_without_metadata_is_named_with_what_its_urls_answered() -> None:
+    async def work(place: Place) -> None:
+        place.login.fail("metadata", times=2, status=404)
+        issuer = place.login.issuer
+        with pytest.raises(AuthorizationFailed) as caught:
+            await place.client().connect()
+        assert str(caught.value) == (
+            f"discovery: the authorization server '{issuer}' has no metadata: "
+            f"status 404 of '{issuer}/.well-known/oauth-authorization-server', "
+            f"status 404 of '{issuer}/.well-known/openid-configuration'"
+        )
+
+    run(work)
+
+
+def test_an_authorization_server_that_cannot_be_reached_is_named_by_the_url() -> None:
+    async def work(place: Place) -> None:
+        with socket.socket() as free:
+            free.bind(("127.0.0.1", 0))
+            place.stub.issuers = [f"http://127.0.0.1:{free.getsockname()[1]}"]
+            with pytest.raises(AuthorizationFailed, match="discovery: 'http://127.0.0.1:.*: "):
+                await place.client().connect()
+
+    run(work)
+
+
 @for_each("is_named", [True, False])
 def test_a_resource_is_sent_as_it_is_written(is_named: bool) -> None:
     async def work(place: Place) -> None:
