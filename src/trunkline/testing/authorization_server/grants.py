@@ -56,13 +56,15 @@ class GrantSettings(Protocol):
     access_lifetime: float
     refresh_lifetime: float
     refresh_tokens: bool | str
-    users: Mapping[str, Mapping[str, Any]]
     trusted: dict[str, tuple[PublicKey, ...]]
     clock: Callable[[], float]
 
     @property
     def token_endpoint(self) -> str:
         """The URL of the endpoint."""
+
+    def claims_of(self, subject: str) -> dict[str, Any]:
+        """Return the claims that go into the access tokens of a user."""
 
     def audience_of(self, resources: tuple[str, ...]) -> str | list[str]:
         """Return the audience of a token for resources."""
@@ -124,7 +126,7 @@ class TokenGrants:
         if was_used:
             self._tokens.revoke_family(grant.family)
             raise OAuthError("invalid_grant", "the code was used before; its tokens are revoked")
-        claims = {**self._settings.users.get(grant.subject, {}), **grant.claims}
+        claims = {**self._settings.claims_of(grant.subject), **grant.claims}
         return self._answer(replace(grant, claims=claims), request, client, jkt)
 
     def _refresh(
@@ -251,7 +253,7 @@ class TokenGrants:
             client_id=client_id,
             scopes=scopes,
             resources=resources,
-            claims=self._settings.users.get(subject, {}),
+            claims=self._settings.claims_of(subject),
         )
 
     def _scopes(self, request: RecordedRequest, client: OAuthClient | None) -> frozenset[str]:

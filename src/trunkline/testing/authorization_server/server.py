@@ -75,6 +75,7 @@ class AuthorizationServer:
         resources: Iterable[str] | None = None,
         users: Mapping[str, Mapping[str, Any]] | None = None,
         user: str = "user",
+        claims: Mapping[str, Any] | None = None,
         approve: Approve = True,
         host: str = "127.0.0.1",
         port: int = 0,
@@ -98,6 +99,7 @@ class AuthorizationServer:
         resources: the URLs of servers that tokens are issued for; None is any.
         users: claims of users by name, such as a tenant, which go into their access tokens.
         user: the user that consents if `approve` is True.
+        claims: go into every access token; those of `users` are stronger.
         approve: how authorization requests are answered: True and False as a user that consents
             or does not, a text as another user, a function of the request (`ConsentRequest`)
             that returns one of these or an `Approval`; None shows a page.
@@ -118,6 +120,7 @@ class AuthorizationServer:
         self.default_scopes = frozenset(default_scopes)
         self.resources = None if resources is None else tuple(resources)
         self.users: Mapping[str, Mapping[str, Any]] = dict(users or {})
+        self.claims: Mapping[str, Any] = dict(claims or {})
         self.access_lifetime = access_lifetime
         self.refresh_lifetime = refresh_lifetime
         self.refresh_tokens = refresh_tokens
@@ -259,7 +262,7 @@ class AuthorizationServer:
             subject=subject,
             client_id=client_id,
             scopes=frozenset(scopes),
-            claims=dict(self.users.get(subject, {})),
+            claims=self.claims_of(subject),
             dpop_jkt=dpop_jkt,
         )
         return self._tokens.access_token(
@@ -408,6 +411,10 @@ class AuthorizationServer:
             **self.metadata_changes,
         }
         return {name: value for name, value in found.items() if value is not None}
+
+    def claims_of(self, subject: str) -> dict[str, Any]:
+        """Return the claims that go into the access tokens of a user."""
+        return {**self.claims, **self.users.get(subject, {})}
 
     def audience_of(self, resources: Sequence[str]) -> str | list[str]:
         """Return the audience of a token for resources; without any it is this server."""

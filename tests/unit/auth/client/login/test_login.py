@@ -163,9 +163,7 @@ def test_metadata_is_found_in_the_order_of_the_specification(
     run(work)
 
 
-@for_each(
-    ("status", "said"), [(404, "status 404 of"), (403, "status 403 of"), (200, "no JSON at")]
-)
+@for_each(("status", "said"), [(404, "status 404 of"), (403, "status 403 of"), (200, "no JSON at")])
 def test_metadata_that_a_proxy_does_not_pass_on_is_named_with_its_status(
     status: int, said: str
 ) -> None:
@@ -206,7 +204,7 @@ def test_an_authorization_server_that_cannot_be_reached_is_named_by_the_url() ->
         with socket.socket() as free:
             free.bind(("127.0.0.1", 0))
             place.stub.issuers = [f"http://127.0.0.1:{free.getsockname()[1]}"]
-            with pytest.raises(AuthorizationFailed, match="discovery: 'http://127.0.0.1:.*: "):
+            with pytest.raises(AuthorizationFailed, match=r"discovery: 'http://127.0.0.1:.*: "):
                 await place.client().connect()
 
     run(work)
