@@ -8,6 +8,7 @@ from typing import Any
 
 import pytest
 
+from tests.faults.auth.issuing import FIRST
 from tests.faults.http.serving import (
     Response,
     Served,
@@ -69,6 +70,30 @@ def test_a_claim_places_a_request_and_a_header_of_the_client_does_not() -> None:
         assert tenant_of(place(served, claims(org="acme") + spoof)) == "acme"
         assert place(served, claims() + spoof).status == 403
         assert place(served, spoof).status == 401
+
+
+def test_a_token_without_the_claim_of_its_tenant_is_403_and_never_reaches_a_handler(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    bare = [("Authorization", f"Bearer {FIRST.token(tenant=None)}")]
+    ours = [("Authorization", f"Bearer {FIRST.token()}")]
+    with serving(placing_app(), auth=FIRST.verifier()) as served:
+        for _ in range(3):
+            answer = place(served, bare)
+            assert answer.status == 403
+            # A challenge would make the client log in again, for a token without it as well.
+            assert "www-authenticate" not in {name.lower() for name, _ in answer.headers}
+            assert answer.json["error"]["message"] == (
+                "The credential of the request names no tenant"
+            )
+        assert tenant_of(place(served, ours)) == "acme"
+    (logged,) = [each.getMessage() for each in caplog.records if "403" in each.getMessage()]
+    assert logged == (
+        "request refused with 403: the token has no claim 'tenant'; tenant_required=False of the "
+        "verifier admits it"
+    )
+    with serving(placing_app(), auth=FIRST.verifier(tenant_required=False)) as served:
+        assert tenant_of(place(served, bare)) == "None"
 
 
 def test_a_header_of_a_proxy_that_is_not_trusted_selects_nothing() -> None:

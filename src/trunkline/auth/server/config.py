@@ -64,6 +64,7 @@ _TOP: Final = {
 _CLAIMS: Final = {
     "leeway": _NUMBER,
     "tenant_claim": _TEXT,
+    "tenant_required": _FLAG,
     "client_claims": _TEXTS,
     "scopes_supported": _TEXTS,
     "max_age": _NUMBER,

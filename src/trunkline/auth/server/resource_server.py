@@ -61,7 +61,7 @@ __all__ = ["ResourceServer", "resource_server_of"]
 
 _log: Final = logging.getLogger("trunkline.auth")
 
-# Seconds between two log lines about a verifier that cannot decide.
+# Seconds between two log lines about a verifier that cannot decide, or tokens without a tenant.
 _WARNING_INTERVAL_S: Final = 10.0
 
 # Of UTF-8 each has 4 bytes at most, and a key of a store takes 512.
@@ -82,6 +82,7 @@ _MAX_CHALLENGED_SCOPES: Final = 64
 _MALFORMED: Final = "The Authorization header is malformed"
 _UNAUTHORIZED: Final = "Unauthorized"
 _NO_TENANT: Final = "The tenant of the request cannot be used"
+_MISSING_TENANT: Final = "The credential of the request names no tenant"
 
 
 class ResourceServer:
@@ -125,7 +126,8 @@ class ResourceServer:
         if self._issuers and self.resource is not None:
             self._metadata_url = resource_urls(self.resource)[0]
         self._missing = self._refusal(_REQUIRED, _UNAUTHORIZED)
-        self._warned = float("-inf")
+        # When each warning was logged last.
+        self._warned: dict[str, float] = {}
         self._audit = None if settings.audit is None else RefusalAudit(settings.audit)
 
     def __repr__(self) -> str:
@@ -214,8 +216,7 @@ class ResourceServer:
             try:
                 return tenants.of_request(principal, request, lambda: self._is_from_proxy(request))
             except TenantRefused as error:
-                row = HTTP["credential-malformed" if error.is_malformed else "permission-denied"]
-                return Refusal(row, _NO_TENANT, (_NO_STORE,))
+                return _tenant_refusal(error)
         # A tenant is part of the keys of a store, which are bounded.
         tenant = principal.tenant
         if tenant is None or len(tenant) <= _MAX_TENANT_CHARS:
@@ -277,8 +278,14 @@ class ResourceServer:
             return self._refusal(
                 _REQUIRED, _UNAUTHORIZED, error.error, error.description, scheme, extra
             )
+        if isinstance(error, TenantRefused):
+            self._warn(
+                "request refused with 403: %s; tenant_required=False of the verifier admits it",
+                error.reason,
+            )
+            return _tenant_refusal(error)
         if isinstance(error, VerifierUnavailable):
-            self._warn(error.reason)
+            self._warn("credentials cannot be checked, requests get 503: %s", error.reason)
             seconds = max(1, -int(-error.retry_after // 1))
             headers = ((b"retry-after", b"%d" % seconds), _NO_STORE)
             return Refusal(
@@ -289,11 +296,11 @@ class ResourceServer:
         _log.error("the principal of a request cannot be determined\n%s", as_redacted(error))
         return Refusal(HTTP["internal-error"], "Internal error", (_NO_STORE,))
 
-    def _warn(self, reason: str) -> None:
+    def _warn(self, text: str, reason: str) -> None:
         now = time.monotonic()
-        if now - self._warned >= _WARNING_INTERVAL_S:
-            self._warned = now
-            _log.warning("credentials cannot be checked, requests get 503: %s", reason)
+        if now - self._warned.get(text, float("-inf")) >= _WARNING_INTERVAL_S:
+            self._warned[text] = now
+            _log.warning(text, reason)
 
     def _refusal(
         self,
@@ -457,6 +464,11 @@ def _principal(found: object) -> Principal | None:
     if isinstance(found, str):
         return Principal(subject=found) if found else None
     raise TypeError(f"auth= returned {show(found)}, not a Principal, a subject or None")
+
+
+def _tenant_refusal(error: TenantRefused) -> Refusal:
+    row = HTTP["credential-malformed" if error.is_malformed else "permission-denied"]
+    return Refusal(row, _MISSING_TENANT if error.is_missing else _NO_TENANT, (_NO_STORE,))
 
 
 def _distinct(texts: Iterable[str], without: str = "") -> tuple[str, ...]:

@@ -196,6 +196,8 @@ class EnvelopeAuth:
             is_expired = _EXPIRED in error.description
             kind = ErrorKind.TOKEN_EXPIRED if is_expired else ErrorKind.INVALID_TOKEN
             return RequestError(kind, data=_failed(error.description))
+        if isinstance(error, TenantRefused):
+            return _tenant_refusal(error)
         if isinstance(error, VerifierUnavailable):
             self._core.runtime.counters.warn(
                 "verifier", "credentials cannot be checked: %s", error.reason
@@ -239,9 +241,7 @@ class EnvelopeAuth:
         try:
             asked.owner = self._placed(principal, asked)
         except TenantRefused as error:
-            data = {"error_type": "tenant_required" if error.is_missing else "tenant_refused"}
-            refused = RequestError(ErrorKind.AUTHORIZATION_FAILED, data=data)
-            self._refuse(connection, asked, refused)
+            self._refuse(connection, asked, _tenant_refusal(error))
         else:
             proceed(asked)
 
@@ -296,6 +296,11 @@ def _named_tenant(envelope: Any) -> object:
                 if isinstance(name, str) and name.lower() == _TENANT:
                     return value
     return None
+
+
+def _tenant_refusal(error: TenantRefused) -> RequestError:
+    data = {"error_type": "tenant_required" if error.is_missing else "tenant_refused"}
+    return RequestError(ErrorKind.AUTHORIZATION_FAILED, data=data)
 
 
 def _failed(reason: str) -> dict[str, Any]:

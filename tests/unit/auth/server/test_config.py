@@ -74,6 +74,7 @@ keys_file = "keys.json"
 algorithms = ["ES256"]
 leeway = 5
 tenant_claim = "org"
+tenant_required = false
 
 [[jwt]]
 issuer = "https://two.example.org"

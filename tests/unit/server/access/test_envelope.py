@@ -20,6 +20,7 @@ from trunkline.auth import (
     Tenants,
     VerifierUnavailable,
 )
+from trunkline.auth.server.tenants import TenantRefused
 from trunkline.jsonrpc import Policy
 from trunkline.server.access import envelope as module
 
@@ -53,6 +54,8 @@ class Tokens:
             raise InvalidCredential("The token has expired")
         if token.startswith("bad"):
             raise InvalidCredential("The signature of the token is not valid")
+        if token.startswith("bare"):
+            raise TenantRefused("the token has no claim 'tenant'", is_missing=True)
         if token.startswith("down"):
             raise VerifierUnavailable("the keys cannot be fetched", retry_after=3)
         if token not in CLAIMS:
@@ -193,6 +196,12 @@ async def test_a_tool_is_refused_without_a_tenant_and_a_list_is_not() -> None:
         assert (refused["code"], refused["data"]) == (-32003, {"error_type": "tenant_required"})
         assert "tools" in await wire.request("tools/list", cleo)
         assert await wire.who(cleo, headers={"x-tenant-id": "acme"}) == "cleo of acme, None"
+
+
+async def test_a_token_that_its_verifier_refuses_for_its_tenant_is_answered_alike() -> None:
+    async with pierre(tenants=None) as wire:
+        refused = await wire.who(f"bare.{SECRET}")
+        assert (refused["code"], refused["data"]) == (-32003, {"error_type": "tenant_required"})
 
 
 async def test_another_spelling_of_a_call_is_refused_without_a_tenant_too() -> None:

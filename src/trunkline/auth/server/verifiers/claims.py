@@ -8,6 +8,8 @@ The rules that live here, and only here:
 * A token that is bound to a key is valid only with a proof of that key, and one that is bound to
   anything else is not valid.                                   [RFC 7800, 3; RFC 9449, 7.2]
 * Scopes are those of `scope` and of `scp`, each a text with spaces or a list of texts.
+* A token without the claim of its tenant is valid, and is refused with 403 unless the verifier
+  admits it: another token of the same user would lack it too, so the client must not log in again.
 """
 
 from __future__ import annotations
@@ -16,8 +18,10 @@ from collections.abc import Collection, Iterable, Mapping
 from types import MappingProxyType
 from typing import Any, Final
 
+from ....redaction import show
 from ...challenge import split_scopes
 from ...principal import Principal
+from ..tenants import TenantRefused
 from .credential import InvalidCredential
 
 __all__ = [
@@ -25,6 +29,7 @@ __all__ = [
     "LEEWAY_S",
     "check_audience",
     "check_binding",
+    "check_tenant",
     "check_times",
     "principal_of",
     "scopes_of",
@@ -81,6 +86,13 @@ def check_binding(claims: Mapping[str, Any], thumbprint: str) -> None:
     """Raise InvalidCredential if a token is bound to a key other than the one that was proved."""
     if "cnf" in claims and not (thumbprint and claims["cnf"] == {"jkt": thumbprint}):
         raise InvalidCredential(_BOUND)
+
+
+def check_tenant(principal: Principal, tenant_claim: str | None) -> None:
+    """Raise TenantRefused if a token lacks the claim that names its tenant."""
+    if tenant_claim is not None and principal.tenant is None:
+        reason = f"the token has no claim {show(tenant_claim)}"
+        raise TenantRefused(reason, is_missing=True)
 
 
 def principal_of(

@@ -48,6 +48,7 @@ from .claims import (
     LEEWAY_S,
     check_audience,
     check_binding,
+    check_tenant,
     check_times,
     principal_of,
 )
@@ -113,7 +114,9 @@ class Introspection:
     The endpoint is `endpoint`, or the one that the metadata of `issuer` names. `audience` is the
     URL of this server, or several names of it; `None` states that every token of this endpoint is
     for this server. Only tokens that begin with `prefix` are asked about: in a chain, the others
-    are left to the next verifier, and are not sent to the authorization server.
+    are left to the next verifier, and are not sent to the authorization server. `tenant_claim`
+    names the claim with the tenant; a token without it is refused with status 403, unless
+    `tenant_required=False`.
 
     Raises:
         ValueError: an argument is missing or malformed.
@@ -134,6 +137,7 @@ class Introspection:
         prefix: str = "",
         leeway: float = LEEWAY_S,
         tenant_claim: str | None = None,
+        tenant_required: bool = True,
         client_claims: Iterable[str] = CLIENT_CLAIMS,
         scopes_supported: Iterable[str] = (),
         max_age: float = MAX_AGE_S,
@@ -156,6 +160,7 @@ class Introspection:
         self._prefix = prefix
         self._leeway = leeway
         self._tenant_claim = tenant_claim
+        self._required_claim = tenant_claim if tenant_required else None
         self._client_claims = tuple(client_claims)
         self._max_age = max_age
         self._allow_private = allow_private
@@ -185,6 +190,7 @@ class Introspection:
 
         Raises:
             InvalidCredential: the token is not valid here.
+            TenantRefused: it is valid, and lacks the claim of its tenant.
             VerifierUnavailable: the authorization server does not answer.
         """
         token = credential.token
@@ -196,7 +202,7 @@ class Introspection:
         now = self._clock()
         valid = self._valid.get(digest)
         if valid is not None and now < valid[0]:
-            return _bound(valid[1], credential)
+            return self._usable(valid[1], credential)
         invalid = self._invalid.get(digest)
         if invalid is not None and now < invalid[0]:
             raise InvalidCredential(invalid[1])
@@ -215,6 +221,12 @@ class Introspection:
         found.close()  # it has not begun
         raise VerifierUnavailable("the authorization server has to be asked")
 
+    def _usable(self, principal: Principal, credential: Credential) -> Principal:
+        # Not cached with the answer: the same token may come with a proof and without.
+        check_binding(principal.claims, credential.key_thumbprint)
+        check_tenant(principal, self._required_claim)
+        return principal
+
     async def _ask_once(self, digest: bytes, credential: Credential) -> Principal:
         loop = asyncio.get_running_loop()
         if loop is not self._loop:
@@ -228,7 +240,7 @@ class Introspection:
         running.callers += 1
         try:
             # A caller that is cancelled leaves the request to the others.
-            return _bound(await asyncio.shield(running.task), credential)
+            return self._usable(await asyncio.shield(running.task), credential)
         finally:
             running.callers -= 1
             if not running.callers and not running.is_sent:
@@ -383,12 +395,6 @@ class Introspection:
         if not 0 <= now - self._warned_at < _WARNING_INTERVAL_S:
             self._warned_at = now
             _log.warning("introspection failed: %s", reason)
-
-
-def _bound(principal: Principal, credential: Credential) -> Principal:
-    # Not cached with the answer: the same token may come with a proof and without.
-    check_binding(principal.claims, credential.key_thumbprint)
-    return principal
 
 
 def _keep(table: OrderedDict[bytes, _T], digest: bytes, entry: _T) -> None:

@@ -29,6 +29,7 @@ from .claims import (
     LEEWAY_S,
     check_audience,
     check_binding,
+    check_tenant,
     check_times,
     principal_of,
 )
@@ -77,7 +78,7 @@ class JwtBearer:
     `audience` is the URL of this server, or several names of it: a token has one of them in `aud`.
     The keys are those that the metadata of the issuer leads to, those at `jwks_uri`, or `keys`: a
     JWKS as a dict or as JSON, or public keys in PEM. `tenant_claim` names the claim with the
-    tenant.
+    tenant; a token without it is refused with status 403, unless `tenant_required=False`.
 
     Raises:
         ValueError: an argument is empty or malformed, or an algorithm is not asymmetric.
@@ -96,6 +97,7 @@ class JwtBearer:
         leeway: float = LEEWAY_S,
         types: Iterable[str] = ("at+jwt", "jwt", ""),
         tenant_claim: str | None = None,
+        tenant_required: bool = True,
         client_claims: Iterable[str] = CLIENT_CLAIMS,
         scopes_supported: Iterable[str] = (),
         jwks_uri: str | None = None,
@@ -120,6 +122,7 @@ class JwtBearer:
         self.authorization_servers = (issuer,)
         self._types = frozenset(each.lower() for each in types)
         self._tenant_claim = tenant_claim
+        self._required_claim = tenant_claim if tenant_required else None
         self._client_claims = tuple(client_claims)
         self._leeway = leeway
         self._clock = clock
@@ -146,6 +149,7 @@ class JwtBearer:
 
         Raises:
             InvalidCredential: it is, and not valid.
+            TenantRefused: it is valid, and lacks the claim of its tenant.
         """
         if credential.scheme != "bearer":
             return None
@@ -228,6 +232,7 @@ class JwtBearer:
             tenant_claim=self._tenant_claim,
             expires_at=ends,
         )
+        check_tenant(principal, self._required_claim)
         if digest is not None:
             self._verified[digest] = _Verified(key, token.key_id, token.algorithm, principal)
             if len(self._verified) > _MAX_VERIFIED:

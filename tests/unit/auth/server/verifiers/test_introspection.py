@@ -24,6 +24,7 @@ from trunkline.auth import (
     Principal,
     VerifierUnavailable,
 )
+from trunkline.auth.server.tenants import TenantRefused
 from trunkline.auth.server.verifiers import introspection as module
 
 INACTIVE = "The token is not active"
@@ -91,6 +92,19 @@ async def test_an_active_token_names_its_principal() -> None:
         assert (found.client_id, found.tenant) == ("editor", "acme")
         assert found.scopes == {"files:read"}
         assert found.expires_at == NOW + 330
+
+
+@on_a_loop
+async def test_an_answer_without_the_claim_of_the_tenant_is_cached_and_refused() -> None:
+    async with scene_of(tenant_claim="tenant") as scene:
+        for _ in range(3):
+            with pytest.raises(TenantRefused, match="the token has no claim 'tenant'"):
+                await scene.verify()
+        assert scene.asked == 1
+    async with scene_of(tenant_claim="tenant", tenant_required=False) as scene:
+        found = await scene.verify()
+        assert isinstance(found, Principal)
+        assert found.tenant is None
 
 
 @on_a_loop

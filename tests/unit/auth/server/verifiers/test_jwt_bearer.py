@@ -27,6 +27,7 @@ from tests.unit.auth.tokens import (
 )
 from trunkline.auth import Credential, InvalidCredential, JwtBearer, Principal
 from trunkline.auth.jose import InvalidKey, PublicKey, SignedToken
+from trunkline.auth.server.tenants import TenantRefused
 from trunkline.auth.server.verifiers import jwt_bearer
 from trunkline.auth.server.verifiers.jwks import KeySet
 from trunkline.testing import AuthorizationServer
@@ -441,11 +442,20 @@ def test_scopes_are_those_of_both_claims(change: dict[str, Any], scopes: set[str
 def test_the_tenant_is_that_of_the_claim() -> None:
     assert accepted(token(tid="acme"), tenant_claim="tid").tenant == "acme"
     assert accepted(token(tid="acme")).tenant is None
-    assert accepted(token(), tenant_claim="tid").tenant is None
     wrong: list[Any] = ["", 1, ["acme"], {}, True]
     for value in wrong:
         text = refused(token(tid=value), tenant_claim="tid")
         assert text == "The tenant of the token is malformed"
+
+
+def test_a_token_without_the_claim_of_its_tenant_is_refused_unless_admitted() -> None:
+    strict = verifier(tenant_claim="tid")
+    for _ in range(2):  # the second time as well: it is not kept as verified
+        with pytest.raises(TenantRefused, match="the token has no claim 'tid'") as raised:
+            strict.verify(bearer(token()))
+        assert raised.value.is_missing
+    assert accepted(token(), tenant_claim="tid", tenant_required=False).tenant is None
+    assert accepted(token()).tenant is None
 
 
 # Settings
