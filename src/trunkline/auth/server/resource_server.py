@@ -14,6 +14,8 @@ The rules that live here, and only here:
                                                   [RFC 9728, section 5.1; MCP 2026-07-28]
 * Metadata is served at the well-known path with the path of the resource behind it, and at the
   well-known path alone.                                            [RFC 9728, section 3]
+* A server whose URL nothing else tells is the audience of its tokens, if all verifiers have the
+  same one and it is a URL: no token for another resource would be accepted.
 * A server that has no authorization server has no metadata: its clients bring their credentials.
 * A refusal is not cached, and its text is fixed: nothing of the request is in it. Characters that a
   verifier or a handler put into a challenge, and that it cannot have, are replaced or left out.
@@ -37,6 +39,7 @@ from ...exception_text import as_redacted
 from ...redaction import show
 from ...spec.http_conditions import HTTP
 from ...transports.http.response import Refusal
+from ...transports.http.settings import is_public_url
 from ..challenge import format_challenge, split_scopes
 from ..metadata import RESOURCE_PATH, ProtectedResourceMetadata, resource_urls
 from ..principal import Principal
@@ -394,6 +397,7 @@ def resource_server_of(
     """Return the resource server for `auth=` of an HTTP listener.
 
     `address` is the URL that it listens on; `public_url`, the one that clients use, precedes it.
+    Without both, as in ASGI, the only audience of the verifiers is the URL.
     `client_of` returns the client of a request; without it, that is the peer of its connection.
 
     Raises:
@@ -406,11 +410,13 @@ def resource_server_of(
         kinds = ", ".join(type(each).__name__ for each in settings.verifiers)
         raise ValueError(f"{kinds} is for standard streams and sockets, not for HTTP")
     url_of = _UrlOf(path, public_url, scheme_of, host_of)
-    made = ResourceServer(settings, public_url or address, url_of, is_from_proxy, client_of)
+    resource = public_url or address or _only_audience(settings.verifiers)
+    made = ResourceServer(settings, resource, url_of, is_from_proxy, client_of)
     if made._issuers and made.resource is None:
         raise ValueError(
             "the URL of this server is not known, and tokens are issued for it: give it with "
-            "HttpSettings(public_url=...) or AuthSettings(resource=...)"
+            "HttpSettings(public_url=...) or AuthSettings(resource=...), or as the only audience "
+            "of the verifiers"
         )
     return made
 
@@ -464,6 +470,22 @@ def _principal(found: object) -> Principal | None:
     if isinstance(found, str):
         return Principal(subject=found) if found else None
     raise TypeError(f"auth= returned {show(found)}, not a Principal, a subject or None")
+
+
+def _only_audience(verifiers: Iterable[Any]) -> str | None:
+    """Return the audience of all verifiers, if it is one URL."""
+    found: set[str] = set()
+    pending = list(verifiers)
+    while pending:
+        each = pending.pop()
+        # Those of a `Chain`, and the one of a `Dpop`.
+        inner = getattr(each, "verifiers", None) or getattr(each, "verifier", None)
+        if inner is not None:
+            pending += inner if isinstance(inner, tuple) else (inner,)
+        audience = getattr(each, "audience", None)
+        found.update(audience if isinstance(audience, frozenset) else ())
+    url = found.pop() if len(found) == 1 else None
+    return url if is_public_url(url) else None
 
 
 def _tenant_refusal(error: TenantRefused) -> Refusal:

@@ -11,12 +11,18 @@ from typing import Any
 import pytest
 
 from tests.canaries import CANARY
+from tests.cases import for_each
 from tests.rigs.http_endpoint import request
+from trunkline import Server
 from trunkline.auth import (
+    ApiKeys,
     AuthSettings,
+    Chain,
     Credential,
+    Dpop,
     Fixed,
     InvalidCredential,
+    JwtBearer,
     PeerUid,
     Principal,
     Tenants,
@@ -437,6 +443,46 @@ def test_a_server_that_does_not_know_its_url_says_so() -> None:
     assert resource_server_of(Tokens(issuer=None), path="/mcp").documents("/mcp") == {}
     given = AuthSettings(verifiers=[Tokens()], resource=URL)
     assert resource_server_of(given, path="/mcp", address="http://127.0.0.1:1/mcp").resource == URL
+
+
+def jwt(audience: str | list[str], issuer: str = "https://login.example.org") -> JwtBearer:
+    return JwtBearer(issuer=issuer, audience=audience)
+
+
+@for_each(
+    "auth",
+    [
+        jwt(URL),
+        [jwt(URL), ApiKeys([])],
+        [jwt(URL), jwt(URL, "https://two.example.org")],
+        Chain([Dpop(jwt(URL)), jwt(URL, "https://two.example.org")]),
+    ],
+)
+def test_the_only_audience_is_the_url_of_an_application_that_knows_no_other(auth: Any) -> None:
+    assert Server("files", auth=auth).asgi() is not None
+    server = resource_server_of(auth, path="/mcp")
+    assert server.resource == URL
+    (document,) = {*server.documents("/mcp").values()}
+    assert json.loads(document)["resource"] == URL
+    # What is known of the listener comes first.
+    other = "https://files.example.org/mcp"
+    assert resource_server_of(auth, path="/mcp", public_url=other).resource == other
+    assert resource_server_of(auth, path="/mcp", address=other).resource == other
+
+
+@for_each(
+    "auth",
+    [
+        jwt("files"),
+        jwt("urn:files"),
+        jwt([URL, "https://files.example.org/mcp"]),
+        [jwt(URL), jwt("https://files.example.org/mcp")],
+        jwt("https://mcp.example.org/mcp?tenant=acme"),
+    ],
+)
+def test_another_audience_does_not_tell_the_url_of_an_application(auth: Any) -> None:
+    with pytest.raises(ValueError, match="only audience"):
+        Server("files", auth=auth).asgi()
 
 
 def test_reprs_name_kinds_alone() -> None:
