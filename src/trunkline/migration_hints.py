@@ -15,12 +15,12 @@ from functools import wraps
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
-    from typing import Any, TypeAlias, TypeVar
+    from typing import Any, NoReturn, TypeAlias, TypeVar
 
     F = TypeVar("F", bound=Callable[..., Any])
     Hints: TypeAlias = Mapping[str, tuple[str, str]]
 
-__all__ = ["missing_attribute", "with_hints"]
+__all__ = ["MissingClassAttribute", "missing_attribute", "with_hints"]
 
 _URL = "give the URL to serve: run('http://127.0.0.1:8000/mcp')"
 _ASGI = "use asgi(path='/mcp', hosts=[...]); it needs no lifespan events"
@@ -256,6 +256,7 @@ CLIENT_ATTRIBUTES: Hints = {
     "cancel": ("submit_tool", "use submit_tool(...), whose PendingCall has cancel()"),
     "complete_mcp": ("complete", _RAW),
     "discover_result": ("discover", "use discover(), or server_info and server_capabilities"),
+    "from_config": ("", "give the configuration to the class itself, as in Client('mcp.json')"),
     "get_prompt_mcp": ("get_prompt", _RAW),
     "initialize": ("connect", _AUTOMATIC),
     "list_prompts_mcp": ("list_prompts", _RAW),
@@ -309,6 +310,25 @@ def missing_attribute(owner: str, name: str, hints: Hints) -> AttributeError:
     """Return the error for an attribute that a class does not have, with advice if there is any."""
     text = f"{owner!r} object has no attribute {name!r}"
     return AttributeError(f"{text}; {hints[name][1]}" if name in hints else text, name=name)
+
+
+class MissingClassAttribute:
+    """An attribute that a class does not have, and other libraries do: reading it raises.
+
+    `__getattr__` is asked for attributes of instances alone. `hasattr` is False, as for any other
+    name.
+    """
+
+    def __init__(self, advice: str) -> None:
+        self._advice = advice
+        self._name = ""
+
+    def __set_name__(self, owner: type, name: str) -> None:
+        self._name = name
+
+    def __get__(self, instance: object, owner: type) -> NoReturn:
+        text = f"type object {owner.__name__!r} has no attribute {self._name!r}"
+        raise AttributeError(f"{text}; {self._advice}", name=self._name)
 
 
 def with_hints(hints: Hints, *, owner: str = "") -> Callable[[F], F]:

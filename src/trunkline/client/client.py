@@ -42,7 +42,7 @@ from ..mcp.types import (
     Task,
     Tool,
 )
-from ..migration_hints import CLIENT_ATTRIBUTES, missing_attribute
+from ..migration_hints import CLIENT_ATTRIBUTES, MissingClassAttribute, missing_attribute
 from ..redaction import show
 from .connect.connection import ClientConnection, ConnectionState
 from .connect.targets import TargetLike, is_group, target_of
@@ -92,6 +92,8 @@ class Client(ClientConstructor, SubmitMethods):
         # A type checker would take every name for an attribute.
         def __getattr__(self, name: str) -> Any:
             raise missing_attribute("Client", name, CLIENT_ATTRIBUTES)
+
+        from_config = MissingClassAttribute(CLIENT_ATTRIBUTES["from_config"][1])
 
     def _set_up(self, target: TargetLike, options: ClientOptions) -> None:
         options.check()

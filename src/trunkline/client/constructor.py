@@ -71,7 +71,7 @@ class ClientConstructor:
         tasks: bool = True,
         logging_level: LoggingLevel | None = None,
         headers: Mapping[str, str] | None = None,
-        auth: ClientAuth | None = None,
+        auth: ClientAuth | Mapping[str, ClientAuth] | None = None,
         http: HttpOptions | None = None,
         on_event: OnEvent | None = None,
         raise_exceptions: bool = False,
@@ -116,7 +116,8 @@ class ClientConstructor:
             tasks: declare the tasks extension, and follow calls that become tasks.
             logging_level: request log messages from this level on.
             headers: sent with every request over HTTP.
-            auth: adds credentials over HTTP, such as those of `trunkline.auth.OAuth()`.
+            auth: adds credentials over HTTP, such as those of `trunkline.auth.OAuth()`; for the
+                servers of a configuration, a dict of them by the names of the servers.
             http: further options of HTTP.
             on_event: called with a kind and a text when the client retries a request, or reopens a
                 stream or a session; the kind is "retry", "resume", "reconnect", "given-up",

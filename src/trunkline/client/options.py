@@ -101,8 +101,9 @@ class ClientOptions(Struct, frozen=True, kw_only=True, eq=False):
     logging_level: LoggingLevel | None = None
     # Sent with every request over HTTP.
     headers: Mapping[str, str] | None = None
-    # Adds credentials over HTTP, such as those of `trunkline.auth.OAuth()`.
-    auth: ClientAuth | None = None
+    # Adds credentials over HTTP, such as those of `trunkline.auth.OAuth()`; for the servers of a
+    # configuration, a dict of them by the names of the servers.
+    auth: ClientAuth | Mapping[str, ClientAuth] | None = None
     # Further options of HTTP.
     http: HttpOptions | None = None
     # Called with a kind and a text when the client retries a request, or reopens a stream or a

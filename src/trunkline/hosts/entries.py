@@ -6,6 +6,8 @@ The rules that live here, and only here:
   headers hold secrets, and so do arguments and URLs.
 * Members that no row names belong to the host and are ignored.
 * An entry with a command is started, whatever else it has; one with a URL is connected to.
+* The login of a server is `"auth": "oauth"`, or an object of the type "oauth" with options of
+  `OAuth`. A token is not one: it belongs into a header.
 """
 
 from __future__ import annotations
@@ -16,13 +18,26 @@ from typing import Any, Final
 
 from msgspec import Struct
 
-from ..redaction import conceal_command, redact
+from ..redaction import conceal_command, redact, show
 from .errors import HostConfigError
 from .table import PROJECT_KEY, EntryFields, Host, Location, Scope, Transport
 
-__all__ = ["EntryProblem", "ServerEntry", "read_entries", "read_entry", "servers_of"]
+__all__ = [
+    "AUTH_OPTIONS",
+    "EntryProblem",
+    "ServerEntry",
+    "near_name",
+    "read_entries",
+    "read_entry",
+    "servers_of",
+]
 
 _EMPTY: Final[Mapping[str, str]] = MappingProxyType({})
+# The only type of login, and its options.
+_OAUTH: Final = "oauth"
+AUTH_OPTIONS: Final = (
+    *("scopes", "client_id", "client_secret", "issuer", "client_metadata_url", "redirect_uri"),
+)
 _TYPES: Final = {
     bool: "a boolean",
     dict: "an object",
@@ -49,6 +64,8 @@ class ServerEntry(Struct, frozen=True, kw_only=True, repr_omit_defaults=True):
     headers: Mapping[str, str] = _EMPTY
     # Headers whose values are in environment variables: header, text before the value, variable.
     env_headers: tuple[tuple[str, str, str], ...] = ()
+    # Options of the login that the server needs, by their names in `OAuth`; None without one.
+    auth: Mapping[str, Any] | None = None
     # The entry is switched off in the host.
     disabled: bool = False
     # Forms of variables that the host replaces; see `expand`.
@@ -171,6 +188,7 @@ def read_entry(
         url=url,
         headers=reader.map(fields.headers),
         env_headers=reader.env_headers(),
+        auth=reader.auth(),
         **shared,
     )
 
@@ -244,6 +262,45 @@ class _EntryReader:
         if bearer:
             found.append(("Authorization", "Bearer ", bearer))
         return tuple(found)
+
+    def auth(self) -> Mapping[str, Any] | None:
+        """Return the options of the login of a server; None if it has none."""
+        key = self._fields.auth
+        found = self._raw.get(key) if key else None
+        if found is None:
+            return None
+        if found == _OAUTH:
+            return _EMPTY
+        if isinstance(found, str):
+            raise self.error(
+                key,
+                f'expected "{_OAUTH}"; a token goes into headers, as "Authorization": '
+                '"Bearer ${NAME}"',
+            )
+        form = f'{{"type": "{_OAUTH}", "scopes": ["..."]}}'
+        if not isinstance(found, dict):
+            raise self.error(key, f'expected "{_OAUTH}" or {form}, got {_kind(found)}')
+        if found.get("type") != _OAUTH:
+            raise self.error(f"{key}.type", f'expected "{_OAUTH}", as in {form}')
+        options = _EntryReader(found, self._fields, self._file, self._entry)
+        made: dict[str, Any] = {}
+        for name in found:
+            if name == "type":
+                continue
+            if name not in AUTH_OPTIONS:
+                advice = near_name(name, AUTH_OPTIONS)
+                raise self.error(key, f"{show(name)} is not an option of it; {advice}")
+            made[name] = options.texts(name) if name == "scopes" else options.text(name)
+        return MappingProxyType(made)
+
+
+def near_name(name: str, known: Sequence[str]) -> str:
+    """Return advice for a name that is not known: the nearest one, or all."""
+    # Imported here: it is rare.
+    from difflib import get_close_matches
+
+    near = get_close_matches(name.lower(), known, n=1)
+    return f"did you mean {near[0]!r}?" if near else f"there are {', '.join(known)}"
 
 
 def _kind(value: object) -> str:

@@ -9,6 +9,7 @@ The rules that live here, and only here:
 * A file of variables (`envFile`) is read line by line: NAME=VALUE, `#` comments, quotes around a
   value. Variables of `env` are stronger.
 * Values are replaced once: what a variable holds is not looked at again.
+* The secret of a client is not in a file: there it is a variable.
 """
 
 from __future__ import annotations
@@ -17,7 +18,7 @@ import os
 import re
 from collections.abc import Callable, Mapping
 from types import MappingProxyType
-from typing import Final
+from typing import Any, Final
 
 import msgspec
 
@@ -72,6 +73,7 @@ def expand_entry(
         url=values.text(entry.url, "url"),
         headers=MappingProxyType(headers),
         env_headers=(),
+        auth=None if entry.auth is None else values.auth(entry.auth),
         variables=(),
     )
 
@@ -120,6 +122,24 @@ class _VariableValues:
         if value is None:
             raise self._error(f"the environment variable {name} is not set", key)
         return value
+
+    def auth(self, options: Mapping[str, Any]) -> Mapping[str, Any]:
+        """Return the options of a login with their variables replaced."""
+        made: dict[str, Any] = {}
+        for name, value in options.items():
+            key = f"auth.{name}"
+            made[name] = (
+                self.text(value, key)
+                if isinstance(value, str)
+                else tuple(self.text(each, key) for each in value)
+            )
+            if name == "client_secret" and self._entry.file and made[name] == value:
+                raise self._error(
+                    "a secret is not written into a file: put it into an environment variable, "
+                    "and write ${NAME}",
+                    key,
+                )
+        return MappingProxyType(made)
 
     def _error(self, problem: str, key: str) -> HostConfigError:
         return HostConfigError(problem, file=self._entry.file, entry=self._entry.name, key=key)

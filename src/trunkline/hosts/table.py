@@ -20,6 +20,8 @@ from .errors import UnknownHost
 __all__ = [
     "ANY_FILE",
     "HOSTS",
+    "KNOWN_MEMBERS",
+    "OTHER_MEMBERS",
     "PLATFORMS",
     "PROJECT_KEY",
     "EntryFields",
@@ -29,6 +31,7 @@ __all__ = [
     "Scope",
     "Transport",
     "find_host",
+    "members_of",
 ]
 
 Format: TypeAlias = Literal["json", "jsonc", "toml"]
@@ -86,6 +89,8 @@ class EntryFields(NamedTuple):
     # Headers whose values are names of environment variables, and a variable with a bearer token.
     env_headers: str = ""
     bearer_env: str = ""
+    # The login that the server needs, as `entries` describes it.
+    auth: str = ""
     # The member that switches an entry off, and the value with which it does.
     disabled: tuple[str, bool] | None = None
     # Members that the host needs in every entry.
@@ -369,10 +374,47 @@ ANY_FILE: Final = Host(
         env_file="envFile",
         env_headers="env_http_headers",
         bearer_env="bearer_token_env_var",
+        auth="auth",
         disabled=("disabled", True),
     ),
     format="jsonc",
     variables=("${NAME}", "${NAME:-default}", *_EDITOR_VARIABLES, "${input:id}"),
+)
+
+# Members of entries that hosts and other libraries have beside those of the rows: approval, time
+# limits, texts for people. They are not read here, and are no mistake.
+OTHER_MEMBERS: Final = frozenset(
+    (
+        *("alwaysAllow", "alwaysLoad", "authProviderType", "authentication", "autoApprove"),
+        *("default_tools_approval_mode", "description", "dev", "disabledTools"),
+        *("disabled_tools", "discoveryTimeout", "enabled", "enabled_tools", "environment"),
+        *("env_vars", "excludeTools", "exclude_tags", "experimental_environment", "extension"),
+        *("fromGalleryId", "gallery", "headersHelper", "icon", "id", "includeTools"),
+        *("include_tags", "isActive", "isProtected", "name", "networkTimeout", "note", "oauth"),
+        *("oauth_client_id", "oauth_resource", "provider", "registryUrl", "remote"),
+        *("remoteConfigured", "required", "sandbox", "sandboxEnabled", "scopes", "settings"),
+        *("source", "sse_read_timeout", "start_on_launch", "startup_timeout_ms"),
+        *("startup_timeout_sec", "supports_parallel_tool_calls", "tags", "targetAudience"),
+        *("targetServiceAccount", "tcp", "timeout", "tool_timeout_sec", "tools", "transport"),
+        *("transportType", "trust", "version", "watchPaths"),
+    )
+)
+
+
+def members_of(fields: EntryFields) -> tuple[str, ...]:
+    """Return the names of the members that an entry with these fields can have."""
+    named = [
+        *(fields.type, fields.command, fields.args, fields.env, fields.cwd, fields.env_file),
+        *(*fields.urls, fields.headers, fields.env_headers, fields.bearer_env, fields.auth),
+        *((fields.disabled[0],) if fields.disabled is not None else ()),
+        *fields.fixed,
+    ]
+    return tuple(dict.fromkeys(each for each in named if each))
+
+
+# Every member of an entry that some host knows.
+KNOWN_MEMBERS: Final = frozenset(
+    (*OTHER_MEMBERS, *(each for host in (*HOSTS, ANY_FILE) for each in members_of(host.fields)))
 )
 
 _BY_NAME: Final = {name: host for host in HOSTS for name in (host.id, *host.aliases)}

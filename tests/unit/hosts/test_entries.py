@@ -10,7 +10,7 @@ import pytest
 from tests.cases import for_each
 from trunkline.hosts.entries import read_entries, read_entry, servers_of
 from trunkline.hosts.errors import HostConfigError
-from trunkline.hosts.table import HOSTS, find_host
+from trunkline.hosts.table import ANY_FILE, HOSTS, find_host
 
 CANARY = "CANARY-7f3a"
 
@@ -173,3 +173,47 @@ def test_the_repr_of_an_entry_shows_no_value_of_env_and_headers(host: Any) -> No
 def test_a_secret_among_the_arguments_is_hidden_in_the_repr() -> None:
     raw = {"command": "x", "args": ["--token", CANARY]}
     assert CANARY not in repr(read_entry("x", raw, find_host("cursor")))
+
+
+@for_each(
+    ("given", "options"),
+    [
+        (None, None),
+        ("oauth", {}),
+        ({"type": "oauth"}, {}),
+        ({"type": "oauth", "scopes": ["a", "b"]}, {"scopes": ("a", "b")}),
+        (
+            {"type": "oauth", "client_id": "desk", "issuer": "https://login.example.org"},
+            {"client_id": "desk", "issuer": "https://login.example.org"},
+        ),
+    ],
+)
+def test_the_login_of_a_server_is_read(given: Any, options: dict[str, Any] | None) -> None:
+    entry = read_entry("x", {"url": "https://a/mcp", "auth": given}, ANY_FILE)
+    assert (None if entry.auth is None else dict(entry.auth)) == options
+    # Hosts have members of that name with another meaning, which they read themselves.
+    assert (
+        read_entry("x", {"url": "https://a/mcp", "auth": given}, find_host("cursor")).auth is None
+    )
+
+
+@for_each(
+    ("given", "key", "problem"),
+    [
+        (CANARY, "auth", 'expected "oauth"; a token goes into headers'),
+        (7, "auth", 'expected "oauth" or {"type": "oauth", "scopes": ["..."]}, got a number'),
+        ({"CLIENT_ID": CANARY}, "auth.type", 'expected "oauth", as in'),
+        ({"type": "bearer", "token": CANARY}, "auth.type", 'expected "oauth"'),
+        ({"type": "oauth", "clientId": CANARY}, "auth", "did you mean 'client_id'?"),
+        ({"type": "oauth", "audience": CANARY}, "auth", "there are scopes, client_id, "),
+        ({"type": "oauth", "scopes": CANARY}, "scopes", "expected an array of strings"),
+        ({"type": "oauth", "client_id": 7}, "client_id", "expected a string"),
+    ],
+)
+def test_a_login_that_cannot_be_read_is_an_error_without_its_values(
+    given: Any, key: str, problem: str
+) -> None:
+    with pytest.raises(HostConfigError) as caught:
+        read_entry("x", {"url": "https://a/mcp", "auth": given}, ANY_FILE, file="f.json")
+    assert (caught.value.key, problem in caught.value.problem) == (key, True), caught.value.problem
+    assert CANARY not in str(caught.value)

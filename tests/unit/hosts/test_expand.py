@@ -146,3 +146,28 @@ def test_a_wrong_line_is_an_error_that_does_not_quote_it(data: str, problem: str
 def test_a_file_of_variables_that_is_not_text_is_an_error() -> None:
     with pytest.raises(ValueError, match="not UTF-8"):
         parse_env_file(b"A=\xff", ValueError)
+
+
+LOGIN = {"type": "oauth", "client_id": "${KEY}", "scopes": ["${KEY}:read"]}
+
+
+def login(raw: dict[str, object], file: str = "/f.json") -> dict[str, object]:
+    entry = read_entry("x", {"url": "https://a/mcp", "auth": raw}, ANY_FILE, file=file)
+    found = expand_entry(entry, environ=ENVIRON).auth
+    assert found is not None
+    return dict(found)
+
+
+def test_the_options_of_a_login_have_variables() -> None:
+    assert login(LOGIN) == {"client_id": "k", "scopes": ("k:read",)}
+    assert login({**LOGIN, "client_secret": "${KEY}"})["client_secret"] == "k"
+
+
+def test_a_secret_of_a_client_is_not_written_into_a_file() -> None:
+    given: dict[str, object] = {**LOGIN, "client_secret": CANARY}
+    with pytest.raises(HostConfigError) as caught:
+        login(given)
+    assert caught.value.key == "auth.client_secret"
+    assert CANARY not in str(caught.value)
+    # A program may have read it from anywhere.
+    assert login(given, file="")["client_secret"] == CANARY

@@ -14,6 +14,7 @@ import argparse
 from collections.abc import Iterable
 from typing import TYPE_CHECKING, Final
 
+from ...client.connect.resolve import is_target
 from ...errors import (
     AuthorizationFailed,
     ConnectionLost,
@@ -98,11 +99,13 @@ def sentence(error: TrunklineError, options: argparse.Namespace) -> str:
 
 def _refused_sentence(error: AuthorizationFailed, options: argparse.Namespace) -> str:
     """Return why a server refused, and how to log in unless a header had a credential."""
-    # As it was typed, or without a query: the URL of an entry may hold a secret. The name of an
-    # entry in a file of `--config` is not a target by itself.
-    is_named = options.typed and not getattr(options, "config", None)
-    target = options.typed if is_named else (options.target or "").partition("?")[0]
-    target = visible(target, kept="")
+    # As it was typed: the URL of an entry may hold a secret. The name of an entry in a file of
+    # `--config` is not a target by itself.
+    config = getattr(options, "config", None)
+    target = f"{config}:{options.typed}" if config else options.typed
+    if config and not is_target(target):
+        target = ""
+    target = visible(target or (options.target or "").partition("?")[0], kept="")
     words = (*options.header, *options.header_env)
     if any(word.lower().startswith("authorization=") for word in words):
         return f"{target} refused the Authorization header"

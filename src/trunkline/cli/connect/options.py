@@ -59,7 +59,7 @@ TARGET is one of:
   package.module:app     a module with a server
   https://HOST/PATH      an address; also http://, ws://, wss://, tcp://HOST:PORT, tls://, unix:PATH
   claude:NAME            an entry of a host; also cursor:NAME, vscode:NAME
-  NAME --config FILE     an entry of a configuration file
+  mcp.json:NAME          an entry of a configuration file; also NAME --config FILE
   -- COMMAND ...         a command that starts a server, after all other words"""
 # Tables of options, for `declare_options`.
 CONFIG_TABLE: Final = """\

@@ -186,7 +186,8 @@ def parse_server_address(text: str, options: argparse.Namespace) -> Address:
 def parse_http_address(text: str, options: argparse.Namespace | None = None) -> Any:
     """Return the address of an HTTP server, without headers and without a login.
 
-    `text` may be the name of an entry that has a URL, such as `cursor:github`.
+    `text` may be the name of an entry that has a URL, such as `cursor:github`; options of its login
+    become `options.entry_auth`.
 
     Raises:
         UsageError: it is not the URL of one.
@@ -194,7 +195,10 @@ def parse_http_address(text: str, options: argparse.Namespace | None = None) -> 
     from ...transports.addresses import Tls, parse_address
 
     if not is_address(text) and is_target(text):
-        text = resolve_target(text).address or text
+        found = resolve_target(text)
+        text = found.address or text
+        if options is not None:
+            options.entry_auth = found.auth or {}
     if not text.startswith(("http://", "https://", "ws://", "wss://")):
         raise UsageError(f"{show(text)} is not the URL of a server, such as https://HOST/PATH")
     check_http()

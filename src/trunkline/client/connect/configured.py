@@ -7,7 +7,9 @@ The rules that live here, and only here:
 * A configuration is a dict with the member `mcpServers`, `servers`, `context_servers` or
   `mcp_servers`, or the path of a file that has one.
 * The value of a name is an entry as in the file of a host, or in Python anything else that a
-  client connects to.
+  client connects to. There the `auth` of an entry may be an object such as `OAuth()`.
+* A member that no host knows is an error in a dict of a program, which its author wrote for this
+  library. In a file it is logged once, because the file may be for a newer host.
 * The name of an entry of the user never starts another server that the current folder has under
   that name.
 * An entry that cannot be used is an error of that entry. An entry that is switched off is left
@@ -18,17 +20,25 @@ from __future__ import annotations
 
 import os
 from collections.abc import Mapping, Sequence
+from functools import lru_cache
 from typing import Any
 
 from msgspec.structs import replace
 
-from ...hosts.entries import ServerEntry, read_entry, servers_of
+from ...hosts.entries import ServerEntry, near_name, read_entry, servers_of
 from ...hosts.errors import HostConfigError
 from ...hosts.expand import expand_entry
 from ...hosts.files import HostFile, decode_text, load_files, parse_text, read_file
-from ...hosts.table import ANY_FILE, HOSTS, find_host
+from ...hosts.table import ANY_FILE, HOSTS, KNOWN_MEMBERS, find_host, members_of
 from ...redaction import show
-from .resolve import IN_SHELL, ResolvedTarget, TargetAdvice, TargetError, names_shown
+from .resolve import (
+    IN_SHELL,
+    ResolvedTarget,
+    TargetAdvice,
+    TargetError,
+    check_not_client,
+    names_shown,
+)
 
 __all__ = [
     "config_entry",
@@ -49,7 +59,7 @@ def resolved_entry(entry: ServerEntry, text: str) -> ResolvedTarget:
     if full.command:
         command = (full.command, *full.args)
         return ResolvedTarget(text, command=command, env=full.env, cwd=full.cwd or None)
-    return ResolvedTarget(text, address=full.url, headers=full.headers)
+    return ResolvedTarget(text, address=full.url, headers=full.headers, auth=full.auth)
 
 
 # One entry, by its name
@@ -119,8 +129,10 @@ def hosts_with(name: str) -> list[str]:
     ]
 
 
-def config_entry(path: str, name: str, wording: TargetAdvice) -> ResolvedTarget:
-    """Return the target of an entry of a configuration file.
+def config_entry(
+    path: str, name: str, wording: TargetAdvice, text: str | None = None
+) -> ResolvedTarget:
+    """Return the target of an entry of a configuration file; `text` is what was typed for it.
 
     Raises:
         TargetError: the file has no such entry, or cannot be read.
@@ -136,7 +148,9 @@ def config_entry(path: str, name: str, wording: TargetAdvice) -> ResolvedTarget:
         entry = read_entry(name, servers[name], ANY_FILE, file=path)
     except HostConfigError as error:
         raise TargetError(f"{read}, which cannot be used: {_problem(error)}") from None
-    return _usable(entry, name, read, path)
+    for member in _unknown_members(servers[name]):
+        _log_unknown(path, name, member)
+    return _usable(entry, name if text is None else text, read, path)
 
 
 def _usable(entry: ServerEntry, text: str, read: str, path: str) -> ResolvedTarget:
@@ -191,13 +205,71 @@ def config_servers(given: Any) -> dict[str, Any]:
 
 def _server(name: str, raw: Any, path: str) -> Any:
     """Return what a server of a configuration is; None if it is switched off."""
-    if not path and not isinstance(raw, dict):
-        return raw
+    if not path:
+        if not isinstance(raw, dict):
+            check_not_client(raw, show(name))
+            return raw
+        return _server_in_code(name, raw)
     try:
         entry = read_entry(name, raw, ANY_FILE, file=path)
+        for member in _unknown_members(raw):
+            _log_unknown(path, name, member)
         return None if entry.disabled else resolved_entry(entry, name)
     except HostConfigError as error:
         return TargetError(f"{show(name)} cannot be used: {_problem(error)}")
+
+
+def _server_in_code(name: str, raw: dict[str, Any]) -> Any:
+    """Return what an entry is that a program has written.
+
+    Raises:
+        TargetError: it has a member that no host knows, or an `auth` that has no effect.
+    """
+    for member in _unknown_members(raw):
+        raise TargetError(f"{show(name)}: {_about_member(member)}")
+    key = ANY_FILE.fields.auth
+    auth = raw.get(key)
+    is_object = auth is not None and not isinstance(auth, str | dict)
+    if is_object and (isinstance(auth, type) or not hasattr(auth, "for_server")):
+        kind = auth.__name__ if isinstance(auth, type) else type(auth).__name__
+        raise TargetError(
+            f'{show(name)}: {key} is "oauth", or an object such as OAuth(), not {kind}'
+        )
+    plain = {each: value for each, value in raw.items() if each != key} if is_object else raw
+    try:
+        entry = read_entry(name, plain, ANY_FILE)
+        if entry.command and auth is not None:
+            raise TargetError(f"{show(name)}: {key} is for a server with a url, not with a command")
+        if entry.disabled:
+            return None
+        found = resolved_entry(entry, name)
+    except HostConfigError as error:
+        if error.key.partition(".")[0] == key:
+            raise TargetError(f"{show(name)}: {_problem(error)}") from None
+        return TargetError(f"{show(name)} cannot be used: {_problem(error)}")
+    return found._replace(auth=auth) if is_object else found
+
+
+def _unknown_members(raw: Any) -> list[str]:
+    """Return the members of an entry that no host knows."""
+    return [each for each in raw if each not in KNOWN_MEMBERS] if isinstance(raw, dict) else []
+
+
+def _about_member(member: object) -> str:
+    shown = show(member)
+    advice = near_name(str(member), members_of(ANY_FILE.fields))
+    return f"{shown} is not a member of an entry; {advice}"
+
+
+# A configuration is read for each client, and one line about a mistake is enough.
+@lru_cache(maxsize=256)
+def _log_unknown(path: str, name: str, member: str) -> None:
+    # Imported here: it is rare, and the command line starts a server before it loads the rest.
+    import logging
+
+    logging.getLogger("trunkline.client").warning(
+        "%s: server %s: %s", path, show(name), _about_member(member)
+    )
 
 
 def _servers(path: str) -> Mapping[str, Any]:
@@ -215,5 +287,25 @@ def _servers_in(document: Any, path: str) -> Mapping[str, Any]:
     location = next((each for each in locations if each.keys[0] in known), locations[0])
     if isinstance(here, dict) and location.keys[0] not in here:
         names = ", ".join(each.keys[0] for each in locations)
-        raise HostConfigError(f"has no servers: none of {names} is there", file=path)
+        raise HostConfigError(
+            f"has no servers: none of {names} is there{_advice_without_servers(here)}", file=path
+        )
     return servers_of(here, location, file=path)
+
+
+def _advice_without_servers(document: dict[str, Any]) -> str:
+    """Return what was probably meant by a document in which no member has servers."""
+    first = ANY_FILE.locations[0].keys[0]
+    starts = (ANY_FILE.fields.command, *ANY_FILE.fields.urls)
+    if any(each in document for each in starts):
+        return f'; for one server write {{"{first}": {{"NAME": {{...}}}}}}'
+    entries = [
+        name
+        for name, each in document.items()
+        if isinstance(each, dict) and any(key in each for key in starts)
+    ]
+    if entries:
+        return (
+            f'; {names_shown(entries)} look like servers: write {{"{first}": {{...}}}} around them'
+        )
+    return f'; write {{"{first}": {{"NAME": {{...}}}}}}' if not document else ""

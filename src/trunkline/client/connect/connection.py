@@ -47,6 +47,7 @@ from .targets import (
     forget_era,
     name_of,
     outlives,
+    own_auth,
     remember_era,
     remembered_era,
     with_http_options,
@@ -107,7 +108,8 @@ class ClientConnection:
             options.on_elicit_url,
             options.sampling_tools,
         )
-        self._target = with_http_options(target, options.http, options.headers, options.auth)
+        auth = own_auth(target, options.auth)
+        self._target = with_http_options(target, options.http, options.headers, auth)
         self.session: Session | None = None
         self.hello = ClientHello(
             options.revision,

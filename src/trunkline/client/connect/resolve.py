@@ -2,7 +2,7 @@
 
     https://mcp.example.org/mcp    tcp://127.0.0.1:9000    unix:/run/weather.sock
     server.py    server.py:app    package.module:app
-    claude:github    cursor:github    vscode:github
+    claude:github    cursor:github    vscode:github    mcp.json:github
 
 `Client(...)` and every verb of the command line take the same texts, and this is the function
 that reads them. Nothing is opened or started here, and only the standard library is loaded: the
@@ -13,7 +13,8 @@ The rules that live here, and only here:
 * The form of a text decides what it is, and not what happens to exist. The forms are tried in
   this order: the scheme of an address; a path with a drive letter; the name of a host before the
   first colon; a path, which ends in `.py` or has a slash; `module:object`.
-  So `./unix:x.py` and `claude.py:app` are files.
+  So `./unix:x.py` and `claude.py:app` are files. After a configuration file, which ends in
+  `.json` or `.toml`, comes the name of an entry in it.
 * A text is never a command. A command is a list of words: after `--`, or in Python a list.
 * A file or a module is served by a process of its own, with the interpreter of this one:
   `python -m trunkline serve FILE`.
@@ -27,7 +28,7 @@ import os
 import re
 import sys
 from collections.abc import Mapping, Sequence
-from typing import Final, NamedTuple
+from typing import Any, Final, NamedTuple
 
 from ...redaction import redact, show
 
@@ -38,6 +39,7 @@ __all__ = [
     "ResolvedTarget",
     "TargetAdvice",
     "TargetError",
+    "check_not_client",
     "is_address",
     "is_configuration",
     "is_target",
@@ -109,6 +111,8 @@ class ResolvedTarget(NamedTuple):
     cwd: str | None = None
     # Of every request to an address of HTTP.
     headers: Mapping[str, str] = {}
+    # Its login: options of `OAuth` by name, or in Python an object; None without one.
+    auth: Any = None
 
     def __repr__(self) -> str:
         # Of an entry, arguments, variables, headers and the query of a URL can be secrets.
@@ -132,12 +136,23 @@ def is_configuration(given: object) -> bool:
     return is_file and not (is_address(path) or _SCHEME.match(path))
 
 
+def check_not_client(given: object, name: str = "the target") -> None:
+    """Raise TypeError for a client, of this library or another: nothing connects to one."""
+    if callable(getattr(given, "call_tool", None)):
+        raise TypeError(
+            f"{name} is a {type(given).__name__}, and a client makes its own connection: give it "
+            'what that one connects to, in a configuration as {"url": "...", "auth": OAuth()}'
+        )
+
+
 def is_target(text: str) -> bool:
     """Return True if a text has the form of a target, and is not a bare word."""
     if is_address(text):
         return True
     place, name = _split(text)
     if place.endswith(".py") or (name is not None and _is_dotted(place) and _is_dotted(name)):
+        return True
+    if name and place.endswith(_CONFIGURATIONS):
         return True
     return ":" in text and _host(text.partition(":")[0]) is not None
 
@@ -232,7 +247,12 @@ def _file(text: str, place: str, name: str | None, wording: TargetAdvice) -> Res
             f"{show(text)} was read as a file, and {show(place)} is a folder; "
             f"name a Python file in it, or a module as package.module:app"
         )
-    if name is not None and not _is_dotted(name):
+    if name and place.endswith(_CONFIGURATIONS):
+        # Imported here: it reads files of other programs.
+        from .configured import config_entry
+
+        return config_entry(place, name, wording, text)
+    if name is not None and not _is_dotted(name) and not place.endswith(_CONFIGURATIONS):
         raise TargetError(
             f"{show(text)} was read as a file and an object in it, and {show(name)} is not the "
             f"name of one; write FILE:app"
@@ -265,10 +285,10 @@ def _file(text: str, place: str, name: str | None, wording: TargetAdvice) -> Res
 def _about_configuration(text: str, place: str, wording: TargetAdvice) -> str:
     read = f"{show(text)} was read as a configuration file"
     if wording is IN_CODE:
-        return f"{read}, which Client(...) takes without a name after it: {show(place)}"
+        return f"{read} without a name: give {show(place)}, or {show(f'{place}:NAME')}"
     from shlex import quote
 
-    return f"{read}; name a server in it: --config {quote(place)} NAME"
+    return f"{read}; name a server in it: {quote(place)}:NAME"
 
 
 def _near_file(place: str) -> str:

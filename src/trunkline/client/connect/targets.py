@@ -27,10 +27,12 @@ if TYPE_CHECKING:
 __all__ = [
     "ConnectTarget",
     "TargetLike",
+    "check_names",
     "forget_era",
     "is_group",
     "name_of",
     "outlives",
+    "own_auth",
     "remember_era",
     "remembered_era",
     "resolved_target",
@@ -93,8 +95,9 @@ def with_http_options(
     own = target.address.options
     made = options or own or HttpOptions()
     if options is not None and own is not None:
-        # The headers of a configured entry stay.
+        # The headers and the login of a configured entry stay.
         headers = {**own.headers, **options.headers, **(headers or {})}
+        auth = auth or options.auth or own.auth
     if headers is not None:
         names = {str(name).lower() for name in headers}
         kept = {name: value for name, value in made.headers.items() if name.lower() not in names}
@@ -140,6 +143,10 @@ def target_of(given: Any) -> ConnectTarget:
         path = os.fspath(given)
         # Not the name of a host, nor a scheme.
         return _resolved_text(path if os.path.isabs(path) else os.path.join(os.curdir, path))
+    # Imported here: most targets are one.
+    from .resolve import check_not_client
+
+    check_not_client(given)
     raise TypeError(
         f"a client connects to an address, a file, a Stdio, a Server, a list of strings, "
         f"a Transport or a configuration, not to {type(given).__name__}"
@@ -194,7 +201,57 @@ def resolved_target(found: ResolvedTarget) -> ConnectTarget:
         command, *args = found.command
         return ConnectTarget(Stdio(command, args, env=dict(found.env) or None, cwd=found.cwd))
     target = ConnectTarget(_address(found))
-    return with_http_options(target, None, found.headers or None)
+    auth = _login(found.auth) if isinstance(found.auth, Mapping) else found.auth
+    try:
+        return with_http_options(target, None, found.headers or None, auth)
+    except ValueError as error:
+        if auth is None:
+            raise
+        raise ValueError(f"{show(found.text)}: {error}") from None
+
+
+def _login(options: Mapping[str, Any]) -> ClientAuth:
+    """Return the login of an entry; it is kept where `trunkline login` keeps it.
+
+    Raises:
+        ValueError: an option does not go with another, or the library is not installed.
+    """
+    # Imported here: most servers need no login.
+    try:
+        from ...auth.client.oauth import OAuth
+        from ...auth.client.storage.file_tokens import FileTokens
+    except ImportError as error:
+        raise ValueError(str(error)) from None
+    return OAuth(storage=FileTokens(), **options)
+
+
+def own_auth(
+    target: ConnectTarget, given: ClientAuth | Mapping[str, ClientAuth] | None
+) -> ClientAuth | None:
+    """Return `auth=` of the client of one server, which may give it by name.
+
+    Raises:
+        ValueError: it has the name of another server, or the server has no name.
+    """
+    if not isinstance(given, Mapping):
+        return given
+    if not target.name:
+        raise ValueError(
+            "auth by the name of a server is for a configuration; for one server give the object, "
+            "such as auth=OAuth()"
+        )
+    check_names(given, [target.name])
+    return given.get(target.name)
+
+
+def check_names(given: Mapping[str, Any], names: Sequence[str]) -> None:
+    """Raise ValueError if `auth=` names a server that a configuration does not have."""
+    for name in given:
+        if name not in names:
+            # Imported here: it is rare.
+            from ...hosts.entries import near_name
+
+            raise ValueError(f"auth: there is no server {show(name)}; {near_name(name, names)}")
 
 
 def _address(found: ResolvedTarget) -> Address:

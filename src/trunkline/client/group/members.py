@@ -6,8 +6,8 @@ The rules that live here, and only here:
   the others. Its error is kept, and raised by calls of its tools. Connecting fails if all fail.
 * Every server has all of `connect_timeout`: all connect at the same time.
 * `close` closes every client, whatever another does, and waits at most 30 s.
-* Credentials belong to one server: `headers`, `auth` and `http` are rejected, because every
-  server would be sent them.
+* Credentials belong to one server: `headers` and `http` are rejected, because every server would
+  be sent them, and `auth` is a mapping by the names of servers.
 """
 
 from __future__ import annotations
@@ -16,10 +16,10 @@ import asyncio
 from collections.abc import Coroutine, Mapping
 from typing import TYPE_CHECKING, Any, Final
 
-from ...errors import ConnectionLost, TransportError, TrunklineError
+from ...errors import AuthorizationFailed, ConnectionLost, TransportError, TrunklineError
 from ...jsonrpc.limits import Limits
 from ...redaction import show
-from ..connect.targets import server_target
+from ..connect.targets import check_names, server_target
 from ..session.diagnostics import log, report
 from ..session.session import RequestNotSent
 from ..subscriptions.budget import NotificationBudget
@@ -32,7 +32,7 @@ __all__ = ["GroupMembers"]
 
 # More than it takes to kill a child that does not exit.
 _CLOSE_TIMEOUT_S: Final = 30.0
-_OF_ONE_SERVER: Final = ("headers", "auth", "http")
+_OF_ONE_SERVER: Final = ("headers", "http")
 
 
 class GroupMembers:
@@ -48,6 +48,7 @@ class GroupMembers:
                     f"{name} would be sent to every server: put headers into the entry of one, or "
                     f"make its value an address with options, such as Http(..., options=...)"
                 )
+        auth = _auth_of(options.get("auth"), servers)
         self.clients: dict[str, Client] = {}
         self._connections: dict[str, ClientConnection] = {}
         # Of callbacks on a thread; those on the event loop have the budget of their server.
@@ -64,7 +65,8 @@ class GroupMembers:
             except (ValueError, TypeError) as error:
                 self._unusable[name] = error
             else:
-                self.clients[name] = client = Client(address, **options)
+                own = {**options, "auth": auth.get(name)}
+                self.clients[name] = client = Client(address, **own)
                 self._connections[name] = connection_of(client)
         if not self.clients:
             raise ValueError(_told("no server can be used", self._unusable))
@@ -168,6 +170,7 @@ class GroupMembers:
         try:
             await self.clients[name].connect()
         except Exception as error:  # noqa: BLE001  # of one server; the others are used without it
+            _advise(name, error)
             self._not_connected[name] = error
             log.warning("server %s cannot be used: %s", show(name), _reason(error))
 
@@ -181,6 +184,39 @@ class GroupMembers:
         _, late = await asyncio.wait(list(self._closing), timeout=_CLOSE_TIMEOUT_S)
         if late:
             log.warning("%d servers were not closed within %g s", len(late), _CLOSE_TIMEOUT_S)
+
+
+def _auth_of(given: Any, servers: Mapping[str, Any]) -> Mapping[str, Any]:
+    """Return the credentials of each server.
+
+    Raises:
+        ValueError: they would be sent to every server, or name one that is not there.
+    """
+    if given is None:
+        return {}
+    if isinstance(given, Mapping):
+        check_names(given, list(servers))
+        return given
+    name = next(iter(servers))
+    raise ValueError(
+        f"auth would be sent to every server: give it by name, as in auth={{{name!r}: OAuth()}}, "
+        'or put "auth" into the entry of one'
+    )
+
+
+def _advise(name: str, error: Exception) -> None:
+    """Replace the advice to log in, which is for a client of one server."""
+    if not isinstance(error, AuthorizationFailed):
+        return
+    # Imported here: most servers need no login.
+    from ...transports.http.client.authorization import LOGIN_ADVICE
+
+    if error.reason.endswith(LOGIN_ADVICE):
+        reason = error.reason.removesuffix(LOGIN_ADVICE)
+        error.reason = (
+            f'{reason}; it logs in with "auth": "oauth" in its entry, or with '
+            f"auth={{{name!r}: OAuth()}}"
+        )
 
 
 async def _close(name: str, closing: Coroutine[Any, Any, None]) -> None:

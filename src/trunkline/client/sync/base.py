@@ -18,6 +18,7 @@ from functools import partial
 from typing import TYPE_CHECKING, Any, Final, Generic, Self, TypeVar, cast
 
 from ...errors import Cancelled, RequestTimeout, TrunklineError
+from ...migration_hints import CLIENT_ATTRIBUTES, MissingClassAttribute
 from ..client import Client, state_of
 from ..requests.call import future_of
 from ..session.options import check_seconds
@@ -54,6 +55,9 @@ _CALLBACKS: Final = (
 
 class SyncClientBase:
     """A `Client` on the event loop thread, and the proxy to it."""
+
+    if not TYPE_CHECKING:  # it is not there
+        from_config = MissingClassAttribute(CLIENT_ATTRIBUTES["from_config"][1])
 
     def __init__(self, target: Any, **options: Any) -> None:
         callbacks = Callbacks()

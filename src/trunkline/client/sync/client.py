@@ -89,7 +89,7 @@ class SyncClientOptions(TypedDict, total=False):
     tasks: bool
     logging_level: LoggingLevel | None
     headers: Mapping[str, str] | None
-    auth: ClientAuth | None
+    auth: ClientAuth | Mapping[str, ClientAuth] | None
     http: HttpOptions | None
     on_event: OnEvent | None
     raise_exceptions: bool

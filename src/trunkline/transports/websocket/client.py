@@ -156,7 +156,9 @@ class DialledWebSocket(WebSocketTransport):
     def _unauthorized(self, status: int) -> AuthorizationFailed:
         what = f"{self._address} refused the WebSocket: {_phrase(status)}"
         if self._auth is None and status == HTTPStatus.UNAUTHORIZED:
-            what += "; a client logs in with auth=OAuth()"
+            from ..http.client.authorization import LOGIN_ADVICE
+
+            what += LOGIN_ADVICE
         return AuthorizationFailed(what, step="request", status=status)
 
     async def _connect(self, lines: bytes) -> None:

@@ -200,6 +200,52 @@ def test_a_login_is_used_by_every_verb_and_ends_with_logout(
         assert secret not in written + recorded
 
 
+def test_an_entry_of_a_file_is_logged_in_by_its_name(
+    desk: Desk, where: ProtectedServer, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    secret = f"{CANARY}-client"
+    where.login.client(
+        "desk", client_secret=secret, redirect_uris=["http://127.0.0.1/callback"], client_name="d"
+    )
+    auth = {
+        "type": "oauth",
+        "scopes": ["files:read", "files:write"],
+        "client_id": "desk",
+        "client_secret": "${SHOP_SECRET}",
+        "issuer": where.login.issuer,
+    }
+    entries = {"shop": {"url": where.url, "auth": "oauth"}, "own": {"url": where.url, "auth": auth}}
+    (tmp_path / "mcp.json").write_text(json.dumps({"mcpServers": entries}))
+    monkeypatch.chdir(tmp_path)
+    for words in (("mcp.json:shop",), ("--config", "mcp.json", "shop")):
+        refused = desk.run("list", *words)
+        assert refused.status == 1
+        assert refused.err == (
+            "trunkline list: mcp.json:shop asks for a login\n"
+            "  log in: trunkline login mcp.json:shop\n"
+        )
+    made = desk.run("login", "mcp.json:shop")
+    assert made.status == 0, made.err
+    assert "files:read\n" in made.out
+    assert desk.login.client_id.startswith("client-")
+    for words in (("mcp.json:shop",), ("--config", "mcp.json", "shop")):
+        assert "subject" in desk.run("list", *words).out
+    # The options of the entry are used, and those of the command line precede them.
+    unset = desk.run("login", "mcp.json:own")
+    assert unset.status == 2
+    assert "auth.client_secret: the environment variable SHOP_SECRET is not set" in unset.err
+    made = desk.run("login", "mcp.json:own", SHOP_SECRET=secret)
+    assert made.status == 0, made.err
+    assert (desk.login.client_id, desk.login.issuer) == ("desk", where.login.issuer)
+    assert "scopes:       files:read files:write\n" in made.out
+    asked = desk.run("login", "mcp.json:own", "--scope", "files:write", SHOP_SECRET=secret)
+    assert "scopes:       files:write\n" in asked.out
+    written = "".join(each.out + each.err for each in (made, unset, asked))
+    assert CANARY not in written
+    assert desk.run("logout", "mcp.json:shop").status == 0
+    assert list(desk.tokens.records()) == []
+
+
 def test_the_status_shows_what_names_a_login_and_no_secret(desk: Desk) -> None:
     login = StoredLogin(
         server="https://mcp.example.org/mcp",

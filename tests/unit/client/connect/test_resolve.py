@@ -371,7 +371,34 @@ def test_a_file_has_entries_by_name(here: Path) -> None:
 def test_a_configuration_file_needs_a_name_on_the_command_line(here: Path) -> None:
     config(here)
     assert resolve_error("mcp.json") == (
-        "'mcp.json' was read as a configuration file; name a server in it: --config mcp.json NAME"
+        "'mcp.json' was read as a configuration file; name a server in it: mcp.json:NAME"
+    )
+
+
+def test_a_colon_without_a_name_after_a_configuration_file_gets_advice(here: Path) -> None:
+    config(here)
+    assert resolve_error("mcp.json:").endswith("name a server in it: mcp.json:NAME")
+    assert resolve_error("mcp.json:", IN_CODE) == (
+        "'mcp.json:' was read as a configuration file without a name: give 'mcp.json', or "
+        "'mcp.json:NAME'"
+    )
+
+
+def test_the_name_of_an_entry_follows_its_file(here: Path) -> None:
+    config(here, {**ENTRIES, "my-shop": {"url": "https://a.example/mcp?key=CANARY"}})
+    (here / "other.toml").write_text('[mcp_servers.tea]\ncommand = "tea"\n')
+    for wording in (IN_CODE, IN_SHELL):
+        found = resolve("mcp.json:github", wording)
+        assert (found.text, found.command) == ("mcp.json:github", ("github-server", "--stdio"))
+        assert resolve(f"{here}/mcp.json:my-shop", wording).address.startswith("https://a.example/")
+        assert resolve("other.toml:tea", wording).command == ("tea",)
+    assert all(map(is_target, ("mcp.json:github", "a/mcp.json:my-shop", "other.toml:tea")))
+    assert resolve_error("mcp.json:githb") == (
+        "'githb' was read as an entry of 'mcp.json', and there is no such entry; did you mean "
+        "'github'?"
+    )
+    assert resolve_error("none.json:x") == (
+        "'x' was read as an entry of 'none.json', which cannot be read: no such file"
     )
 
 
@@ -496,7 +523,7 @@ def test_advice_for_a_shell_has_quotes_where_they_are_needed(here: Path) -> None
     (here / "a b/server.js").write_text("")
     (here / "a b/server.py").write_text("")
     path = config(here, name="a b/mcp.json")
-    assert resolve_error(path).endswith(f"name a server in it: --config '{path}' NAME")
+    assert resolve_error(path).endswith(f"name a server in it: '{path}':NAME")
     assert resolve_error("a b/server.js").endswith(
         "put its command after --: -- node 'a b/server.js'"
     )

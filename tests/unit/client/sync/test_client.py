@@ -102,7 +102,8 @@ STANDS_FOR = {
 
 
 def public(kind: type) -> set[str]:
-    return {name for name in dir(kind) if not name.startswith("_")}
+    # Not what raises advice in place of a name of other libraries.
+    return {name for name in dir(kind) if not name.startswith("_") and hasattr(kind, name)}
 
 
 def described(function: Any) -> tuple[list[tuple[object, ...]], str]:

@@ -2,6 +2,8 @@
 
 The new login is kept in memory until it has succeeded, and then replaces the stored one.
 Secrets come from a variable or a prompt, never from the command line.
+The `auth` of an entry has the options that are not given; with `--client-id`, or a document, those
+of its client are not used.
 """
 
 from __future__ import annotations
@@ -26,6 +28,7 @@ __all__ = ["EXAMPLES", "configure", "run"]
 
 EXAMPLES: Final = """\
 trunkline login https://mcp.example.org/mcp
+trunkline login mcp.json:files
 trunkline login https://mcp.example.org/mcp --scope files:read --no-browser
 trunkline login https://mcp.example.org/mcp --client-id cli --issuer URL
 """
@@ -51,7 +54,10 @@ _OPTION_TABLE: Final = f"""\
 def configure(parser: argparse.ArgumentParser) -> None:
     """Declare the arguments."""
     parser.add_argument(
-        "url", metavar="URL", help="the server: http://HOST:PORT/PATH or https://HOST/PATH"
+        "url",
+        metavar="URL",
+        help="the server: http://HOST:PORT/PATH or https://HOST/PATH, or an entry such as "
+        "mcp.json:NAME or cursor:NAME",
     )
     declare_options(parser, _OPTION_TABLE, timeout={"type": float, "default": TIMEOUT_S})
 
@@ -69,6 +75,8 @@ def run(options: argparse.Namespace) -> int:
         raise UsageError("--timeout takes a number of seconds above 0")
     address = parse_http_address(options.url, options)
     secret = _secret(options)
+    if secret is None:
+        secret = _take_entry(options)
     try:
         with clean_termination():
             login = run_interruptible(_log_in(address, options, secret))
@@ -104,6 +112,19 @@ def _secret(options: argparse.Namespace) -> str | None:
     if not found:
         raise UsageError("the client secret is empty")
     return found
+
+
+def _take_entry(options: argparse.Namespace) -> str | None:
+    """Use the options of an entry that are not given; return the secret of its client."""
+    entry = dict(getattr(options, "entry_auth", {}))
+    options.scope = options.scope or list(entry.get("scopes", ()))
+    if options.client_id is not None or options.client_metadata_url is not None:
+        return None
+    for name in ("client_id", "issuer", "client_metadata_url", "redirect_uri"):
+        if getattr(options, name) is None:
+            setattr(options, name, entry.get(name))
+    secret: str | None = entry.get("client_secret")
+    return secret
 
 
 async def _log_in(

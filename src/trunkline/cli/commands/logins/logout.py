@@ -27,7 +27,10 @@ _OPTION_TABLE: Final = """\
 def configure(parser: argparse.ArgumentParser) -> None:
     """Declare the arguments."""
     parser.add_argument(
-        "url", metavar="URL", help="the server: http://HOST:PORT/PATH or https://HOST/PATH"
+        "url",
+        metavar="URL",
+        help="the server: http://HOST:PORT/PATH or https://HOST/PATH, or an entry such as "
+        "mcp.json:NAME or cursor:NAME",
     )
     declare_options(parser, _OPTION_TABLE)
 

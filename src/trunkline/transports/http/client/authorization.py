@@ -26,13 +26,22 @@ if TYPE_CHECKING:
     import socket
     import ssl
 
-__all__ = ["MAX_REPEATS", "ClientAuth", "HttpAuth", "RequestAuthorizer", "ServerNetwork"]
+__all__ = [
+    "LOGIN_ADVICE",
+    "MAX_REPEATS",
+    "ClientAuth",
+    "HttpAuth",
+    "RequestAuthorizer",
+    "ServerNetwork",
+]
 
 T = TypeVar("T")
 
 # Of one request: a nonce, a refresh, and a few steps of scopes.
 MAX_REPEATS: Final = 8
 _REFUSALS: Final = (401, 403)
+# The end of the error of a request that had no credential.
+LOGIN_ADVICE: Final = "; a client logs in with auth=OAuth()"
 
 
 class HttpAuth(Protocol):

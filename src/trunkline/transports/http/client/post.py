@@ -379,7 +379,10 @@ class Post:
     def _unauthorized(self) -> AuthorizationFailed:
         what = f"{self._transport.address} refused it with status {self._status}"
         if self._transport.auth is None and self._status == 401:
-            what += "; a client logs in with auth=OAuth()"
+            # Imported here: most requests are not refused.
+            from .authorization import LOGIN_ADVICE
+
+            what += LOGIN_ADVICE
         return AuthorizationFailed(what, step="request", status=self._status)
 
     def _follow_redirect(self) -> bool:
