@@ -104,6 +104,24 @@ def test_an_extra_can_be_installed_and_used(extra: str, installed: Path) -> None
     run(str(installed / "python"), "-c", USES[extra])
 
 
+@fetches_packages
+def test_the_line_of_the_readme_installs_an_extra_from_the_checkout(installed: Path) -> None:
+    run("sh", "-c", f"{extra_line()} --quiet", binaries=installed)
+    run(str(installed / "python"), "-c", USES["http"])
+
+
+def extra_line() -> str:
+    """Return the command of the README that installs an extra from a checkout."""
+    (line,) = re.findall(r"`(pip install [^`]*\[http\]\")` brings one", README)
+    return str(line)
+
+
+def test_the_readme_installs_extras_from_the_checkout_and_not_by_a_pattern_of_files() -> None:
+    # "dist/*.whl[http]" is not a file to a shell: the brackets are part of its pattern.
+    assert extra_line() == 'pip install ".[http]"'
+    assert not re.search(r"\*\.whl\[", README)
+
+
 def test_the_readme_names_every_extra() -> None:
     line = next(line for line in README.splitlines() if line.startswith("Extras: "))
     assert all(f"`{extra}`" in line for extra in EXTRAS)

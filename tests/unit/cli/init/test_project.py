@@ -105,6 +105,12 @@ def test_wheel_of_the_project_contains_only_the_server(
     assert f"\nRequires-Dist: trunkline>={__version__}\n" in facts
 
 
+def test_its_readme_links_no_page_outside(made: tuple[Project, Path]) -> None:
+    # Trunkline has no page on a package index yet.
+    text = (made[1] / "README.md").read_text(encoding="utf-8")
+    assert not re.search(r"\]\(https?://", text)
+
+
 def test_every_command_of_its_readme_works(made: tuple[Project, Path]) -> None:
     about, folder = made
     text = (folder / "README.md").read_text(encoding="utf-8")
