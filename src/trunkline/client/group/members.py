@@ -197,7 +197,9 @@ def _auth_of(given: Any, servers: Mapping[str, Any]) -> Mapping[str, Any]:
     if isinstance(given, Mapping):
         check_names(given, list(servers))
         return given
-    name = next(iter(servers))
+    # One with a URL, if there is one: others have no credentials.
+    names = [name for name, each in servers.items() if getattr(each, "address", "")]
+    name = next(iter(names or servers))
     raise ValueError(
         f"auth would be sent to every server: give it by name, as in auth={{{name!r}: OAuth()}}, "
         'or put "auth" into the entry of one'

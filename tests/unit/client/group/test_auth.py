@@ -158,7 +158,7 @@ def test_an_entry_keeps_its_login_beside_options_of_http(browser: Browser) -> No
         (
             {"auth": OAuth()},
             "auth would be sent to every server: give it by name, as in "
-            "auth={'notes': OAuth()}, or put \"auth\" into the entry of one",
+            "auth={'shop': OAuth()}, or put \"auth\" into the entry of one",
         ),
         ({"auth": {"shpo": OAuth()}}, "auth: there is no server 'shpo'; did you mean 'shop'?"),
         ({"auth": {"x": OAuth()}}, "auth: there is no server 'x'; there are notes, shop"),

@@ -88,9 +88,9 @@ def check_binding(claims: Mapping[str, Any], thumbprint: str) -> None:
         raise InvalidCredential(_BOUND)
 
 
-def check_tenant(principal: Principal, tenant_claim: str | None) -> None:
+def check_tenant(principal: Principal, tenant_claim: str) -> None:
     """Raise TenantRefused if a token lacks the claim that names its tenant."""
-    if tenant_claim is not None and principal.tenant is None:
+    if principal.tenant is None:
         reason = f"the token has no claim {show(tenant_claim)}"
         raise TenantRefused(reason, is_missing=True)
 

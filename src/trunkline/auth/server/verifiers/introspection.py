@@ -224,7 +224,8 @@ class Introspection:
     def _usable(self, principal: Principal, credential: Credential) -> Principal:
         # Not cached with the answer: the same token may come with a proof and without.
         check_binding(principal.claims, credential.key_thumbprint)
-        check_tenant(principal, self._required_claim)
+        if self._required_claim is not None:
+            check_tenant(principal, self._required_claim)
         return principal
 
     async def _ask_once(self, digest: bytes, credential: Credential) -> Principal:

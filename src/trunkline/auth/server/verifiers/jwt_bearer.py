@@ -232,7 +232,8 @@ class JwtBearer:
             tenant_claim=self._tenant_claim,
             expires_at=ends,
         )
-        check_tenant(principal, self._required_claim)
+        if self._required_claim is not None:
+            check_tenant(principal, self._required_claim)
         if digest is not None:
             self._verified[digest] = _Verified(key, token.key_id, token.algorithm, principal)
             if len(self._verified) > _MAX_VERIFIED:
