@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
 
 from trunkline.hosts.table import HOSTS, PLATFORMS, PROJECT_KEY, Host, Location
@@ -9,6 +10,7 @@ from trunkline.hosts.table import HOSTS, PLATFORMS, PROJECT_KEY, Host, Location
 PAGE = Path(__file__).resolve().parents[2] / "docs" / "hosts.md"
 BEGIN = "<!-- table of hosts: begin -->\n"
 END = "<!-- table of hosts: end -->\n"
+_COUNT = re.compile(r"\b([0-9]+|eleven|twelve|[a-z]+teen|twenty[-a-z]*) ((?:other )?)hosts\b")
 _PLATFORMS = {"linux": "Linux", "darwin": "macOS", "win32": "Windows"}
 
 
@@ -32,10 +34,11 @@ def _row(host: Host) -> str:
 
 
 def _files(location: Location) -> str:
+    scope = f"or {location.scope}" if location.is_alternative else location.scope
     if len(set(location.paths.values())) == 1 and len(location.paths) == len(PLATFORMS):
-        return f"{location.scope}: `{next(iter(location.paths.values()))}`"
+        return f"{scope}: `{next(iter(location.paths.values()))}`"
     paths = (f"{_PLATFORMS[name]} `{path}`" for name, path in location.paths.items())
-    return f"{location.scope}: {', '.join(paths)}"
+    return f"{scope}: {', '.join(paths)}"
 
 
 def _keys(location: Location) -> str:
@@ -55,6 +58,18 @@ def test_the_page_names_every_source() -> None:
     for host in HOSTS:
         for source in host.source:
             assert source in text, host.id
+
+
+def test_pages_that_count_hosts_count_those_of_the_table() -> None:
+    root = PAGE.parents[1]
+    found = 0
+    for page in (root / "README.md", *sorted((root / "docs").rglob("*.md"))):
+        for number, rest in _COUNT.findall(page.read_text(encoding="utf-8")):
+            found += 1
+            assert number.isdecimal(), f"{page.name}: write the number of hosts in digits"
+            # "Claude, Cursor, VS Code and 5 other hosts"
+            assert int(number) == len(HOSTS) - (3 if rest else 0), page.name
+    assert found
 
 
 if __name__ == "__main__":

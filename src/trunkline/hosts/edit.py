@@ -75,8 +75,11 @@ def entry_members(entry: ServerEntry, host: Host) -> dict[str, Any]:
     if kind:
         found[fields.type] = kind
     if entry.transport == "stdio":
-        found[fields.command] = entry.command
-        found[fields.args] = list(entry.args)
+        if fields.args:
+            found[fields.command] = entry.command
+            found[fields.args] = list(entry.args)
+        else:
+            found[fields.command] = [entry.command, *entry.args]
         if entry.env:
             found[fields.env] = dict(entry.env)
     else:

@@ -164,13 +164,13 @@ def read_entry(
     }
     fields = host.fields
     if fields.command in raw:
-        command = reader.text(fields.command)
+        command, args = reader.command()
         if not command:
             raise reader.error(fields.command, "is empty")
         return ServerEntry(
             transport="stdio",
             command=command,
-            args=reader.texts(fields.args),
+            args=args,
             env=reader.map(fields.env),
             cwd=reader.text(fields.cwd),
             env_file=reader.text(fields.env_file),
@@ -223,6 +223,14 @@ class _EntryReader:
             if not isinstance(item, str):
                 raise self.error(f"{key}[{place}]", f"expected a string, got {_kind(item)}")
         return tuple(found)
+
+    def command(self) -> tuple[str, tuple[str, ...]]:
+        """Return the program and its arguments."""
+        fields = self._fields
+        if fields.args:
+            return self.text(fields.command), self.texts(fields.args)
+        words = self.texts(fields.command)
+        return (words[0], words[1:]) if words else ("", ())
 
     def map(self, key: str) -> Mapping[str, str]:
         found = self._raw.get(key) if key else None

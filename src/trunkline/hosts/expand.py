@@ -4,8 +4,11 @@ The rules that live here, and only here:
 
 * A host replaces the forms that its row lists; any other text is literal, `$` included.
 * A variable without a value is an error that names file, entry, member and variable. No host
-  that documents it starts a server with such a hole in its command.
-* `${input:id}` is a question of the host to its user. There is nothing to put in its place.
+  that documents it starts a server with such a hole in its command, except that `{env:NAME}` is
+  empty then.
+* `${input:id}` is a question of the host to its user. There is nothing to put in its place. A
+  file or a command whose content a host would insert (`{file:PATH}`, `$(COMMAND)`) is not read
+  or run: the entry may be a stranger's.
 * A file of variables (`envFile`) is read line by line: NAME=VALUE, `#` comments, quotes around a
   value. Variables of `env` are stronger.
 * Values are replaced once: what a variable holds is not looked at again.
@@ -30,6 +33,7 @@ __all__ = ["expand_entry", "parse_env_file"]
 
 _BRACES: Final = re.compile(r"\$\{([^{}]*)\}")
 _BARE: Final = re.compile(r"\$([A-Za-z_][A-Za-z0-9_]*)")
+_PLAIN_BRACES: Final = re.compile(r"\{(env|file):([^{}]+)\}")
 _NAME: Final = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
 _MAX_ENV_FILE_BYTES: Final = 1 << 20
 
@@ -98,8 +102,12 @@ class _VariableValues:
 
     def text(self, text: str, key: str) -> str:
         """Return a text with its variables replaced."""
+        if "{env:NAME}" in self._forms:
+            return _PLAIN_BRACES.sub(lambda found: self._plain(found, key), text)
         if "$" not in text or not self._forms:
             return text
+        if "$(" in text and "$(COMMAND)" in self._forms:
+            raise self._error("$(...) is a command that the host runs; put its output there", key)
         if "$NAME" not in self._forms:
             return _BRACES.sub(lambda found: self._braces(found, key), text)
         # One pass over both forms: what a variable holds is not looked at again.
@@ -143,6 +151,16 @@ class _VariableValues:
 
     def _error(self, problem: str, key: str) -> HostConfigError:
         return HostConfigError(problem, file=self._entry.file, entry=self._entry.name, key=key)
+
+    def _plain(self, found: re.Match[str], key: str) -> str:
+        """Return the value of `{env:NAME}`."""
+        if found[1] == "file":
+            raise self._error(
+                f"{found[0]} is a file that the host reads; put the value into an environment "
+                "variable and write {env:NAME} instead",
+                key,
+            )
+        return self._environ.get(found[2], "")
 
     def _braces(self, found: re.Match[str], key: str) -> str:
         whole, inner = found[0], found[1]

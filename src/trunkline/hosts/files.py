@@ -38,7 +38,8 @@ __all__ = [
 MAX_FILE_BYTES: Final = 64 << 20
 # A file of the current folder may be a stranger's, and is read for a mistyped target too.
 MAX_PROJECT_BYTES: Final = 1 << 20
-_VARIABLE: Final = re.compile(r"\$\{([A-Z_]+):-([^}]*)\}")
+# The innermost one: a default may have a variable of its own.
+_VARIABLE: Final = re.compile(r"\$\{([A-Z_]+):-([^{}]*)\}")
 
 
 class HostFile(Struct, frozen=True):
@@ -85,6 +86,8 @@ def locate(
         return told if is_absolute(told) else found[2]
 
     filled = _VARIABLE.sub(value, template)
+    if filled.startswith("${"):
+        filled = _VARIABLE.sub(value, filled)
     if filled == "~" or filled.startswith("~/"):
         filled = home + filled[1:]
     return normal(filled)

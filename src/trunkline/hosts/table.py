@@ -55,6 +55,8 @@ class Location(NamedTuple):
     paths: Mapping[str, str]
     # Names of the nested objects down to the one that has the servers by name.
     keys: tuple[str, ...]
+    # Another name that the host accepts for a file: it is written only if it is there.
+    is_alternative: bool = False
 
 
 class EntryFields(NamedTuple):
@@ -70,6 +72,7 @@ class EntryFields(NamedTuple):
         {
             "http": "http",
             "local": "stdio",
+            "remote": "http",
             "sse": "sse",
             "stdio": "stdio",
             "streamable-http": "http",
@@ -82,6 +85,7 @@ class EntryFields(NamedTuple):
     urls: Mapping[str, Transport] = MappingProxyType({"url": "http"})
     headers: str = "headers"
     command: str = "command"
+    # "": the command and its arguments are one array.
     args: str = "args"
     env: str = "env"
     cwd: str = ""
@@ -131,12 +135,12 @@ def _in_config_folder(path: str) -> Mapping[str, str]:
 _MCP_SERVERS: Final = ("mcpServers",)
 
 
-def _project(path: str, *keys: str) -> Location:
-    return Location("project", _everywhere(path), keys or _MCP_SERVERS)
+def _project(path: str, *keys: str, is_alternative: bool = False) -> Location:
+    return Location("project", _everywhere(path), keys or _MCP_SERVERS, is_alternative)
 
 
-def _user(path: str, *keys: str) -> Location:
-    return Location("user", _everywhere(path), keys or _MCP_SERVERS)
+def _user(path: str, *keys: str, is_alternative: bool = False) -> Location:
+    return Location("user", _everywhere(path), keys or _MCP_SERVERS, is_alternative)
 
 
 # Entries without a type: all remote servers have the same transport.
@@ -287,9 +291,11 @@ HOSTS: Final[tuple[Host, ...]] = (
         source=(
             "https://docs.github.com/en/copilot/how-tos/copilot-cli/customize-copilot/add-mcp-servers",
             "https://code.visualstudio.com/docs/agents/reference/mcp-configuration",
+            "https://docs.github.com/en/copilot/reference/copilot-cli-reference/cli-command-reference",
         ),
         locations=(
             _project(".mcp.json"),
+            _project(".github/mcp.json", is_alternative=True),
             _user("${COPILOT_HOME:-~/.copilot}/mcp-config.json"),
         ),
         fields=EntryFields(
@@ -354,6 +360,93 @@ HOSTS: Final[tuple[Host, ...]] = (
             _user("~/.warp/.mcp.json"),
         ),
         fields=_UNTYPED._replace(cwd="working_directory"),
+    ),
+    Host(
+        id="opencode",
+        title="opencode",
+        source=(
+            "https://opencode.ai/docs/mcp-servers/",
+            "https://opencode.ai/docs/config/",
+        ),
+        # The files of a scope are merged.
+        locations=(
+            _project("opencode.jsonc", "mcp", is_alternative=True),
+            _project("opencode.json", "mcp"),
+            _user(f"{_CONFIG}/opencode/opencode.jsonc", "mcp", is_alternative=True),
+            _user(f"{_CONFIG}/opencode/opencode.json", "mcp"),
+        ),
+        fields=EntryFields(
+            stdio_type="local",
+            http_type="remote",
+            sse_type="",
+            args="",
+            env="environment",
+            cwd="cwd",
+            disabled=("enabled", False),
+        ),
+        format="jsonc",
+        variables=("{env:NAME}", "{file:PATH}"),
+        reload="restart opencode",
+    ),
+    Host(
+        id="qwen",
+        aliases=("qwen-code",),
+        title="Qwen Code",
+        source=("https://qwenlm.github.io/qwen-code-docs/en/users/features/mcp/",),
+        locations=(
+            _project(".qwen/settings.json"),
+            _user("${QWEN_HOME:-~/.qwen}/settings.json"),
+        ),
+        fields=EntryFields(
+            sse_type="",
+            urls=MappingProxyType({"httpUrl": "http", "url": "sse"}),
+            cwd="cwd",
+        ),
+        format="jsonc",
+        variables=("$NAME", "${NAME}"),
+        reload="restart Qwen Code",
+    ),
+    Host(
+        id="droid",
+        aliases=("factory",),
+        title="Droid",
+        source=("https://docs.factory.ai/cli/configuration/mcp",),
+        locations=(
+            _project(".factory/mcp.json"),
+            _user("${FACTORY_HOME_OVERRIDE:-~}/.factory/mcp.json"),
+        ),
+        fields=EntryFields(stdio_type="stdio", http_type="http", disabled=("disabled", True)),
+        format="jsonc",
+        variables=("${NAME}", "${NAME:-default}"),
+    ),
+    Host(
+        id="amp",
+        title="Amp",
+        source=("https://ampcode.com/manual",),
+        locations=(
+            _project(".amp/settings.json", "amp.mcpServers"),
+            _project(".amp/settings.jsonc", "amp.mcpServers", is_alternative=True),
+            _user(f"${{AMP_SETTINGS_FILE:-{_CONFIG}/amp/settings.json}}", "amp.mcpServers"),
+            _user(f"{_CONFIG}/amp/settings.jsonc", "amp.mcpServers", is_alternative=True),
+        ),
+        fields=_UNTYPED,
+        format="jsonc",
+        variables=("${NAME}",),
+        reload="restart Amp",
+    ),
+    Host(
+        id="crush",
+        title="Crush",
+        source=("https://github.com/charmbracelet/crush",),
+        # Scripts, .crushrc and crushrc, are stronger than the files of the same folder.
+        locations=(
+            _project(".crush.json", "mcp", is_alternative=True),
+            _project("crush.json", "mcp"),
+            _user(f"${{CRUSH_GLOBAL_CONFIG:-{_CONFIG}/crush}}/crush.json", "mcp"),
+        ),
+        fields=EntryFields(stdio_type="stdio", http_type="http", disabled=("disabled", True)),
+        variables=("$NAME", "${NAME}", "${NAME:-default}", "$(COMMAND)"),
+        reload="restart Crush",
     ),
 )
 

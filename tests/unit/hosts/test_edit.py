@@ -33,10 +33,12 @@ def sample(host: Host, location: Location) -> str:
     keys = [PROJECT if key == PROJECT_KEY else key for key in location.keys]
     opening = "".join(f'"{key}": {{ ' for key in keys)
     closing = "} " * len(keys)
+    command = '"x"' if host.fields.args else '["x"]'
     return (
         f'{{\n    // first\n    "theme": "dark", /* mine */\n    {opening}\n'
-        '        // about old\n        "old": {\n            "command": "x", // how\n'
-        '            "env": {"TOKEN": "t"}, // secret\n            "unknownMember": [1, 2.50, null]'
+        f'        // about old\n        "old": {{\n            "command": {command}, // how\n'
+        f'            "{host.fields.env}": {{"TOKEN": "t"}}, // secret\n'
+        '            "unknownMember": [1, 2.50, null]'
         f"\n        }} // end of old\n        // last\n    {closing}, // after\n"
         '    "numbers": [1e5, 1.0, -0],\n    "z": {}\n}\n'
     )
@@ -98,9 +100,9 @@ def test_a_replacement_keeps_what_it_does_not_set(host: Host, location: Location
     entry = ServerEntry(name="old", transport="stdio", command="/y", args=("1",), env={"A": "b"})
     new = put(text, host, location, entry)
     found = raw(new, host, location, "old")
-    assert found["command"] == "/y"
-    assert found["args"] == ["1"]
-    assert found["env"] == {"TOKEN": "t", "A": "b"}
+    read = read_entry("old", found, host)
+    assert (read.command, read.args) == ("/y", ("1",))
+    assert dict(read.env) == {"TOKEN": "t", "A": "b"}
     assert found.get("unknownMember", [1, 2.5, None]) == [1, 2.5, None]
     assert found.get("later", 1) == 1
     for comment in COMMENTS["toml" if host.format == "toml" else "json"]:
@@ -115,7 +117,8 @@ def test_a_command_becomes_a_url_and_back(host: Host) -> None:
     url = ServerEntry(name="old", transport="http", url="https://a.example/mcp")
     new = put(text, host, location, url)
     found = raw(new, host, location, "old")
-    assert not {"command", "args", "env"} & set(found)
+    fields = host.fields
+    assert not {fields.command, fields.args, fields.env} & set(found)
     assert read_entry("old", found, host).url == url.url
     command = ServerEntry(name="old", transport="stdio", command="/y")
     again = raw(put(new, host, location, command), host, location, "old")
@@ -135,6 +138,20 @@ def test_an_entry_that_is_switched_off_stays_off() -> None:
     ("name", "entry", "members"),
     [
         ("claude", STDIO, {"command": "/usr/bin/python3", "args": ["-m", "x"], "env": {"K": "v"}}),
+        (
+            "opencode",
+            STDIO,
+            {
+                "type": "local",
+                "command": ["/usr/bin/python3", "-m", "x"],
+                "environment": {"K": "v"},
+            },
+        ),
+        ("opencode", HTTP, {"type": "remote", "url": HTTP.url, "headers": {"X-Key": "v"}}),
+        ("qwen", HTTP, {"httpUrl": HTTP.url, "headers": {"X-Key": "v"}}),
+        ("droid", HTTP, {"type": "http", "url": HTTP.url, "headers": {"X-Key": "v"}}),
+        ("amp", HTTP, {"url": HTTP.url, "headers": {"X-Key": "v"}}),
+        ("crush", HTTP, {"type": "http", "url": HTTP.url, "headers": {"X-Key": "v"}}),
         ("vscode", HTTP, {"type": "http", "url": HTTP.url, "headers": {"X-Key": "v"}}),
         ("windsurf", HTTP, {"serverUrl": HTTP.url, "headers": {"X-Key": "v"}}),
         ("gemini", HTTP, {"httpUrl": HTTP.url, "headers": {"X-Key": "v"}}),

@@ -43,6 +43,10 @@ def test_a_command_is_read() -> None:
         ("cline", {"url": "https://a/mcp", "type": "streamableHttp"}, "http"),
         ("roo", {"url": "https://a/mcp", "type": "streamable-http"}, "http"),
         ("codex", {"url": "https://a/mcp"}, "http"),
+        ("opencode", {"url": "https://a/mcp", "type": "remote"}, "http"),
+        ("amp", {"url": "https://a/mcp"}, "http"),
+        ("droid", {"url": "https://a/mcp", "type": "http"}, "http"),
+        ("crush", {"url": "https://a/sse", "type": "sse"}, "sse"),
     ],
 )
 def test_a_url_is_read(host: str, raw: dict[str, Any], transport: str) -> None:
@@ -161,7 +165,8 @@ def test_servers_that_are_not_an_object_are_an_error(document: Any, problem: str
 @for_each("host", HOSTS, ids=lambda host: host.id)
 def test_the_repr_of_an_entry_shows_no_value_of_env_and_headers(host: Any) -> None:
     fields = host.fields
-    stdio = read_entry("x", {"command": "x", "env": {"PLAIN": CANARY}}, host)
+    command = "x" if fields.args else ["x"]
+    stdio = read_entry("x", {fields.command: command, fields.env: {"PLAIN": CANARY}}, host)
     assert CANARY not in repr(stdio)
     assert "PLAIN" in repr(stdio)
     for url in fields.urls:

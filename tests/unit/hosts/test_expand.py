@@ -18,7 +18,8 @@ CANARY = "CANARY-55aa"
 
 def expanded(host: str, text: str) -> str:
     row = find_host(host) if host else ANY_FILE
-    entry = read_entry("x", {"command": "c", "args": [text]}, row, file="/f.json")
+    words = {"command": "c", "args": [text]} if row.fields.args else {"command": ["c", text]}
+    entry = read_entry("x", words, row, file="/f.json")
     return expand_entry(entry, environ=ENVIRON, workspace="/w/p", home="/h").args[0]
 
 
@@ -42,6 +43,10 @@ def expanded(host: str, text: str) -> str:
         ("gemini", "${env:KEY}", "${env:KEY}"),
         ("claude-desktop", "${KEY} $KEY ${NO}", "${KEY} $KEY ${NO}"),
         ("codex", "${KEY}", "${KEY}"),
+        ("opencode", "{env:KEY}-${KEY}-{env:NO}-{env:DOLLAR}", "k-${KEY}--${KEY}"),
+        ("qwen", "$KEY-${KEY}", "k-k"),
+        ("amp", "${KEY}-$KEY", "k-$KEY"),
+        ("crush", "$KEY-${NO:-d}", "k-d"),
         ("", "${KEY}${env:KEY}${NO:-d}${userHome}", "kkd/h"),
     ],
 )
@@ -55,6 +60,8 @@ def test_a_host_replaces_the_forms_of_its_row(host: str, text: str, value: str) 
         ("claude-code", "${NO}", "the environment variable NO is not set"),
         ("cursor", "${env:NO}", "the environment variable NO is not set"),
         ("gemini", "$NO", "the environment variable NO is not set"),
+        ("opencode", "{file:~/key}", "{file:~/key} is a file that the host reads"),
+        ("crush", "$(op read x)", r"\$\(...\) is a command that the host runs"),
         ("vscode", "${input:key}", r"\${input:key} is a question that the host asks its user"),
     ],
 )

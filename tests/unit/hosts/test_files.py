@@ -65,13 +65,22 @@ WINDOWS = {"USERPROFILE": "C:\\Users\\me", "APPDATA": "C:\\Users\\me\\AppData\\R
         ("zed", "win32", WINDOWS, "C:\\Users\\me\\AppData\\Roaming\\Zed\\settings.json"),
         ("cline", "linux", {**UNIX, "CLINE_MCP_SETTINGS_PATH": "/m.json"}, "/m.json"),
         ("cursor", "freebsd14", UNIX, "/home/me/.cursor/mcp.json"),
+        ("opencode", "linux", UNIX, "/home/me/.config/opencode/opencode.json"),
+        ("opencode", "win32", WINDOWS, "C:\\Users\\me\\.config\\opencode\\opencode.json"),
+        ("qwen", "linux", {**UNIX, "QWEN_HOME": "/q"}, "/q/settings.json"),
+        ("droid", "darwin", UNIX, "/home/me/.factory/mcp.json"),
+        ("crush", "linux", UNIX, "/home/me/.config/crush/crush.json"),
+        ("crush", "linux", {**UNIX, "XDG_CONFIG_HOME": "/x"}, "/x/crush/crush.json"),
+        ("crush", "linux", {**UNIX, "CRUSH_GLOBAL_CONFIG": "/c"}, "/c/crush.json"),
     ],
 )
 def test_the_user_file_of_a_host(
     name: str, platform: str, environ: dict[str, str], path: str
 ) -> None:
     host = find_host(name)
-    location = next(each for each in host.locations if each.scope == "user")
+    [location] = (
+        each for each in host.locations if each.scope == "user" and not each.is_alternative
+    )
     assert locate(location, environ=environ, platform=platform) == path
 
 

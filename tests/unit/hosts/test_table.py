@@ -10,6 +10,7 @@ from trunkline.hosts.table import HOSTS, PLATFORMS, Host, find_host
 
 FORMS = {
     *("$NAME", "${NAME}", "${NAME:-default}", "${env:NAME}", "${input:id}", "${userHome}"),
+    *("{env:NAME}", "{file:PATH}", "$(COMMAND)"),
     *("${workspaceFolder}", "${workspaceFolderBasename}", "${pathSeparator}", "${/}"),
 }
 
@@ -19,12 +20,17 @@ def test_a_row_agrees_with_itself(host: Host) -> None:
     assert host.source
     assert all(each.startswith("https://") for each in host.source)
     assert host.locations
-    assert len({each.scope for each in host.locations}) == len(host.locations)
+    usual = [each.scope for each in host.locations if not each.is_alternative]
+    assert len(set(usual)) == len(usual)
+    assert set(usual) == {each.scope for each in host.locations}
+    # The files of a scope stand together, so that one of another scope never comes between.
+    scopes = [each.scope for each in host.locations]
+    assert scopes == sorted(scopes, key=list(dict.fromkeys(scopes)).index)
     assert set(host.variables) <= FORMS
     for location in host.locations:
         assert set(location.paths) <= set(PLATFORMS)
         for path in location.paths.values():
-            assert path.endswith((".json", ".toml", ".json}"))
+            assert path.endswith((".json", ".jsonc", ".toml", ".json}"))
             is_relative = not path.startswith(("~", "${"))
             assert is_relative == (location.scope == "project")
             assert (path.endswith(".toml")) == (host.format == "toml")

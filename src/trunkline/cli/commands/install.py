@@ -76,9 +76,9 @@ def run(options: argparse.Namespace) -> int:
     from ..connect.host_change import apply_change, find_place
 
     host = find_host(options.host)
-    place = find_place(host, options.scope)
     entry = _entry(options, host)
     try:
+        place = find_place(host, options.scope, entry.name)
         _check_folder(place, options)
         old = place.raw(place.text(), entry.name)
         with writing():

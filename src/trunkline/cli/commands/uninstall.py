@@ -36,7 +36,7 @@ def run(options: argparse.Namespace) -> int:
     host = find_host(options.host)
     name = options.name
     try:
-        place = find_place(host, options.scope or _scope_of(name, host.id))
+        place = find_place(host, options.scope or _scope_of(name, host.id), name)
         if not place.has(place.text(), name):
             raise UsageError(f"{visible(place.path)} has no entry {name!r}")
         return apply_change(
@@ -59,12 +59,15 @@ def _scope_of(name: str, host: str) -> str | None:
     from ...hosts.files import load_files
     from ...hosts.table import find_host
 
-    found = [
-        file.location.scope
-        for file in load_files(find_host(host))
-        if name in [each.name for each in file.entries]
-        or name in [each.name for each in file.problems]
-    ]
+    # Once each: a scope may have several files.
+    found = list(
+        dict.fromkeys(
+            file.location.scope
+            for file in load_files(find_host(host))
+            if name in [each.name for each in file.entries]
+            or name in [each.name for each in file.problems]
+        )
+    )
     if len(found) > 1:
         raise UsageError(f"{name!r} is in several files; add --scope {' or --scope '.join(found)}")
     return found[0] if found else None

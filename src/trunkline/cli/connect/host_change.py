@@ -68,21 +68,30 @@ def add_consent(parser: argparse.ArgumentParser) -> None:
     )
 
 
-def find_place(host: Host, scope: str | None) -> EntryPlace:
-    """Return the file of a host for a scope; the weakest scope by default, which is the user's.
+def find_place(host: Host, scope: str | None, name: str) -> EntryPlace:
+    """Return the file of a host for an entry of a scope, by default the weakest, the user's.
+
+    Of several files of one scope it is the one that has the entry, else the first that is there.
 
     Raises:
         UsageError: the host has no such scope, or no file on this platform.
+        HostConfigError: a file cannot be read.
     """
     found = [each for each in host.locations if scope in (None, each.scope)]
     if not found:
-        scopes = ", ".join(each.scope for each in host.locations)
+        scopes = ", ".join(dict.fromkeys(each.scope for each in host.locations))
         raise UsageError(f"{host.title} has no file for the scope {scope}; it has: {scopes}")
     project = os.getcwd()
-    path = locate(found[-1], project=project)
-    if path is None:
+    located = [
+        (each, locate(each, project=project)) for each in found if each.scope == found[-1].scope
+    ]
+    places = [EntryPlace(host, each, path, project) for each, path in located if path is not None]
+    if not places:
         raise UsageError(f"{host.title} has no documented file on {sys.platform}")
-    return EntryPlace(host, found[-1], path, project)
+    there = [each for each in places if os.path.lexists(each.path)]
+    if len(there) > 1:
+        there = [each for each in there if each.has(each.text(), name)] or there
+    return (there or [each for each in places if not each.location.is_alternative])[0]
 
 
 def apply_change(

@@ -396,3 +396,41 @@ def test_an_entry_that_is_null_is_removed(run: Any, config: Path) -> None:
     config.write_text('{"mcpServers": {"a": null, "b": {"command": "x"}}}')
     assert run("uninstall", "a", "--from", "cursor", "--yes").status == 0
     assert config.read_text() == '{"mcpServers": {"b": {"command": "x"}}}'
+
+
+def test_a_file_under_its_other_name_is_the_one_that_is_changed(run: Any, home: Path) -> None:
+    # Amp does not read settings.jsonc any more once settings.json is there.
+    folder = home / ".config" / "amp"
+    folder.mkdir(parents=True)
+    (folder / "settings.jsonc").write_text('{\n  // mine\n  "amp.url": "x"\n}\n')
+    assert run("install", "server.py", "--to", "amp", "--yes").status == 0
+    assert [each.name for each in folder.iterdir() if each.suffix == ".json"] == []
+    assert "// mine" in (folder / "settings.jsonc").read_text()
+    assert list(entries("amp")) == ["weather"]
+
+
+def test_of_several_files_of_a_scope_the_one_with_the_entry_is_changed(
+    run: Any, home: Path
+) -> None:
+    folder = home / ".config" / "opencode"
+    folder.mkdir(parents=True)
+    (folder / "opencode.jsonc").write_text("{}\n")
+    (folder / "opencode.json").write_text('{"mcp": {"weather": {"type": "local"}}}\n')
+    assert run("install", "server.py", "--to", "opencode", "--yes").status == 0
+    assert (folder / "opencode.jsonc").read_text() == "{}\n"
+    document = json.loads((folder / "opencode.json").read_text())
+    assert document["mcp"]["weather"]["command"][0] == sys.executable
+    assert run("install", "server.py", "--to", "opencode", "--name", "b", "--yes").status == 0
+    assert list(json.loads((folder / "opencode.jsonc").read_text())["mcp"]) == ["b"]
+    # Both files have it: the stronger one loses it, and then the other.
+    (folder / "opencode.jsonc").write_text('{"mcp": {"weather": {"type": "local"}}}\n')
+    for file in ("opencode.jsonc", "opencode.json"):
+        assert run("uninstall", "weather", "--from", "opencode", "--yes").status == 0
+        assert "weather" not in (folder / file).read_text()
+
+
+def test_an_entry_of_a_host_with_a_command_list_is_a_target(run: Any, home: Path) -> None:
+    words = ["install", "server.py", "--to", "opencode", "--create", "--yes", "--env", "A=1"]
+    assert run(*words).status == 0
+    shown = run("list", "opencode:weather", "-o", "json")
+    assert (shown.status, json.loads(shown.out)["server"]["name"]) == (0, "demo")
