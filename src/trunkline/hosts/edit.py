@@ -57,7 +57,13 @@ class EntryPlace(NamedTuple):
         return "" if data is None else decode_text(data, self.path)
 
     def _servers(self, text: str) -> Mapping[str, Any]:
-        return servers_of(self.document(text), self.location, file=self.path, project=self.project)
+        return servers_of(
+            self.document(text),
+            self.location,
+            file=self.path,
+            project=self.project,
+            host=self.host,
+        )
 
 
 def entry_members(entry: ServerEntry, host: Host) -> dict[str, Any]:
@@ -72,6 +78,8 @@ def entry_members(entry: ServerEntry, host: Host) -> dict[str, Any]:
     kind = {"stdio": fields.stdio_type, "http": fields.http_type, "sse": fields.sse_type}[
         entry.transport
     ]
+    if fields.name:
+        found[fields.name] = entry.name
     if kind:
         found[fields.type] = kind
     if entry.transport == "stdio":
@@ -92,7 +100,9 @@ def entry_members(entry: ServerEntry, host: Host) -> dict[str, Any]:
             )
         found[key] = entry.url
         if entry.headers:
-            found[fields.headers] = dict(entry.headers)
+            outer, dot, inner = fields.headers.rpartition(".")
+            headers = dict(entry.headers)
+            found[outer if dot else inner] = {inner: headers} if dot else headers
     return {**found, **{name: _plain(value) for name, value in fields.fixed.items()}}
 
 
@@ -117,8 +127,18 @@ def put_entry(text: str, place: EntryPlace, entry: ServerEntry) -> str:
         HostConfigError: the text cannot be read, or cannot be edited safely.
     """
     host, keys = place.host, place.keys
+    if not text.removeprefix(_BOM).strip():
+        text = f"{_BOM if text.startswith(_BOM) else ''}{host.new_file}"
     old = place.raw(text, entry.name)
     members = entry_members(entry, host)
+    if isinstance(old, dict) and old.get(host.fields.type) in host.fields.own_types:
+        raise HostConfigError(
+            f"is a part of {host.title} itself; give the entry another name",
+            file=place.path,
+            entry=entry.name,
+        )
+    if old is not None and host.fields.disabled and host.fields.disabled[0] in old:
+        members.pop(host.fields.disabled[0], None)
     if old is not None and not isinstance(old, dict):
         raise HostConfigError(
             "is not an object; edit the file by hand", file=place.path, entry=entry.name
@@ -130,12 +150,12 @@ def put_entry(text: str, place: EntryPlace, entry: ServerEntry) -> str:
             wanted[name] = {**old[name], **value}
     for name in dropped:
         wanted.pop(name)
-    expected = here = place.document(text)
-    for key in keys:
-        here = here.setdefault(key, {})
-    here[entry.name] = wanted
+    expected = place.document(text)
+    _put(expected, place, entry.name, wanted)
     with _editing(place):
-        if host.format == "toml":
+        if host.format == "yaml":
+            new = _yaml_put(text, place, entry.name, members, old, dropped)
+        elif host.format == "toml":
             from .toml_text import set_values
 
             new = set_values(text, (*keys, entry.name), members, dropped)
@@ -156,9 +176,17 @@ def take_entry(text: str, place: EntryPlace, name: str) -> str:
     expected = here = place.document(text)
     for key in place.keys:
         here = here[key]
-    del here[name]
+    if place.host.is_list:
+        here[:] = [each for each in here if not _is_named(each, place, name)]
+    else:
+        del here[name]
     with _editing(place):
-        if place.host.format == "toml":
+        if place.host.format == "yaml":
+            from .yaml_text import remove_entry
+
+            name_key = place.host.fields.name if place.host.is_list else ""
+            new = remove_entry(text, place.keys, name, name_key=name_key)
+        elif place.host.format == "toml":
             from .toml_text import remove_table
 
             new = remove_table(text, (*place.keys, name))
@@ -168,6 +196,28 @@ def take_entry(text: str, place: EntryPlace, name: str) -> str:
             new = remove_member(text, place.keys, name)
     _verify(new, expected, place)
     return new
+
+
+def _put(document: Any, place: EntryPlace, name: str, wanted: dict[str, Any]) -> None:
+    """Put an entry into a document."""
+    here = document
+    *outer, last = place.keys
+    for key in outer:
+        here = here.setdefault(key, {})
+    if here.get(last) is None:
+        here[last] = [] if place.host.is_list else {}
+    if not place.host.is_list:
+        here[last][name] = wanted
+        return
+    for at, each in enumerate(here[last]):
+        if _is_named(each, place, name):
+            here[last][at] = wanted
+            return
+    here[last].append(wanted)
+
+
+def _is_named(item: Any, place: EntryPlace, name: str) -> bool:
+    return isinstance(item, dict) and item.get(place.host.fields.name) == name
 
 
 @contextmanager
@@ -188,7 +238,7 @@ def _replaced_members(old: Mapping[str, Any], new: Mapping[str, Any], host: Host
     fields = host.fields
     ways = [fields.type, fields.command, fields.args, fields.cwd, *fields.urls]
     if fields.command in new:
-        ways += [fields.headers, fields.env_headers, fields.bearer_env]
+        ways += [fields.headers.partition(".")[0], fields.env_headers, fields.bearer_env]
     else:
         ways += [fields.env, fields.env_file]
     return [name for name in old if name in ways and name not in new]
@@ -221,6 +271,24 @@ def _json_put(
     return text
 
 
+def _yaml_put(
+    text: str,
+    place: EntryPlace,
+    name: str,
+    members: Mapping[str, Any],
+    old: Mapping[str, Any] | None,
+    dropped: list[str],
+) -> str:
+    from .yaml_text import add_entry, set_members
+
+    is_list = place.host.is_list
+    if old is None:
+        return add_entry(text, place.keys, name, members, is_list=is_list)
+    changed = {key: value for key, value in members.items() if key not in old or old[key] != value}
+    name_key = place.host.fields.name if is_list else ""
+    return set_members(text, place.keys, name, changed, dropped, name_key=name_key)
+
+
 def _verify(text: str, expected: Any, place: EntryPlace) -> None:
     """Raise if a new text is not the document that was expected."""
     try:
@@ -242,4 +310,6 @@ def _comparable(document: Any, host: Host) -> str:
         # not a fact of TOML.
         document = {name: value for name, value in document.items() if value != {}}
         return json.dumps(document, sort_keys=True, default=repr)
+    if host.format == "yaml":
+        return repr(document)  # names may be numbers, and values dates
     return json.dumps(document)

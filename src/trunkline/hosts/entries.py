@@ -104,7 +104,12 @@ class EntryProblem(Struct, frozen=True):
 
 
 def servers_of(
-    document: Any, location: Location, *, file: str = "", project: str = ""
+    document: Any,
+    location: Location,
+    *,
+    file: str = "",
+    project: str = "",
+    host: Host | None = None,
 ) -> Mapping[str, Any]:
     """Return the servers of a location by name; empty if the document has none.
 
@@ -115,16 +120,24 @@ def servers_of(
     if not isinstance(here, dict):
         raise HostConfigError(f"expected an object, got {_kind(here)}", file=file)
     shown: list[str] = []
-    for key in location.keys:
+    for place, key in enumerate(location.keys, 1):
+        rest = location.keys[place:]
         step = project if key == PROJECT_KEY else key
         shown.append(step)
         if step not in here:
             return {}
         here = here[step]
-        if not isinstance(here, dict):
-            place = ".".join(shown)
-            raise HostConfigError(f"{place}: expected an object, got {_kind(here)}", file=file)
-    return here
+        if here is None and host is not None and host.format == "yaml":
+            return {}  # a name with nothing below it
+        wanted: type = list if host is not None and host.is_list and not rest else dict
+        if not isinstance(here, wanted):
+            raise HostConfigError(
+                f"{'.'.join(shown)}: expected {_kind(wanted())}, got {_kind(here)}", file=file
+            )
+    if host is None or not host.is_list:
+        return {str(name): each for name, each in here.items()}
+    name_of = host.fields.name
+    return {str(each[name_of]): each for each in here if isinstance(each, dict) and name_of in each}
 
 
 def read_entries(
@@ -134,6 +147,8 @@ def read_entries(
     entries: list[ServerEntry] = []
     problems: list[EntryProblem] = []
     for name, raw in servers.items():
+        if isinstance(raw, dict) and raw.get(host.fields.type) in host.fields.own_types:
+            continue
         try:
             entries.append(read_entry(name, raw, host, scope=scope, file=file))
         except HostConfigError as error:
@@ -186,7 +201,7 @@ def read_entry(
     return ServerEntry(
         transport=transport,
         url=url,
-        headers=reader.map(fields.headers),
+        headers=reader.headers(),
         env_headers=reader.env_headers(),
         auth=reader.auth(),
         **shared,
@@ -242,6 +257,16 @@ class _EntryReader:
             if not isinstance(item, str):
                 raise self.error(f"{key}.{name}", f"expected a string, got {_kind(item)}")
         return MappingProxyType(dict(found))
+
+    def headers(self) -> Mapping[str, str]:
+        """Return the headers, which may be inside of another member."""
+        outer, dot, inner = self._fields.headers.rpartition(".")
+        found = self._raw.get(outer) if dot else None
+        if found is None:
+            return self.map(self._fields.headers)
+        if not isinstance(found, dict):
+            raise self.error(outer, f"expected an object, got {_kind(found)}")
+        return _EntryReader(found, self._fields, self._file, self._entry).map(inner)
 
     def is_disabled(self) -> bool:
         if self._fields.disabled is None:

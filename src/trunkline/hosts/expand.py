@@ -106,6 +106,8 @@ class _VariableValues:
             return _PLAIN_BRACES.sub(lambda found: self._plain(found, key), text)
         if "$" not in text or not self._forms:
             return text
+        if "${{" in text and "${{ secrets.NAME }}" in self._forms:
+            raise self._error("${{ ... }} is a value that the host alone has", key)
         if "$(" in text and "$(COMMAND)" in self._forms:
             raise self._error("$(...) is a command that the host runs; put its output there", key)
         if "$NAME" not in self._forms:

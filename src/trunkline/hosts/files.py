@@ -19,7 +19,7 @@ from msgspec import Struct
 
 from ..redaction import redact
 from .entries import EntryProblem, ServerEntry, read_entries, servers_of
-from .errors import HostConfigError
+from .errors import HostConfigError, TextEditError
 from .table import Format, Host, Location
 
 __all__ = [
@@ -154,6 +154,8 @@ def parse_text(text: str, kind: Format, path: str) -> Any:
     """
     if not text.removeprefix("\ufeff").strip():
         return {}
+    if kind == "yaml":
+        return _parse_yaml(text, path)
     if kind == "toml":
         # Imported here: one host has TOML.
         import tomllib
@@ -168,6 +170,18 @@ def parse_text(text: str, kind: Format, path: str) -> Any:
         return loads(text)
     except JsoncError as error:
         raise HostConfigError(f"not JSON: {error}", file=path) from None
+
+
+def _parse_yaml(text: str, path: str) -> Any:
+    try:
+        # Imported here: two hosts have YAML, and its reader is an extra.
+        from .yaml_text import loads
+    except TextEditError as error:
+        raise HostConfigError(str(error), file=path) from None
+    try:
+        return loads(text)
+    except TextEditError as error:
+        raise HostConfigError(f"not YAML: {error}", file=path) from None
 
 
 def load_document(path: str, kind: Format, *, most: int = MAX_FILE_BYTES) -> Any:
@@ -207,7 +221,7 @@ def load_files(
         most = MAX_PROJECT_BYTES if location.scope == "project" else MAX_FILE_BYTES
         try:
             document = load_document(path, host.format, most=most)
-            servers = servers_of(document, location, file=path, project=folder)
+            servers = servers_of(document, location, file=path, project=folder, host=host)
         except HostConfigError as error:
             found.append(HostFile(host, location, path, is_there, error=error.problem))
             continue

@@ -26,7 +26,12 @@ __all__ = ["hide_queries", "masked_texts"]
 
 _NEW: Final = f"{HIDDEN[:-1]}: new value]" if HIDDEN.endswith("]") else f"{HIDDEN} (new value)"
 _SECRET_OBJECTS: Final = frozenset(
-    {name for host in HOSTS for name in (host.fields.env, host.fields.headers) if name}
+    {
+        name.rpartition(".")[2]
+        for host in HOSTS
+        for name in (host.fields.env, host.fields.headers)
+        if name
+    }
 )
 _COMMANDS: Final = frozenset({host.fields.command for host in HOSTS})
 
@@ -83,8 +88,9 @@ def hide_queries(text: str) -> str:
 def _hidden(text: str, host: Host) -> list[_Value]:
     if not text.removeprefix("\ufeff").strip():
         return []
-    found = _toml_values(text) if host.format == "toml" else _json_values(text)
-    return list(found)
+    if host.format == "yaml":
+        return list(_yaml_values(text))
+    return list(_toml_values(text) if host.format == "toml" else _json_values(text))
 
 
 def _is_secret(path: tuple[str | int, ...]) -> bool:
@@ -128,6 +134,31 @@ def _toml_values(text: str) -> Iterator[_Value]:
             or conceal({str(path[-1]): value}) != {path[-1]: value}
         ):
             yield path, each.value, each.end, value
+
+
+def _yaml_values(text: str) -> Iterator[_Value]:
+    from .yaml_text import scalars
+
+    lists: dict[tuple[str | int, ...], list[_Value]] = {}
+    for each in scalars(text):
+        path, start, end, value = each
+        if not path or start >= end:
+            continue  # a name without a value
+        is_secret = any(_is_secret(path[: depth + 1]) for depth in range(len(path)))
+        if is_secret or _has_secret_option(path[-1], value):
+            yield each
+        elif isinstance(path[-1], int):
+            lists.setdefault(path[:-1], []).append(each)
+    for items in lists.values():
+        items.sort(key=lambda item: item[1])
+        words = [value for _, _, _, value in items]
+        for each, shown in zip(items, _as_list(_concealed_items(words)), strict=True):
+            if shown != each[3]:
+                yield each  # the value of an option such as --token
+
+
+def _as_list(value: object) -> list[object]:
+    return value if isinstance(value, list) else []
 
 
 def _has_secret_option(name: str | int, value: object) -> bool:

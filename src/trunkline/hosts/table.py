@@ -34,7 +34,7 @@ __all__ = [
     "members_of",
 ]
 
-Format: TypeAlias = Literal["json", "jsonc", "toml"]
+Format: TypeAlias = Literal["json", "jsonc", "toml", "yaml"]
 Scope: TypeAlias = Literal["local", "project", "user"]
 Transport: TypeAlias = Literal["stdio", "http", "sse"]
 
@@ -80,9 +80,14 @@ class EntryFields(NamedTuple):
             "streamable_http": "http",
         }
     )
+    # Types of entries that are not servers of the user but parts of the host.
+    own_types: tuple[str, ...] = ()
+    # The member that repeats the name of the entry.
+    name: str = ""
     # Members that hold the URL of a server, and the transport of each without a type. The first
     # of a transport is the one to write.
     urls: Mapping[str, Transport] = MappingProxyType({"url": "http"})
+    # With a dot: a member of a member.
     headers: str = "headers"
     command: str = "command"
     # "": the command and its arguments are one array.
@@ -97,7 +102,7 @@ class EntryFields(NamedTuple):
     auth: str = ""
     # The member that switches an entry off, and the value with which it does.
     disabled: tuple[str, bool] | None = None
-    # Members that the host needs in every entry.
+    # Members that the host needs in every entry; the switch above has this value at first.
     fixed: Mapping[str, object] = MappingProxyType({})
 
 
@@ -112,6 +117,10 @@ class Host(NamedTuple):
     locations: tuple[Location, ...]
     fields: EntryFields
     format: Format = "json"
+    # The servers are an array, whose items have their names in `fields.name`.
+    is_list: bool = False
+    # What a new file has before the servers.
+    new_file: str = ""
     # Forms of variables that the host replaces in values; see `expand`.
     variables: tuple[str, ...] = ()
     aliases: tuple[str, ...] = ()
@@ -447,6 +456,55 @@ HOSTS: Final[tuple[Host, ...]] = (
         fields=EntryFields(stdio_type="stdio", http_type="http", disabled=("disabled", True)),
         variables=("$NAME", "${NAME}", "${NAME:-default}", "$(COMMAND)"),
         reload="restart Crush",
+    ),
+    Host(
+        id="goose",
+        title="goose",
+        source=("https://block.github.io/goose/docs/guides/config-files",),
+        locations=(
+            Location(
+                "user",
+                _by_platform(
+                    f"{_CONFIG}/goose/config.yaml",
+                    f"{_CONFIG}/goose/config.yaml",
+                    f"{_APPDATA}/Block/goose/config/config.yaml",
+                ),
+                ("extensions",),
+            ),
+        ),
+        fields=EntryFields(
+            stdio_type="stdio",
+            http_type="streamable_http",
+            own_types=("builtin", "platform", "frontend", "inline_python"),
+            name="name",
+            urls=MappingProxyType({"uri": "http"}),
+            command="cmd",
+            env="envs",
+            disabled=("enabled", False),
+            fixed=MappingProxyType({"enabled": True}),
+        ),
+        # Variables in URLs and headers are those of its keyring.
+        format="yaml",
+        reload="start a new session of goose",
+    ),
+    Host(
+        id="continue",
+        title="Continue",
+        source=("https://docs.continue.dev/customize/deep-dives/mcp",),
+        # Files of a project are one for each server, in .continue/mcpServers, and are read by
+        # the extensions alone, not by the command line.
+        locations=(_user("${CONTINUE_GLOBAL_DIR:-~/.continue}/config.yaml"),),
+        fields=EntryFields(
+            http_type="streamable-http",
+            name="name",
+            headers="requestOptions.headers",
+            cwd="cwd",
+        ),
+        format="yaml",
+        is_list=True,
+        new_file="name: Main Config\nversion: 1.0.0\nschema: v1\n",
+        variables=("${{ secrets.NAME }}",),
+        reload="restart Continue",
     ),
 )
 

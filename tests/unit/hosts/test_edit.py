@@ -30,6 +30,15 @@ def sample(host: Host, location: Location) -> str:
             '# my settings\nmodel = "o3"\n\n[mcp_servers.old] # old\ncommand = "x"\nlater = 1\n\n'
             '[mcp_servers.old.env]\nTOKEN = "t" # secret\n\n[tui]\n# loud\nsound = true\n'
         )
+    if host.format == "yaml":
+        fields = host.fields
+        dash, blanks = ("- name: old", "    ") if host.is_list else ("old:", "    ")
+        return (
+            f"# my settings\nmodel: 'o3'\n{location.keys[0]}: # servers\n  # about old\n"
+            f'  {dash}  # old\n{blanks}{fields.command}: "x" # how\n{blanks}{fields.env}:\n'
+            f"{blanks}  TOKEN: t   # secret\n{blanks}unknownMember: [1, 2.50, null]\n"
+            "    # last\n# after\nnumbers:\n- 1e5\n-   -0\ntext: |\n  # no comment\n\n# end\n"
+        )
     keys = [PROJECT if key == PROJECT_KEY else key for key in location.keys]
     opening = "".join(f'"{key}": {{ ' for key in keys)
     closing = "} " * len(keys)
@@ -45,6 +54,10 @@ def sample(host: Host, location: Location) -> str:
 
 
 COMMENTS = {
+    "yaml": [
+        *("# my settings", "# servers", "# about old", "# old", "# how", "# secret", "# last"),
+        *("# after", "# no comment", "# end", "2.50", "1e5", "'o3'", "-   -0", "\n- "),
+    ],
     "toml": ["# my settings", "# old", "# secret", "# loud"],
     "json": [
         *("// first", "/* mine */", "// about old", "// how", "// secret", "// end of old"),
@@ -77,7 +90,7 @@ def test_an_entry_is_added_and_removed_and_nothing_else_changes(
         assert found.transport == entry.transport
         assert (found.command, found.args, found.url) == (entry.command, entry.args, entry.url)
         assert (dict(found.env), dict(found.headers)) == (dict(entry.env), dict(entry.headers))
-        for comment in COMMENTS["toml" if host.format == "toml" else "json"]:
+        for comment in COMMENTS[host.format.removesuffix("c")]:
             assert comment in new
         assert raw(new, host, location, "old") == raw(text, host, location, "old")
         assert take(new, host, location, "new") == text
@@ -90,6 +103,7 @@ def test_an_entry_is_added_to_a_file_that_is_empty_or_missing(
     for text in ("", "\n", "\ufeff"):
         new = put(text, host, location, STDIO)
         assert raw(new, host, location, "new") == entry_members(STDIO, host)
+        assert new.removeprefix("\ufeff").startswith(host.new_file)
         assert new.startswith("\ufeff") == text.startswith("\ufeff")
         assert new.endswith("\n")
 
@@ -105,7 +119,7 @@ def test_a_replacement_keeps_what_it_does_not_set(host: Host, location: Location
     assert dict(read.env) == {"TOKEN": "t", "A": "b"}
     assert found.get("unknownMember", [1, 2.5, None]) == [1, 2.5, None]
     assert found.get("later", 1) == 1
-    for comment in COMMENTS["toml" if host.format == "toml" else "json"]:
+    for comment in COMMENTS[host.format.removesuffix("c")]:
         assert comment in new
     assert put(new, host, location, entry) == new
 

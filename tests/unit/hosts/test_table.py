@@ -10,7 +10,7 @@ from trunkline.hosts.table import HOSTS, PLATFORMS, Host, find_host
 
 FORMS = {
     *("$NAME", "${NAME}", "${NAME:-default}", "${env:NAME}", "${input:id}", "${userHome}"),
-    *("{env:NAME}", "{file:PATH}", "$(COMMAND)"),
+    *("{env:NAME}", "{file:PATH}", "$(COMMAND)", "${{ secrets.NAME }}"),
     *("${workspaceFolder}", "${workspaceFolderBasename}", "${pathSeparator}", "${/}"),
 }
 
@@ -30,7 +30,8 @@ def test_a_row_agrees_with_itself(host: Host) -> None:
     for location in host.locations:
         assert set(location.paths) <= set(PLATFORMS)
         for path in location.paths.values():
-            assert path.endswith((".json", ".jsonc", ".toml", ".json}"))
+            assert path.endswith((".json", ".jsonc", ".toml", ".yaml", ".json}"))
+            assert (path.endswith(".yaml")) == (host.format == "yaml")
             is_relative = not path.startswith(("~", "${"))
             assert is_relative == (location.scope == "project")
             assert (path.endswith(".toml")) == (host.format == "toml")
