@@ -453,9 +453,9 @@ def test_a_recording_can_be_read_however_it_ended(
     assert {each["transport"] for each in lines[1:]} == {"stdio"}
     assert CANARY not in record.read_text()
     assert "Oslo" in record.read_text()
-    # It takes the place of a recording, and of nothing else.
+    # It continues a recording, and nothing else.
     assert proxy("--record", str(record), *python("")).finish()[0] == 0
-    assert len(record.read_text().splitlines()) == 1
+    assert [json.loads(line) for line in record.read_text().splitlines()] == lines
     other = tmp_path / "other"
     other.write_text("mine\n")
     status, _, log = proxy("--record", str(other), *python("")).finish()
