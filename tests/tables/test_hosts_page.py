@@ -17,8 +17,8 @@ _PLATFORMS = {"linux": "Linux", "darwin": "macOS", "win32": "Windows"}
 def table() -> str:
     """Return the table as the page has it."""
     lines = [
-        "| Host | Name here | Files | Servers are in | Variables |",
-        "|---|---|---|---|---|",
+        "| Host | Name here | Files | Servers are in | Variables | After an install |",
+        "|---|---|---|---|---|---|",
         *map(_row, HOSTS),
     ]
     return "".join(f"{line}\n" for line in lines)
@@ -30,7 +30,18 @@ def _row(host: Host) -> str:
     files = "<br>".join(_files(each) for each in reversed(host.locations))
     keys = dict.fromkeys(_keys(each) for each in reversed(host.locations))
     variables = ", ".join(f"`{each}`" for each in host.variables) or "none"
-    return f"| [{host.title}]({sources}) | {names} | {files} | {', '.join(keys)} | {variables} |"
+    cells = [f"[{host.title}]({sources})", names, files, ", ".join(keys), variables, _after(host)]
+    return f"| {' | '.join(cells)} |"
+
+
+def _after(host: Host) -> str:
+    """Return what a host needs before it uses an entry."""
+    found = [host.reload] if host.reload else []
+    sentences = dict.fromkeys(host.approval.values())
+    for text in sentences:
+        scopes = [scope for scope, each in host.approval.items() if each == text]
+        found.append(text if len(scopes) > 1 else f"{scopes[0]}: {text}")
+    return "<br>".join(found) or "nothing"
 
 
 def _files(location: Location) -> str:

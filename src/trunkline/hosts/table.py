@@ -11,7 +11,6 @@ the folder of the project.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from difflib import get_close_matches
 from types import MappingProxyType
 from typing import Final, Literal, NamedTuple, TypeAlias
 
@@ -19,6 +18,7 @@ from .errors import UnknownHost
 
 __all__ = [
     "ANY_FILE",
+    "ANY_HOST",
     "HOSTS",
     "KNOWN_MEMBERS",
     "OTHER_MEMBERS",
@@ -32,6 +32,7 @@ __all__ = [
     "Transport",
     "find_host",
     "members_of",
+    "near_host",
 ]
 
 Format: TypeAlias = Literal["json", "jsonc", "toml", "yaml"]
@@ -126,6 +127,9 @@ class Host(NamedTuple):
     aliases: tuple[str, ...] = ()
     # What has to be done before the host notices a change.
     reload: str = ""
+    # What else a host needs before it uses an entry of a scope, as a sentence; NAME is that of
+    # the entry, FOLDER that of the project.
+    approval: Mapping[Scope, str] = MappingProxyType({})
 
 
 def _everywhere(path: str) -> Mapping[str, str]:
@@ -150,6 +154,10 @@ def _project(path: str, *keys: str, is_alternative: bool = False) -> Location:
 
 def _user(path: str, *keys: str, is_alternative: bool = False) -> Location:
     return Location("user", _everywhere(path), keys or _MCP_SERVERS, is_alternative)
+
+
+def _in_both(text: str) -> Mapping[Scope, str]:
+    return MappingProxyType({"user": text, "project": text})
 
 
 # Entries without a type: all remote servers have the same transport.
@@ -191,6 +199,12 @@ HOSTS: Final[tuple[Host, ...]] = (
         fields=EntryFields(stdio_type="stdio", http_type="http"),
         variables=("${NAME}", "${NAME:-default}"),
         reload="start a new session of Claude Code",
+        approval=MappingProxyType(
+            {
+                "project": "Claude Code does not use it until you approve it: it asks in the next "
+                'session, and shows "Pending approval" in `claude mcp list` until then'
+            }
+        ),
     ),
     Host(
         id="cursor",
@@ -219,6 +233,7 @@ HOSTS: Final[tuple[Host, ...]] = (
         fields=EntryFields(stdio_type="stdio", http_type="http", env_file="envFile"),
         format="jsonc",
         variables=(*_EDITOR_VARIABLES, "${input:id}"),
+        approval=_in_both("VS Code asks whether the server is trusted before it starts it"),
     ),
     Host(
         id="windsurf",
@@ -252,6 +267,9 @@ HOSTS: Final[tuple[Host, ...]] = (
         format="jsonc",
         variables=("$NAME", "${NAME}", "${NAME:-default}"),
         reload="restart Gemini CLI",
+        approval=_in_both(
+            "Gemini CLI starts no server, that of the user neither, in a folder that is not trusted"
+        ),
     ),
     Host(
         id="codex",
@@ -270,6 +288,13 @@ HOSTS: Final[tuple[Host, ...]] = (
         ),
         format="toml",
         reload="restart Codex",
+        approval=MappingProxyType(
+            {
+                "project": "Codex ignores it, without a word, until the folder is trusted: say yes "
+                'when it asks, or put trust_level = "trusted" below [projects."FOLDER"] in its '
+                "config.toml"
+            }
+        ),
     ),
     Host(
         id="zed",
@@ -311,6 +336,9 @@ HOSTS: Final[tuple[Host, ...]] = (
             stdio_type="stdio", http_type="http", fixed=MappingProxyType({"tools": ("*",)})
         ),
         reload="restart Copilot CLI",
+        approval=MappingProxyType(
+            {"project": "Copilot CLI ignores it until the folder is trusted: say yes when it asks"}
+        ),
     ),
     Host(
         id="cline",
@@ -414,6 +442,10 @@ HOSTS: Final[tuple[Host, ...]] = (
         format="jsonc",
         variables=("$NAME", "${NAME}"),
         reload="restart Qwen Code",
+        approval=_in_both(
+            "with folder trust switched on, Qwen Code starts no server, that of the user neither, "
+            "in a folder that is not trusted"
+        ),
     ),
     Host(
         id="droid",
@@ -427,6 +459,9 @@ HOSTS: Final[tuple[Host, ...]] = (
         fields=EntryFields(stdio_type="stdio", http_type="http", disabled=("disabled", True)),
         format="jsonc",
         variables=("${NAME}", "${NAME:-default}"),
+        approval=_in_both(
+            "Droid starts no server in a folder that is not trusted: say yes when it asks"
+        ),
     ),
     Host(
         id="amp",
@@ -442,6 +477,9 @@ HOSTS: Final[tuple[Host, ...]] = (
         format="jsonc",
         variables=("${NAME}",),
         reload="restart Amp",
+        approval=MappingProxyType(
+            {"project": "Amp does not start it until you approve it: `amp mcp approve NAME`"}
+        ),
     ),
     Host(
         id="crush",
@@ -536,7 +574,9 @@ ANY_FILE: Final = Host(
 # limits, texts for people. They are not read here, and are no mistake.
 OTHER_MEMBERS: Final = frozenset(
     (
-        *("alwaysAllow", "alwaysLoad", "authProviderType", "authentication", "autoApprove"),
+        *("alwaysAllow", "alwaysLoad", "apiKey", "authProviderType", "authentication"),
+        *("autoApprove", "available_tools", "bundled", "codemode", "connectTimeout"),
+        *("connectionTimeout", "display_name", "enabledTools", "env_keys"),
         *("default_tools_approval_mode", "description", "dev", "disabledTools"),
         *("disabled_tools", "discoveryTimeout", "enabled", "enabled_tools", "environment"),
         *("env_vars", "excludeTools", "exclude_tags", "experimental_environment", "extension"),
@@ -556,7 +596,8 @@ def members_of(fields: EntryFields) -> tuple[str, ...]:
     """Return the names of the members that an entry with these fields can have."""
     named = [
         *(fields.type, fields.command, fields.args, fields.env, fields.cwd, fields.env_file),
-        *(*fields.urls, fields.headers, fields.env_headers, fields.bearer_env, fields.auth),
+        *(*fields.urls, fields.headers.partition(".")[0], fields.env_headers, fields.bearer_env),
+        *(fields.auth, fields.name),
         *((fields.disabled[0],) if fields.disabled is not None else ()),
         *fields.fixed,
     ]
@@ -566,6 +607,17 @@ def members_of(fields: EntryFields) -> tuple[str, ...]:
 # Every member of an entry that some host knows.
 KNOWN_MEMBERS: Final = frozenset(
     (*OTHER_MEMBERS, *(each for host in (*HOSTS, ANY_FILE) for each in members_of(host.fields)))
+)
+
+# Letters from which on a name with one wrong letter is hardly another name.
+_LONG_NAME: Final = 6
+# Of a host that has no row: what most of them understand.
+ANY_HOST: Final = Host(
+    id="json",
+    title="The host",
+    source=(),
+    locations=(),
+    fields=EntryFields(http_type="http"),
 )
 
 _BY_NAME: Final = {name: host for host in HOSTS for name in (host.id, *host.aliases)}
@@ -580,10 +632,40 @@ def find_host(name: str) -> Host:
     host = _BY_NAME.get(name.lower())
     if host is not None:
         return host
-    near = get_close_matches(name.lower(), _BY_NAME, n=1)
+    near = near_host(name)
     advice = (
-        f"did you mean {near[0]!r}?"
+        f"did you mean {near!r}?"
         if near
         else f"known hosts: {', '.join(each.id for each in HOSTS)}"
     )
     raise UnknownHost(f"unknown host {name!r}; {advice}")
+
+
+def near_host(name: str) -> str:
+    """Return the name that was meant if a name is a typing error of it; "" if it is none.
+
+    An unknown name may be that of a program without a row, and a user who follows the advice
+    changes a file: a name that merely resembles it, as `codex` does `coder`, is not suggested.
+    """
+    typed = name.lower()
+    found = [each for each in _BY_NAME if _is_typing_error(typed, each)]
+    return found[0] if len(found) == 1 else ""
+
+
+def _is_typing_error(typed: str, name: str) -> bool:
+    """Return True for two letters swapped, one left out or doubled, or in a long name one wrong."""
+    longer, shorter = sorted((typed, name), key=len, reverse=True)
+    if len(longer) == len(shorter):
+        wrong = [
+            place for place, pair in enumerate(zip(typed, name, strict=True)) if len({*pair}) > 1
+        ]
+        is_swapped = len(wrong) == 2 and sorted(typed) == sorted(name) and wrong[1] - wrong[0] == 1
+        return is_swapped or (len(wrong) == 1 and len(name) >= _LONG_NAME)
+    if len(longer) - len(shorter) > 1:
+        return False
+    places = [at for at in range(len(longer)) if longer[:at] + longer[at + 1 :] == shorter]
+    if not places:
+        return False
+    if longer == name:
+        return len(name) > 4
+    return len(places) > 1 or len(name) >= _LONG_NAME

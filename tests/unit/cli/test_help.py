@@ -63,7 +63,7 @@ OPTIONS: dict[str, set[str]] = {
     | {"--allowed-host", "--allowed-origin", "--sse", "--ws"},
     "install": _HELP
     | {"--to", "--name", "--env", "--env-file", "--uv", "--create", "--scope", "--dry-run"}
-    | {"-y", "--yes"},
+    | {"--record", "-y", "--yes"},
     "uninstall": _HELP | {"--from", "--scope", "--dry-run", "-y", "--yes"},
     "hosts": _HELP | {"--check", "--project", "--timeout", "-o", "--output"},
     "spec": _HELP,

@@ -6,7 +6,7 @@ import pytest
 
 from tests.cases import for_each
 from trunkline.hosts.errors import UnknownHost
-from trunkline.hosts.table import HOSTS, PLATFORMS, Host, find_host
+from trunkline.hosts.table import HOSTS, PLATFORMS, Host, find_host, near_host
 
 FORMS = {
     *("$NAME", "${NAME}", "${NAME:-default}", "${env:NAME}", "${input:id}", "${userHome}"),
@@ -35,6 +35,8 @@ def test_a_row_agrees_with_itself(host: Host) -> None:
             is_relative = not path.startswith(("~", "${"))
             assert is_relative == (location.scope == "project")
             assert (path.endswith(".toml")) == (host.format == "toml")
+    assert set(host.approval) <= {each.scope for each in host.locations}
+    assert not any(each.endswith(".") for each in (host.reload, *host.approval.values()))
     fields = host.fields
     for kind, transport in (
         (fields.stdio_type, "stdio"),
@@ -57,6 +59,29 @@ def test_names_and_aliases_are_unique() -> None:
 )
 def test_a_host_is_found_by_id_and_alias(name: str, found: str) -> None:
     assert find_host(name).id == found
+
+
+@for_each(
+    ("typed", "meant"),
+    [
+        *(("cluade", "claude"), ("cursr", "cursor"), ("cursorr", "cursor"), ("gemni", "gemini")),
+        *(("opencod", "opencode"), ("continu", "continue"), ("goos", "goose"), ("qewn", "qwen")),
+        *(("vscodee", "vscode"), ("windsurv", "windsurf"), ("claude-cod", "claude-code")),
+    ],
+)
+def test_a_typing_error_is_answered_with_the_name(typed: str, meant: str) -> None:
+    assert near_host(typed) == meant
+
+
+def test_another_program_is_never_taken_for_a_typing_error() -> None:
+    others = (
+        "aider amazon-q android auggie augment boltai cherry-studio chatwise claude-dev coder cody "
+        "cline-dev cursive emacs grok helix idea jan jetbrains junie kilo kilocode kimi librechat "
+        "msty neovim pycharm raycast tabnine trae vibe vim void witsy zencoder roo-cline q kiwi "
+        "clive wrap codet gemma open-code-interpreter warpd zeta crash"
+    )
+    # `wrap` is `warp` with two letters swapped.
+    assert [each for each in others.split() if near_host(each)] == ["wrap"]
 
 
 def test_an_unknown_host_is_an_error_with_the_nearest_name() -> None:

@@ -31,12 +31,16 @@ trunkline install server.py --to claude-desktop
 trunkline install server.py:app --to cursor --name weather --env-file .env
 trunkline install https://mcp.example.org/mcp --to vscode --scope project
 trunkline install --to codex --name files -- npx -y @modelcontextprotocol/server-filesystem ~
+trunkline install server.py --to claude-code --record /tmp/talk.jsonl
+trunkline install server.py --to json
 """
 _OPTION_TABLE: Final = """\
 --name NAME        name of the entry; default: made from the target
 --env KEY[=VALUE]  environment variable of the server; without a value it is taken from the present
                    environment; repeatable
 --env-file FILE    environment variables of the server, KEY=VALUE a line
+--record FILE      record the traffic of the host with the server to a file; a recording that is
+                   there is continued
 --uv               start a file with `uv run` in its project, and not with this interpreter
 --create           make the folder of the host if it is missing
 """
@@ -45,6 +49,8 @@ _NAME: Final = re.compile(r"[A-Za-z0-9][A-Za-z0-9_-]{0,63}")
 # Names of files that say nothing about the server; the folder does.
 _USUAL_NAMES: Final = frozenset(("__init__", "__main__", "app", "main", "mcp", "run", "server"))
 _MAX_ENV_FILE_BYTES: Final = 1 << 20
+# Options of `trunkline` for a file that it writes.
+_RECORDING_OPTIONS: Final = ("--record", "--trace")
 
 
 def configure(parser: argparse.ArgumentParser) -> None:
@@ -63,7 +69,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
         help="server.py, server.py:app, package.module:app or an address; left out with a command "
         "after --",
     )
-    add_host(parser, "--to")
+    add_host(parser, "--to", takes_json=True)
     declare_options(parser, _OPTION_TABLE)
     add_consent(parser)
 
@@ -72,11 +78,14 @@ def run(options: argparse.Namespace) -> int:
     """Add the entry and return the exit status."""
     from ...hosts.edit import put_entry
     from ...hosts.errors import HostConfigError
-    from ...hosts.table import find_host
+    from ...hosts.table import ANY_HOST, find_host
     from ..connect.host_change import apply_change, find_place
 
-    host = find_host(options.host)
+    is_json = options.host == ANY_HOST.id
+    host = ANY_HOST if is_json else find_host(options.host)
     entry = _entry(options, host)
+    if is_json:
+        return _print_json(entry, options)
     try:
         place = find_place(host, options.scope, entry.name)
         _check_folder(place, options)
@@ -89,9 +98,28 @@ def run(options: argparse.Namespace) -> int:
             lambda text: put_entry(text, place, entry),
             options,
             done=f"{entry.name!r} is {'added to' if old is None else 'replaced in'} {host.title}",
+            is_added=True,
         )
     except HostConfigError as error:
         raise UnreadableInput(str(error)) from None
+
+
+def _print_json(entry: ServerEntry, options: argparse.Namespace) -> int:
+    """Print the entry for a host whose file is not known; nothing is written."""
+    from ...hosts.edit import entry_members
+    from ...hosts.errors import HostConfigError
+    from ...hosts.table import ANY_HOST
+    from ..exit_codes import SUCCESS
+    from ..output.terminal import print_json
+
+    if options.scope is not None:
+        raise UsageError("--scope is for a host whose files are known, and --to json writes none")
+    try:
+        members = entry_members(entry, ANY_HOST)
+    except HostConfigError as error:
+        raise UnreadableInput(str(error)) from None
+    print_json({"mcpServers": {entry.name: members}})
+    return SUCCESS
 
 
 def _check_folder(place: EntryPlace, options: argparse.Namespace) -> None:
@@ -156,6 +184,8 @@ def _entry(options: argparse.Namespace, host: Host) -> ServerEntry:
         env = {**extra, **env}
     if options.uv and given is None:
         raise UsageError("--uv is for a file; write the uv command after -- instead")
+    if options.record is not None:
+        words = [*_python(), "proxy", *_record_words(options), "--", *words]
     return ServerEntry(
         name=_checked_name(options.name, default),
         transport="stdio",
@@ -208,20 +238,35 @@ def _remote_entry(
     except ValueError as error:
         raise UsageError(str(error)) from None
     name = _checked_name(options.name, (urlsplit(address).hostname or "").split(":")[0])
-    if address.startswith(("http://", "https://")) and host.fields.urls:
-        if env:
-            raise UsageError("--env and --env-file need a server that is started")
+    is_http = address.startswith(("http://", "https://")) and bool(host.fields.urls)
+    if is_http and env:
+        raise UsageError("--env and --env-file need a server that is started")
+    if is_http and options.record is None:
         return ServerEntry(name=name, transport="http", url=address)
-    tell(
-        f"{options.prog}: {host.title} does not connect to such an address; "
-        "the entry starts `trunkline proxy`, which does"
-    )
+    if not is_http:
+        tell(
+            f"{options.prog}: {host.title} does not connect to such an address; "
+            "the entry starts `trunkline proxy`, which does"
+        )
     if address.startswith("unix:"):
         address = f"unix:{os.path.abspath(address.removeprefix('unix:'))}"
-    words = [*_python(), "proxy", address]
+    words = [*_python(), "proxy", *_record_words(options), address]
     return ServerEntry(
         name=name, transport="stdio", command=words[0], args=tuple(words[1:]), env=env
     )
+
+
+def _record_words(options: argparse.Namespace) -> list[str]:
+    """Return the words of `trunkline proxy` that record to the file of --record."""
+    if options.record is None:
+        return []
+    from ..recording import check_continuable
+
+    path = os.path.abspath(options.record)
+    check_continuable(path)
+    if not os.path.isdir(os.path.dirname(path)):
+        raise UsageError(f"--record: there is no folder {visible(os.path.dirname(path))}")
+    return ["--record", path]
 
 
 def _python() -> list[str]:
@@ -284,7 +329,11 @@ def _uv(folder: str) -> list[str]:
 
 
 def _command_words(command: Sequence[str]) -> list[str]:
-    """Return a command whose program and files are absolute paths."""
+    """Return a command whose program and files are absolute paths.
+
+    `trunkline proxy` starts what follows its own `--`, so that is a command too. Other programs
+    may look their commands up elsewhere: `uv run -- python` is the python of a project.
+    """
     from shutil import which
 
     if not command or not command[0]:
@@ -293,10 +342,51 @@ def _command_words(command: Sequence[str]) -> list[str]:
     if program is None:
         raise UsageError(f"{show(command[0])}: no such program, neither on PATH nor as a file")
     words = [os.path.abspath(program)]
-    for word in command[1:]:
-        is_file = not word.startswith("-") and os.path.isfile(word)
-        words.append(os.path.abspath(word) if is_file else word)
-    return words
+    is_trunkline = _is_trunkline(command)
+    rest = list(command[1:])
+    inner: list[str] = []
+    if is_trunkline and "--" in rest[:-1]:
+        place = rest.index("--")
+        rest, inner = rest[:place], ["--", *_command_words(rest[place + 1 :])]
+    before = ""
+    for word in rest:
+        # A recording need not be there yet.
+        is_recording = is_trunkline and before in _RECORDING_OPTIONS
+        words.append(os.path.abspath(word) if is_recording else _absolute(word, is_trunkline))
+        before = word
+    return [*words, *inner]
+
+
+def _is_trunkline(command: Sequence[str]) -> bool:
+    """Return True if a command is `trunkline`, or `python -m trunkline`."""
+    name = os.path.splitext(os.path.basename(command[0]))[0]
+    if name == "trunkline":
+        return True
+    options = list(command[1:])
+    place = options.index("-m") + 1 if "-m" in options else 0
+    return bool(place) and name.startswith("python") and options[place : place + 1] == ["trunkline"]
+
+
+def _absolute(word: str, is_trunkline: bool) -> str:
+    """Return a word with an absolute path, if it names a file or a folder here."""
+    option, sign, value = word.partition("=")
+    if word.startswith("-"):
+        is_path = _is_path(value) or (is_trunkline and option in _RECORDING_OPTIONS)
+        return f"{option}={os.path.abspath(value)}" if sign and value and is_path else word
+    if _is_path(word):
+        return os.path.abspath(word)
+    path, colon, name = word.rpartition(":")
+    if colon and name.isidentifier() and path.endswith(".py") and os.path.isfile(path):
+        return f"{os.path.abspath(path)}:{name}"
+    return word
+
+
+def _is_path(text: str) -> bool:
+    """Return True if a word is the name of a file here, or of a folder and looks like one."""
+    if os.path.isfile(text):
+        return True
+    looks = text in (os.curdir, os.pardir) or os.sep in text
+    return looks and os.path.isdir(text)
 
 
 def _command_name(command: Sequence[str]) -> str:

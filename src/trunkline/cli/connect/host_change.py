@@ -15,34 +15,46 @@ import os
 import sys
 from collections.abc import Callable
 from difflib import unified_diff
-from typing import Any
+from typing import Any, Final
 
 from ...errors import visible
 from ...hosts.edit import EntryPlace
 from ...hosts.errors import HostConfigError, UnknownHost
 from ...hosts.files import locate
 from ...hosts.mask import masked_texts
-from ...hosts.table import HOSTS, Host, find_host
+from ...hosts.table import ANY_HOST, HOSTS, Host, find_host
 from ...hosts.write import change_file
 from ..command import UsageError
 from ..exit_codes import SUCCESS, USAGE_ERROR
 from ..output.progress import is_interactive
 from ..output.terminal import paint, tell, writing
 
+_JSON_HELP: Final = "or json, which prints an entry for any other one; "
+
 __all__ = ["add_consent", "add_host", "apply_change", "find_place"]
 
 
-def add_host(parser: argparse.ArgumentParser, *names: str, nargs: str | None = None) -> None:
-    """Declare the argument that names a host: an option if `names` begin with a dash."""
+def add_host(
+    parser: argparse.ArgumentParser,
+    *names: str,
+    nargs: str | None = None,
+    takes_json: bool = False,
+) -> None:
+    """Declare the argument that names a host: an option if `names` begin with a dash.
+
+    With `takes_json` it may also be `json`, which stands for any other host.
+    """
     ids = [host.id for host in HOSTS]
+    others = [ANY_HOST.id] if takes_json else []
     is_option = names[0].startswith("-")
     how: dict[str, Any] = {"dest": "host", "required": True} if is_option else {"nargs": nargs}
     parser.add_argument(
         *names,
-        type=_host_id,
-        choices=ids,
+        type=_host_id_or_json if takes_json else _host_id,
+        choices=[*ids, *others],
         metavar="HOST",
-        help=f"the host: {', '.join(ids)}; {'required' if is_option else 'default: all'}",
+        help=f"the host: {', '.join(ids)}; {_JSON_HELP if takes_json else ''}"
+        f"{'required' if is_option else 'default: all'}",
         **how,
     )
 
@@ -52,6 +64,17 @@ def _host_id(text: str) -> str:
         return find_host(text).id
     except UnknownHost as error:
         raise argparse.ArgumentTypeError(str(error)) from None
+
+
+def _host_id_or_json(text: str) -> str:
+    if text.lower() == ANY_HOST.id:
+        return ANY_HOST.id
+    try:
+        return _host_id(text)
+    except argparse.ArgumentTypeError as error:
+        raise argparse.ArgumentTypeError(
+            f"{error}; for a host that is not among them, --to json prints an entry"
+        ) from None
 
 
 def add_consent(parser: argparse.ArgumentParser) -> None:
@@ -101,8 +124,11 @@ def apply_change(
     options: argparse.Namespace,
     *,
     done: str,
+    is_added: bool = False,
 ) -> int:
     """Show a change, ask, write it and return the exit status.
+
+    With `is_added` the text says what the host needs before it uses the entry.
 
     Raises:
         HostConfigError: the file cannot be read, edited or written; it is as it was.
@@ -144,6 +170,10 @@ def apply_change(
         tell(f"{options.prog}: the file as it was: {visible(backup)}")
     if place.host.reload:
         tell(f"{options.prog}: for the change to take effect, {place.host.reload}")
+    needed = place.host.approval.get(place.location.scope, "") if is_added else ""
+    if needed:
+        shown = needed.replace("NAME", name).replace("FOLDER", visible(place.project))
+        tell(f"{options.prog}: {shown}")
     return SUCCESS
 
 

@@ -336,15 +336,12 @@ def _has_module(name: str) -> bool:
 
 
 def _near_host(text: str) -> str:
-    from difflib import get_close_matches
-
-    from ...hosts.table import HOSTS
+    from ...hosts.table import HOSTS, near_host
 
     host, _, name = text.partition(":")
-    known = [each for row in HOSTS for each in (row.id, *row.aliases)]
-    near = get_close_matches(host.lower(), known, n=1)
+    near = near_host(host)
     if near:
-        return f"; did you mean {show(f'{near[0]}:{name}')}?"
+        return f"; did you mean {show(f'{near}:{name}')}?"
     ids = ", ".join(row.id for row in HOSTS)
     return f"; of a host, write HOST:NAME with one of {ids}"
 

@@ -434,3 +434,153 @@ def test_an_entry_of_a_host_with_a_command_list_is_a_target(run: Any, home: Path
     assert run(*words).status == 0
     shown = run("list", "opencode:weather", "-o", "json")
     assert (shown.status, json.loads(shown.out)["server"]["name"]) == (0, "demo")
+
+
+@for_each(
+    ("host", "scope", "needed"),
+    [
+        ("claude-code", "project", 'shows "Pending approval" in `claude mcp list`'),
+        ("codex", "project", 'put trust_level = "trusted" below [projects."{folder}"]'),
+        ("copilot-cli", "project", "ignores it until the folder is trusted"),
+        ("gemini", "user", "starts no server, that of the user neither, in a folder that is not"),
+        ("amp", "project", "`amp mcp approve weather`"),
+        ("claude-code", "user", ""),
+        ("cursor", "user", ""),
+    ],
+)
+def test_an_install_says_what_the_host_needs_before_it_uses_the_entry(
+    run: Any, home: Path, host: str, scope: str, needed: str
+) -> None:
+    words = ["--to", host, "--scope", scope, "--create", "--yes"]
+    said = run("install", "server.py", *words).err.replace("\n", " ")
+    if needed:
+        assert needed.format(folder=os.getcwd()) in said
+    else:
+        assert "until" not in said
+    assert "until" not in run("uninstall", "weather", "--from", host, "--scope", scope, "-y").err
+
+
+# Any other host
+
+
+def test_an_entry_for_any_other_host_is_printed_and_nothing_is_written(
+    run: Any, home: Path
+) -> None:
+    before = sorted(Path(home.parent).rglob("*"))
+    words = ["install", "server.py", "--to", "json", "--env", "A=1"]
+    shown = run(*words)
+    assert (shown.status, shown.err) == (0, "")
+    args = ["-P", "-m", "trunkline", "serve", str(Path("server.py").absolute())]
+    entry = {"command": sys.executable, "args": args, "env": {"A": "1"}}
+    assert json.loads(shown.out) == {"mcpServers": {"weather": entry}}
+    shown = run("install", "https://mcp.example.org/mcp", "--to", "json", "--name", "x")
+    url = {"type": "http", "url": "https://mcp.example.org/mcp"}
+    assert json.loads(shown.out) == {"mcpServers": {"x": url}}
+    shown = run("install", "tcp://127.0.0.1:9", "--to", "json", "--name", "x")
+    assert json.loads(shown.out)["mcpServers"]["x"]["args"][-1] == "tcp://127.0.0.1:9"
+    assert sorted(Path(home.parent).rglob("*")) == before
+    shown = run(*words, "--scope", "project")
+    assert (shown.status, "--to json writes none" in shown.err) == (2, True)
+
+
+def test_the_printed_entry_is_a_configuration_that_works(run: Any, home: Path) -> None:
+    Path("mcp.json").write_text(run("install", "server.py", "--to", "json").out)
+    shown = run("list", "--config", "mcp.json", "weather", "-o", "json")
+    assert (shown.status, json.loads(shown.out)["server"]["name"]) == (0, "demo")
+
+
+def test_an_unknown_host_is_answered_with_all_names_and_json(run: Any, home: Path) -> None:
+    shown = run("install", "server.py", "--to", "aider")
+    said = " ".join(shown.err.split())
+    assert shown.status == 2
+    assert "did you mean" not in said
+    assert "known hosts: claude-desktop, claude-code" in said
+    assert "--to json prints an entry" in said
+    assert "did you mean 'claude'?" in run("install", "server.py", "--to", "cluade").err
+    # Of the others, only `install` prints entries.
+    assert "json" not in run("hosts", "aider").err
+
+
+# Recordings
+
+
+def nested(run: Any, *words: str) -> list[str]:
+    """Return the command of an entry as it is printed for any host."""
+    shown = run("install", "--to", "json", "--name", "x", *words)
+    assert shown.status == 0, shown.err
+    entry = json.loads(shown.out)["mcpServers"]["x"]
+    return [entry["command"], *entry["args"]]
+
+
+def test_every_program_and_file_of_a_nested_command_is_absolute(
+    run: Any, home: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    bin = str(Path(sys.executable).parent)
+    monkeypatch.setenv("PATH", bin + os.pathsep + os.environ["PATH"])
+    here, python, trunkline = os.getcwd(), f"{bin}/python", f"{bin}/trunkline"
+    Path("data").mkdir()
+    proxy = ["trunkline", "proxy", "--record", "t.jsonl", "--"]
+    assert nested(run, "--", *proxy, "trunkline", "serve", "server.py") == [
+        *(trunkline, "proxy", "--record", f"{here}/t.jsonl", "--"),
+        *(trunkline, "serve", f"{here}/server.py"),
+    ]
+    inner = ["python", "-m", "trunkline", "proxy", "--record=u.jsonl", "--judge", "--"]
+    assert nested(run, "--", *proxy, *inner, "python", "server.py", "./data", "data") == [
+        *(trunkline, "proxy", "--record", f"{here}/t.jsonl", "--"),
+        *(python, "-m", "trunkline", "proxy", f"--record={here}/u.jsonl", "--judge", "--"),
+        *(python, f"{here}/server.py", f"{here}/data", "data"),
+    ]
+    words = nested(run, "--", "trunkline", "serve", "server.py:app", "--env-file=server.py")
+    assert words[2:] == [f"{here}/server.py:app", f"--env-file={here}/server.py"]
+    # What follows the -- of another program is its own matter.
+    assert nested(run, "--", "env", "--", "python", "--record", "x")[1:] == [
+        *("--", "python", "--record", "x")
+    ]
+    shown = run("install", "--to", "json", "--name", "x", "--", *proxy, "no-such-program")
+    assert (shown.status, "no-such-program" in shown.err) == (2, True)
+
+
+@for_each("scope", ["user", "project"])
+def test_an_install_with_record_records_what_passes(run: Any, home: Path, scope: str) -> None:
+    Path("server.py").write_text(
+        "import os\nfrom trunkline import Server\napp = Server('demo')\n"
+        "@app.tool\ndef variable() -> str: return os.environ['A']\n"
+    )
+    words = ["--to", "cursor", "--scope", scope, "--record", "t.jsonl", "--env", "A=1", "--yes"]
+    assert run("install", "server.py", *words).status == 0
+    record = Path("t.jsonl").absolute()
+    assert not record.exists()
+    elsewhere = home / "elsewhere"
+    elsewhere.mkdir(exist_ok=True)
+    [entry] = (each for each in entries("cursor").values() if each.scope == scope)
+    command = [entry.command, *entry.args]
+    shown = subprocess.run(
+        [sys.executable, "-m", "trunkline", "call", "variable", "--", *command],
+        cwd=elsewhere,
+        env={**os.environ, "PATH": "/nowhere", "A": "1"},
+        capture_output=True,
+        text=True,
+        timeout=60,
+        check=False,
+    )
+    assert (shown.returncode, shown.stdout.strip()) == (0, "1"), shown.stderr
+    assert '"tools/call"' in record.read_text()
+    run("uninstall", "weather", "--from", "cursor", "--scope", scope, "--yes")
+    record.unlink()
+
+
+def test_an_address_is_recorded_through_a_proxy(run: Any, home: Path) -> None:
+    words = nested(run, "https://mcp.example.org/mcp", "--record", "t.jsonl")
+    assert words[1:] == [
+        *("-P", "-m", "trunkline", "proxy", "--record", f"{os.getcwd()}/t.jsonl"),
+        "https://mcp.example.org/mcp",
+    ]
+
+
+def test_a_file_that_is_not_a_recording_is_not_named_for_one(run: Any, home: Path) -> None:
+    for file, problem in (
+        ("server.py", "is not a recording"),
+        ("no/t.jsonl", "there is no folder"),
+    ):
+        shown = run("install", "server.py", "--to", "json", "--record", file)
+        assert (shown.status, problem in shown.err) == (2, True)

@@ -24,6 +24,7 @@ from trunkline.client.connect.resolve import (
     resolve,
 )
 from trunkline.client.connect.targets import resolved_target, target_of
+from trunkline.hosts.table import HOSTS
 from trunkline.transports import Stdio
 from trunkline.transports.addresses import HTTP_SCHEMES, SCHEMES, WS_SCHEMES, Http, Tcp, Unix
 
@@ -231,8 +232,7 @@ def test_a_missing_module_is_not_started(here: Path) -> None:
     )
     assert resolve_error("qqqq.x:app").endswith(
         "no module qqqq, neither in the current folder nor installed; of a host, write HOST:NAME "
-        "with one of claude-desktop, claude-code, cursor, vscode, windsurf, gemini, codex, zed, "
-        "copilot-cli, cline, roo, kiro, lm-studio, warp"
+        f"with one of {', '.join(host.id for host in HOSTS)}"
     )
 
 
