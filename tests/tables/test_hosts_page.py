@@ -27,7 +27,8 @@ def table() -> str:
 def _row(host: Host) -> str:
     sources = host.source[0]
     names = ", ".join(f"`{name}`" for name in (host.id, *host.aliases))
-    files = "<br>".join(_files(each) for each in reversed(host.locations))
+    scopes = dict.fromkeys(each.scope for each in reversed(host.locations))
+    files = "<br>".join(f"{scope}: {_files(host, scope)}" for scope in scopes)
     keys = dict.fromkeys(_keys(each) for each in reversed(host.locations))
     variables = ", ".join(f"`{each}`" for each in host.variables) or "none"
     cells = [f"[{host.title}]({sources})", names, files, ", ".join(keys), variables, _after(host)]
@@ -41,15 +42,19 @@ def _after(host: Host) -> str:
     for text in sentences:
         scopes = [scope for scope, each in host.approval.items() if each == text]
         found.append(text if len(scopes) > 1 else f"{scopes[0]}: {text}")
-    return "<br>".join(found) or "nothing"
+    return "<br>".join(found) or "nothing known"
 
 
-def _files(location: Location) -> str:
-    scope = f"or {location.scope}" if location.is_alternative else location.scope
+def _files(host: Host, scope: str) -> str:
+    found = [each for each in host.locations if each.scope == scope]
+    return " or ".join(map(_file, sorted(found, key=lambda each: each.is_alternative)))
+
+
+def _file(location: Location) -> str:
     if len(set(location.paths.values())) == 1 and len(location.paths) == len(PLATFORMS):
-        return f"{scope}: `{next(iter(location.paths.values()))}`"
+        return f"`{next(iter(location.paths.values()))}`"
     paths = (f"{_PLATFORMS[name]} `{path}`" for name, path in location.paths.items())
-    return f"{scope}: {', '.join(paths)}"
+    return ", ".join(paths)
 
 
 def _keys(location: Location) -> str:

@@ -291,7 +291,7 @@ HOSTS: Final[tuple[Host, ...]] = (
         approval=MappingProxyType(
             {
                 "project": "Codex ignores it, without a word, until the folder is trusted: say yes "
-                'when it asks, or put trust_level = "trusted" below [projects."FOLDER"] in its '
+                'when it asks, or put `trust_level = "trusted"` below `[projects."FOLDER"]` in its '
                 "config.toml"
             }
         ),

@@ -333,7 +333,9 @@ def _print_hosts(
         is_first = False
         print(f"{bold(host.title)} ({host.id})")
         for file in files[host.id]:
-            _print_file(file, outcomes)
+            # Of several names of a file, the usual one is enough to say that it is missing.
+            if file.is_there or not file.location.is_alternative:
+                _print_file(file, outcomes)
     if absent:
         if not is_first:
             print()

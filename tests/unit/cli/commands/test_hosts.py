@@ -10,6 +10,8 @@ from typing import Any
 
 import pytest
 
+from tests.host_variables import HOST_VARIABLES
+
 CANARY = "CANARY-a07b33"
 TERMINAL = Path(__file__).parents[3] / "terminal"
 
@@ -19,7 +21,7 @@ def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     home = tmp_path / "home"
     (home / ".cursor").mkdir(parents=True)
     monkeypatch.setenv("HOME", str(home))
-    for name in ("XDG_CONFIG_HOME", "CLAUDE_CONFIG_DIR", "CODEX_HOME", "COPILOT_HOME"):
+    for name in HOST_VARIABLES:
         monkeypatch.delenv(name, raising=False)
     project = tmp_path / "p"
     project.mkdir()
@@ -263,3 +265,35 @@ def test_a_host_that_is_named_is_shown_even_if_it_is_not_here(run: Any, home: Pa
     shown = run("hosts", "claude")
     assert shown.out.startswith("Claude Desktop (claude-desktop)\n  user: ~/")
     assert run("hosts", "emacs").status == 2
+
+
+def test_another_name_of_a_file_is_listed_if_it_is_there(run: Any, home: Path) -> None:
+    folder = home / ".config" / "opencode"
+    folder.mkdir(parents=True)
+    (folder / "opencode.json").write_text(
+        '{"mcp": {"a": {"type": "local", "command": ["x", "y"]}}}'
+    )
+    shown = run("hosts", "opencode").out
+    assert "opencode.json\n    a\n      x y\n" in shown
+    assert "opencode.jsonc" not in shown
+    (folder / "opencode.jsonc").write_text('{"mcp": {"b": {"type": "remote", "url": "http://x/"}}}')
+    shown = run("hosts", "opencode").out
+    assert shown.index("opencode.jsonc\n    b\n") < shown.index("opencode.json\n    a\n")
+
+
+def test_a_file_in_yaml_is_listed(run: Any, home: Path) -> None:
+    folder = home / ".continue"
+    folder.mkdir()
+    (folder / "config.yaml").write_text(
+        f"mcpServers:\n- name: a\n  url: https://h/mcp\n  requestOptions:\n    headers:\n"
+        f"      X-Key: {CANARY}\n- name: b\n  command: {sys.executable}\n  args: [x]\n"
+        f"  env: {{K: {CANARY}}}\n"
+    )
+    shown = run("hosts", "continue")
+    assert (shown.status, CANARY in shown.out) == (0, False)
+    assert "    a\n      https://h/mcp\n      headers: X-Key\n" in shown.out
+    assert f"    b\n      {sys.executable} x\n      env: K\n" in shown.out
+    (folder / "config.yaml").write_text(f"a: [{CANARY}\n")
+    shown = run("hosts", "continue", "--check")
+    assert (shown.status, CANARY in shown.out) == (1, False)
+    assert "cannot be read: not YAML: line " in shown.out

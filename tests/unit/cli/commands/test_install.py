@@ -13,6 +13,7 @@ from typing import Any
 import pytest
 
 from tests.cases import for_each
+from tests.host_variables import HOST_VARIABLES
 from trunkline.hosts.files import load_files
 from trunkline.hosts.table import HOSTS, find_host
 
@@ -26,7 +27,7 @@ def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     home = tmp_path / "home"
     (home / ".cursor").mkdir(parents=True)
     monkeypatch.setenv("HOME", str(home))
-    for name in ("XDG_CONFIG_HOME", "CLAUDE_CONFIG_DIR", "CODEX_HOME", "COPILOT_HOME"):
+    for name in HOST_VARIABLES:
         monkeypatch.delenv(name, raising=False)
     project = tmp_path / "weather"
     project.mkdir()
@@ -440,7 +441,7 @@ def test_an_entry_of_a_host_with_a_command_list_is_a_target(run: Any, home: Path
     ("host", "scope", "needed"),
     [
         ("claude-code", "project", 'shows "Pending approval" in `claude mcp list`'),
-        ("codex", "project", 'put trust_level = "trusted" below [projects."{folder}"]'),
+        ("codex", "project", 'put `trust_level = "trusted"` below `[projects."{folder}"]`'),
         ("copilot-cli", "project", "ignores it until the folder is trusted"),
         ("gemini", "user", "starts no server, that of the user neither, in a folder that is not"),
         ("amp", "project", "`amp mcp approve weather`"),
