@@ -19,6 +19,7 @@ from __future__ import annotations
 
 import json
 import re
+import warnings
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, Final, NoReturn
 
@@ -110,10 +111,12 @@ def _read(text: str) -> tuple[Node | None, Any]:
     if len(plain) > _MAX_BYTES:
         raise YamlTextError(f"more than {_MAX_BYTES >> 10} KiB of YAML")
     try:
-        root: Node | None = YAML(typ="safe", pure=True).compose(plain)
-        if root is not None:
-            _check_size(root)
-        value = YAML(typ="safe", pure=True).load(plain)
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")  # they quote the text
+            root: Node | None = YAML(typ="safe", pure=True).compose(plain)
+            if root is not None:
+                _check_size(root)
+            value = YAML(typ="safe", pure=True).load(plain)
     except DuplicateKeyError as error:
         _fail(error, "a name appears twice", plain)
     except MarkedYAMLError as error:
@@ -126,6 +129,8 @@ def _read(text: str) -> tuple[Node | None, Any]:
         raise
     except RecursionError:
         raise YamlTextError("nested too deep") from None
+    except TypeError:
+        raise YamlTextError("a name that is not text") from None
     except (ValueError, OverflowError):
         raise YamlTextError("a number or a date that cannot be represented") from None
     return root, {} if value is None else value

@@ -119,6 +119,7 @@ def test_the_first_member_of_an_item_is_replaced_and_removed() -> None:
         ("goose", "- a\n", "expected an object, got an array"),
         ("goose", "a: &a [*a]\n", "an alias inside its own anchor"),
         ("goose", "a: " + "[" * 3000, "nested too deep|not YAML"),
+        ("goose", "? [{a: b}]\n: 1\n", "a name that is not text"),
         ("goose", "a: \x07\n", "a character that YAML does not allow"),
         ("goose", f"a: {'x' * (1 << 18)}\n", "more than 256 KiB of YAML"),
         ("goose", "extensions:\n  new:\n    type: builtin\n", "is a part of goose itself"),
@@ -158,6 +159,11 @@ def test_an_error_quotes_nothing_of_the_file(text: str) -> None:
     with pytest.raises(HostConfigError) as caught:
         put("goose", text)
     assert CANARY not in str(caught.value)
+
+
+def test_a_warning_about_the_file_is_not_shown() -> None:
+    # pytest turns warnings into errors.
+    assert loads(f"a: &x {CANARY}\nb: &x c\n") == {"a": CANARY, "b": "c"}
 
 
 def test_secrets_are_hidden_in_the_diff() -> None:
