@@ -32,7 +32,7 @@ try:
     from ruamel.yaml.nodes import CollectionNode, MappingNode, Node, ScalarNode, SequenceNode
 except ImportError:
     raise TextEditError(
-        "YAML needs ruamel.yaml: pip install trunkline[yaml]; "
+        'YAML needs ruamel.yaml: pip install "trunkline[yaml]"; '
         "without it, `trunkline install --to json` prints an entry to adapt"
     ) from None
 

@@ -230,5 +230,5 @@ def test_without_the_extra_the_error_says_what_to_install() -> None:
     shown = subprocess.run(
         [sys.executable, "-c", code], capture_output=True, text=True, timeout=60, check=True
     )
-    assert "pip install trunkline[yaml]" in shown.stdout
+    assert 'pip install "trunkline[yaml]"' in shown.stdout
     assert "trunkline install --to json" in shown.stdout
