@@ -107,6 +107,44 @@ def test_everything_works_in_every_revision(revision: str) -> None:
     run(main())
 
 
+@pytest.mark.parametrize("revision", REVISIONS)
+@pytest.mark.parametrize("upstream", ["2025-11-25", LATEST])
+def test_tool_may_return_what_a_client_received(revision: str, upstream: str) -> None:
+    async def main() -> None:
+        remote, front = server(), Server("front")
+        async with Client(remote, revision=upstream) as client:
+
+            @front.tool
+            async def forward(name: str, arguments: dict[str, int]) -> Any:
+                return await client.call_tool(name, arguments)
+
+            @front.tool
+            async def count(n: int) -> list[int]:
+                found = await client.call_tool("several", {"n": n})
+                return found  # type: ignore[return-value]  # checked against the annotation
+
+            @front.middleware
+            async def unknown(context: Any, proceed: Any) -> Any:
+                if context.name == "elsewhere":
+                    return await client.call_tool("add", {"a": 1, "b": 1})
+                return await proceed()
+
+            async with Client(front, revision=revision, validate="raise") as user:
+                given = {"name": "add", "arguments": {"a": 2, "b": 3}}
+                result = await user.call_tool("forward", given, result_type=Sum)
+                assert (result.text, result.value) == ('{"total":5}', Sum(5))
+                failed = await user.call_tool("forward", {"name": "fail", "arguments": {}})
+                assert (failed.is_error, failed.text) == (True, "as told")
+                counted = await user.call_tool("count", {"n": 2}, result_type=list[int])
+                assert counted.value == [0, 1]
+                elsewhere = await user.call_tool("elsewhere", result_type=Sum)
+                assert elsewhere.value == Sum(2)
+                info = result.meta.get("io.modelcontextprotocol/serverInfo", {"name": "front"})
+                assert info["name"] == "front"
+
+    run(main())
+
+
 class Day(Struct):
     day: str
     persons: int = 2

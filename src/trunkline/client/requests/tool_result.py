@@ -12,6 +12,8 @@ The rules that live here, and only here:
 * A server of this library marks what it wrapped where the text is not that of the value.
 * A result without content and without structured content is None: a tool that returned none.
 * A tool that failed has content and no value: `value` raises.
+* A result that is sent on, by a handler that returns it, has no `_meta` of the connection it was
+  received on: the name of the server, the task, the span.
 * A value that is not of the requested type is not the server's fault alone: the type may be
   wrong, so the error is not one of the protocol.
 """
@@ -29,8 +31,10 @@ from ...errors import NOTHING, RemoteProtocolError, ResultTypeMismatch, ToolFail
 from ...jsonrpc.codec.decoders import UNREADABLE
 from ...jsonrpc.messages import Shown
 from ...mcp.meta import WRAPPED
+from ...mcp.shaping import Forwardable
 from ...mcp.types import CallToolResult, ContentBlock, TextContent
 from ...redaction import show
+from ...spec.mcp.meta import META_KEYS
 from ..session.decode import decode_again, decoder, look_again, type_name, where_and_what
 
 __all__ = ["ErrorFlag", "ToolResult", "read_answer", "tool_result"]
@@ -51,12 +55,17 @@ class ErrorFlag(Shown, Struct, frozen=True, rename="camel"):
     is_error: bool | None = None
 
 
+# Keys of `_meta` that are about one connection or one request.
+_OF_CONNECTION: Final = frozenset(row.key for row in META_KEYS)
 # Created at import: every tool call uses it.
 read_answer: Final = Decoder(_CallResult).decode
 
 
-class ToolResult(Generic[T]):
-    """The result of a tool: its content as received, and its value as the requested type."""
+class ToolResult(Forwardable, Generic[T]):
+    """The result of a tool: its content as received, and its value as the requested type.
+
+    A tool of a server may return it, which sends it on.
+    """
 
     __slots__ = ("_answer", "_plain", "_type", "_value")
 
@@ -114,6 +123,21 @@ class ToolResult(Generic[T]):
                 raise ToolFailed(self.text or "the tool failed and did not say why", self)
             self._value = self._read_value()
         return cast(T, self._value)
+
+    def to_call_tool_result(self) -> CallToolResult:
+        """Return the result as a server sends it: content, structure, `_meta` and error flag.
+
+        Raises:
+            RemoteProtocolError: the structured content is not JSON.
+        """
+        meta = {key: value for key, value in self.meta.items() if key not in _OF_CONNECTION}
+        return CallToolResult(
+            self.content,
+            meta=meta or None,
+            is_error=self._answer.is_error,
+            # Decoded, because raw JSON may have line breaks, which end a message on stdio.
+            structured_content=self.structured_content if self.has_value else UNSET,
+        )
 
     def _read_value(self) -> Any:
         kind, raw = self._type, self._answer.structured_content

@@ -7,8 +7,10 @@ How a value is rendered:
 
     a text, None, bytes, content blocks,    content alone; a text is not sent twice
     files
-    `CallToolResult`                        itself
-    `ToolOutput(value, text=...)`           the value, with another text beside it
+    `CallToolResult`, or the `ToolResult` of a client
+                                            itself
+    `ToolOutput(value, text=...)`           the value, with another text beside it; data in it is
+                                            structured with any `output_schema`
     anything, if the annotation or `output_schema` gives a type
                                             `structuredContent`, and the same JSON as a text,
                                             or the text itself where the JSON is a string
@@ -21,7 +23,8 @@ How a value is rendered:
                                             `structuredContent`, and the same JSON as a text
 
 `-> str`, `-> None` and `-> str | None` promise a text or nothing, without structure;
-`output_schema=str` asks for structure. With `output_schema=None` results are never structured.
+`output_schema=str` asks for structure. With `output_schema=None` values are sent as text alone,
+except that of a `ToolOutput`, which is structure on purpose.
 
 A value is encoded once, and the JSON is decoded again by the promised type, so a result that
 breaks its schema is found here and not by a client.
@@ -47,8 +50,11 @@ from typing import (
 
 from msgspec import UNSET, DecodeError, Raw, Struct
 from msgspec.json import Decoder, decode
+from msgspec.structs import replace
 
 from ...jsonrpc.messages import Shown
+from ...mcp.meta import WRAPPED
+from ...mcp.shaping import Forwardable
 from ...mcp.types import CallToolResult, TextContent
 from .annotations import bare, plain
 from .content import BLOCKS, Audio, File, Image, as_typed, blocks_of, contents_of, messages_of
@@ -102,7 +108,8 @@ class ToolOutput(_Given[T], Generic[T], frozen=True, kw_only=True):
     `text` replaces the value's JSON in the content: short for a reader, while programs use the
     structure. `content` holds further blocks, texts or bytes; `meta` is the `_meta` of the
     result. `is_error` marks a tool that ran and failed; the value then need not fit the output
-    schema.
+    schema. The value is structured content without an output schema too, unless it is a text, a
+    content block or None; up to 2025-11-25 structured content is an object.
     """
 
     content: Sequence[Any] = ()
@@ -205,7 +212,7 @@ class Output:
             )  # the most frequent, so without further calls
         if isinstance(value, ToolOutput):
             return self._around(value)
-        if isinstance(value, CallToolResult):
+        if isinstance(value, _RESULTS):
             return self._passed(value)
         if self._is_open and (blocks := self._blocks(value)) is not None:
             return CallToolResult(blocks)
@@ -221,12 +228,18 @@ class Output:
         except OutputMismatch as error:
             raise self._cannot_send(error) from None
 
-    def _free(self, value: Any, *, is_error: bool = False) -> CallToolResult:
+    def _free(
+        self, value: Any, *, is_error: bool = False, is_explicit: bool = False
+    ) -> CallToolResult:
         try:
             blocks = blocks_of(value)
             written = b"" if blocks is not None else encoded(value)
         except OutputMismatch as error:
+            if type(value).__name__ in _RESULT_NAMES:
+                raise OutputMismatch(f"{self._returned} {_advice(type(value))}") from None
             raise self._cannot_send(error) from None
+        if _is_foreign_result(type(value)):
+            raise OutputMismatch(f"{self._returned} {_advice(type(value))}")
         if self._texts and not is_error and not isinstance(value, self._texts):
             wanted = " or ".join(_TEXT_NAMES[each] for each in self._texts)
             raise OutputMismatch(
@@ -236,7 +249,7 @@ class Output:
         if blocks is not None:
             return CallToolResult(blocks)
         # Each revision with structured content allows objects; only the newest allows the rest.
-        is_structure = written[:1] == b"{" and self._type is not None
+        is_structure = is_explicit or (written[:1] == b"{" and self._type is not None)
         return CallToolResult(
             [_text(written)], structured_content=Raw(written) if is_structure else UNSET
         )
@@ -246,7 +259,7 @@ class Output:
         inner = (
             self.render(result.value)
             if promised
-            else self._free(result.value, is_error=result.is_error)
+            else self._free(result.value, is_error=result.is_error, is_explicit=True)
         )
         structured = inner.structured_content
         if self._promises and not promised:
@@ -265,8 +278,10 @@ class Output:
             structured_content=structured,
         )
 
-    def _passed(self, result: CallToolResult) -> CallToolResult:
-        result = as_typed(result)
+    def _passed(self, value: CallToolResult | Forwardable) -> CallToolResult:
+        if isinstance(value, Forwardable):
+            return self._forwarded(value.to_call_tool_result())
+        result = as_typed(value)
         if self._promises and not self._is_open and result.is_error is not True:
             if result.structured_content is UNSET:
                 raise OutputMismatch(
@@ -275,6 +290,18 @@ class Output:
                 )
             self._fitting(result.structured_content)
         return result
+
+    def _forwarded(self, result: CallToolResult) -> CallToolResult:
+        """Return a result of another server, which may have wrapped its value in an object."""
+        try:
+            return self._passed(result)
+        except OutputMismatch:
+            wrapped = result.structured_content
+            if type(wrapped) is not dict or wrapped.keys() != {"result"}:
+                raise
+            meta = {key: each for key, each in (result.meta or {}).items() if key != WRAPPED}
+            inner = replace(result, structured_content=wrapped["result"], meta=meta or None)
+            return self._passed(inner)
 
     def _fitting(self, value: Any) -> bytes:
         """Return a value as JSON that fits the output schema."""
@@ -344,6 +371,9 @@ def output_of(function: Callable[..., Any], output_schema: Any = DERIVE) -> Outp
     except TypeError as error:
         if str(error).startswith(handler.label):
             raise
+        returned = bare(handler.returned())
+        if getattr(returned, "__name__", "") in _RESULT_NAMES:
+            raise TypeError(f"{handler.label} returns {_advice(returned)}") from None
         raise TypeError(
             f"{handler.label}: its return type has no output schema: {error}; or pass "
             f"output_schema=None"
@@ -352,6 +382,10 @@ def output_of(function: Callable[..., Any], output_schema: Any = DERIVE) -> Outp
 
 # -- return annotations ----------------------------------------------------------------------
 
+_RESULTS: Final = (CallToolResult, Forwardable)
+# Classes of results in other libraries. Those of these packages can be encoded, as any object.
+_RESULT_NAMES: Final = ("ToolResult", "CallToolResult")
+_FOREIGN: Final = ("mcp", "mcp_types", "fastmcp")
 _TEXTS: Final = (str, NoneType, None)
 _TEXT_NAMES: Final[dict[type, str]] = {str: "a text", NoneType: "None"}
 _CONTENTS: Final = (*BLOCKS, CallToolResult, bytes, bytearray, Audio, File, Image)
@@ -367,6 +401,8 @@ def _promised(annotation: Any) -> Any:
         return _promised(get_args(annotation)[0])
     if origin in (Awaitable, Coroutine):
         return _promised(get_args(annotation)[-1])
+    if _is_foreign_result(annotation):
+        raise TypeError(f"it is {_advice(annotation)}")
     if annotation is ToolOutput or annotation in _NOTHING_SAID or isinstance(annotation, TypeVar):
         return _FREE
     if annotation in _TEXTS or _is_content(annotation) or _has_content(annotation):
@@ -416,7 +452,7 @@ def _is_union(annotation: Any) -> bool:
 
 def _is_content(annotation: Any) -> bool:
     """Return True for a content block, or a list of them and texts."""
-    if annotation in _CONTENTS:
+    if annotation in _CONTENTS or _is_forwardable(annotation):
         return True
     if get_origin(annotation) not in _ROWS:
         return False
@@ -425,6 +461,25 @@ def _is_content(annotation: Any) -> bool:
     return any(each in _CONTENTS for each in flat) and all(
         each in _CONTENTS or each is str for each in flat
     )
+
+
+def _is_foreign_result(cls: Any) -> bool:
+    """Return True for a class of results of another MCP library."""
+    if getattr(cls, "__name__", "") not in _RESULT_NAMES:
+        return False
+    return str(cls.__module__).partition(".")[0] in _FOREIGN
+
+
+def _advice(cls: Any) -> str:
+    return (
+        f"a {cls.__name__} of {cls.__module__}: return a ToolOutput of trunkline, as in "
+        f"ToolOutput(value, text=...)"
+    )
+
+
+def _is_forwardable(annotation: Any) -> bool:
+    cls = get_origin(annotation) or annotation
+    return isinstance(cls, type) and issubclass(cls, Forwardable)
 
 
 def _has_content(annotation: Any) -> bool:

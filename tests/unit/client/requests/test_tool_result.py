@@ -13,7 +13,7 @@ from tests.unit.client.scripted import text
 from trunkline.client.requests.tool_result import ToolResult, tool_result
 from trunkline.client.session.decode import NotComplete, read, read_own, where_and_what
 from trunkline.errors import RemoteProtocolError, ResultTypeMismatch, ToolFailed
-from trunkline.mcp import ListToolsResult
+from trunkline.mcp import CallToolResult, ListToolsResult, TextContent
 from trunkline.spec.revisions import LATEST, REVISIONS
 
 STRUCTURED = pytest.mark.parametrize("revision", ["2025-06-18", "2025-11-25", LATEST])
@@ -266,3 +266,33 @@ def test_custom_request_raises_for_a_result_that_is_not_complete() -> None:
         read_own(asks, kind, "acme/own", "2025-11-25")
     with pytest.raises(RemoteProtocolError, match="acme/own"):
         read_own(b"5", dict[str, Any], "acme/own", LATEST)
+
+
+def test_result_that_is_sent_on_has_no_meta_of_its_connection() -> None:
+    found = result(
+        text(
+            "one",
+            structuredContent={"a": 1},
+            isError=False,
+            _meta={
+                "io.modelcontextprotocol/serverInfo": {"name": "remote", "version": "1"},
+                "io.modelcontextprotocol/related-task": {"taskId": "7"},
+                "traceparent": "00-1-2-00",
+                "example.com/k": 1,
+            },
+        )
+    )
+    assert found.to_call_tool_result() == CallToolResult(
+        [TextContent("one")],
+        meta={"example.com/k": 1},
+        is_error=False,
+        structured_content={"a": 1},
+    )
+    assert result(text("one")).to_call_tool_result() == CallToolResult([TextContent("one")])
+
+
+def test_structure_that_is_sent_on_has_no_line_breaks() -> None:
+    raw = b'{"content": [], "structuredContent": {\n"a": 1\n}}'
+    found = tool_result(Raw(raw), None, LATEST).to_call_tool_result()
+    assert b"\n" not in encode(found)
+    assert found.structured_content == {"a": 1}

@@ -14,9 +14,10 @@ from typing import Annotated, Any
 import msgspec
 import pydantic
 import pytest
-from msgspec import Meta, Raw, Struct
+from msgspec import UNSET, Meta, Raw, Struct
 
 from tests.rigs.types import Node, Options, Pair, Place, Unit, Wind
+from trunkline.client.requests.tool_result import ToolResult, tool_result
 from trunkline.errors import TrunklineError
 from trunkline.mcp.types import (
     AudioContent,
@@ -38,6 +39,7 @@ from trunkline.server.handlers.output import (
     messages_of,
     output_of,
 )
+from trunkline.spec.revisions import LATEST
 
 CANARY = "canary-7f3a"
 PNG = b"\x89PNG\r\n\x1a\n123"
@@ -435,6 +437,24 @@ def test_a_result_without_a_text_has_that_of_its_value() -> None:
     assert returning(...).render(ToolOutput(None, text="")) == CallToolResult([])
 
 
+@pytest.mark.parametrize("annotation", [..., dict, str | None])
+def test_data_in_a_result_is_structured_with_no_output_schema_too(annotation: Any) -> None:
+    output = returning(annotation, output_schema=None)
+    result = output.render(ToolOutput({"x": 1}, text="one"))
+    assert result.content == [TextContent("one")]
+    assert structured_or_unset(result) == {"x": 1}
+    assert structured(output.render(ToolOutput([1, 2]))) == [1, 2]
+    assert structured(output.render(ToolOutput(False))) is False
+    failed = output.render(ToolOutput({"code": 1}, is_error=True))
+    assert (structured_or_unset(failed), failed.is_error) == ({"code": 1}, True)
+
+
+def test_content_in_a_result_is_not_structured() -> None:
+    for value in ("hi", None, TextContent("hi"), PNG, [TextContent("hi"), "x"]):
+        for output in (returning(...), returning(..., output_schema=None)):
+            assert output.render(ToolOutput(value)).structured_content is UNSET
+
+
 def test_the_value_of_a_result_has_to_fit() -> None:
     with pytest.raises(OutputMismatch, match="expected an object"):
         returning(ToolOutput[Forecast]).render(ToolOutput(7, "seven"))
@@ -473,6 +493,64 @@ def test_a_finished_result_has_to_keep_what_was_promised() -> None:
         output.render(CallToolResult([]))
     with pytest.raises(OutputMismatch, match="it is required"):
         output.render(CallToolResult([], structured_content={}))
+
+
+def received(**members: Any) -> ToolResult[Any]:
+    return tool_result(Raw(msgspec.json.encode({"content": [], **members})), None, LATEST)
+
+
+@pytest.mark.parametrize("annotation", [..., ToolResult, ToolResult[int], str | ToolResult[int]])
+def test_result_of_a_client_is_sent_on(annotation: Any) -> None:
+    output = returning(annotation)
+    assert output.schema is None
+    result = received(
+        content=[{"type": "text", "text": "3"}, {"type": "text", "text": "apples"}],
+        structuredContent={"count": 3},
+        isError=True,
+        _meta={"k": 1},
+    )
+    assert output.render(result) == CallToolResult(
+        [TextContent("3"), TextContent("apples")],
+        meta={"k": 1},
+        is_error=True,
+        structured_content={"count": 3},
+    )
+    assert output.render(received()) == CallToolResult([])
+
+
+def test_result_of_a_client_keeps_what_was_promised() -> None:
+    output = returning(int)
+    assert output.render(received(structuredContent=3)).structured_content == 3
+    with pytest.raises(OutputMismatch, match="expected an integer, got a string"):
+        output.render(received(structuredContent=CANARY))
+    with pytest.raises(OutputMismatch, match="without structured_content"):
+        output.render(received())
+
+
+def test_value_that_another_server_wrapped_is_unwrapped_where_the_schema_has_it_so() -> None:
+    wrapped = received(structuredContent={"result": 3}, _meta={"trunkline/wrapped": True})
+    inner = returning(int).render(wrapped)
+    assert (inner.structured_content, inner.meta) == (3, None)
+    assert returning(dict).render(wrapped).structured_content == {"result": 3}
+    assert returning(...).render(wrapped).structured_content == {"result": 3}
+
+
+def test_class_of_results_of_another_library_names_ours() -> None:
+    advice = r"a (Call)?ToolResult of (fastmcp\.tools|mcp\.types): return a ToolOutput of trunkline"
+    # One that JSON cannot express, and a model, which it can.
+    plain = type("ToolResult", (), {"__module__": "fastmcp.tools"})
+    model = type("CallToolResult", (pydantic.BaseModel,), {"__module__": "mcp.types"})
+    for cls in (plain, model):
+        with pytest.raises(OutputMismatch, match=advice):
+            returning(...).render(cls())
+        with pytest.raises(TypeError, match=advice):
+            returning(cls)
+
+
+def test_class_of_the_author_may_be_called_tool_result() -> None:
+    own = type("ToolResult", (Forecast,), {})
+    assert structured(returning(...).render(own("Rome"))) == {"city": "Rome", "days": 1}
+    assert structured(returning(own).render(own("Rome"))) == {"city": "Rome", "days": 1}
 
 
 def test_results_and_outputs_print_without_secrets() -> None:
