@@ -8,7 +8,9 @@ The rules that live here, and only here:
 * A schema has no references outside itself, so nothing is ever fetched.  [MCP 2026-07-28, basic]
 * Its size, its depth and its subschemas are bounded, and also their number with every reference
   followed: references to references can double at each step.
-* Patterns run on an engine with linear time, without look-around and back-references.
+* Patterns run on an engine with linear time. A schema with look-around or back-references, which
+  that engine does not have, runs on one that backtracks, for a number of steps that falls with
+  the size of the value. A value that needs more steps is refused, also under `not` and `if`.
 * An unsupported dialect is an error, and never taken for another one.
 * The first error is the one that is reported, and at most five names in it: the caller decides
   how many faults a value has.
@@ -21,11 +23,12 @@ child twice at each level. Do not validate a stranger's value against a stranger
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
+from functools import cache
 from itertools import islice
 from typing import Any, Final
 from urllib.parse import urldefrag, urljoin
 
-from msgspec.json import encode
+from msgspec.json import decode, encode
 
 from .error_messages import quoted
 
@@ -84,6 +87,14 @@ _APPLIED_TO_EACH: Final = frozenset(
 # with more parts than this are rejected without the place of the fault.
 _MAX_PARTS_EXPLAINED: Final = 2000
 
+# Steps of the backtracking engine times characters of the value: a step may read all of a text.
+# This many take 0.1 s.
+_MAX_STEPS_TIMES_CHARS: Final = 1 << 24
+# Values up to each of these sizes share a validator; larger ones have the least steps. Ordinary
+# look-aheads such as `^(?!\\s*$)` need one or two.
+_VALUE_CHARS: Final = (1 << 10, 1 << 14, 1 << 18, 1 << 22)
+_LEAST_STEPS: Final = 16
+
 
 class BadSchema(ValueError):
     """A JSON Schema that cannot be used; the text says why."""
@@ -92,10 +103,10 @@ class BadSchema(ValueError):
 class SchemaCheck:
     """A compiled JSON Schema; it never fetches anything."""
 
-    __slots__ = ("_has_costly_errors", "_validator")
+    __slots__ = ("_backtracking", "_has_costly_errors", "_linear")
 
     def __init__(self, schema: Mapping[str, Any]) -> None:
-        """Compile `schema`, which is not changed and not kept.
+        """Compile `schema`, which is not changed.
 
         Raises:
             BadSchema: it is not a valid schema, or not safe to use.
@@ -104,7 +115,15 @@ class SchemaCheck:
         walk = _SchemaWalk(schema)
         walk.finish()
         self._has_costly_errors = walk.has_costly_errors
-        self._validator = _compiled(schema)
+        self._linear: Any = None
+        self._backtracking: _Backtracking | None = None
+        try:
+            self._linear = _compiled(schema, _linear())
+        except BadSchema:
+            costly = sum(not _is_linear(each) for each in walk.patterns)
+            if not costly:
+                raise
+            self._backtracking = _Backtracking(schema, costly)
 
     def __repr__(self) -> str:
         return "<SchemaCheck>"
@@ -117,34 +136,85 @@ class SchemaCheck:
         from jsonschema_rs import ValidationError  # loaded already, by `_compiled`
 
         try:
-            if self._validator.is_valid(instance):
+            validator = self._linear or self._backtracking_for(instance)
+            if validator.is_valid(instance):
                 return None
             if not _is_small(instance):
-                found = self._problem_of_head(instance)
+                found = _problem_of_head(validator, instance)
                 if found is not None or self._has_costly_errors:
                     return found or "the value does not fit; it is too large to say where"
             # Raises the first error. `iter_errors` makes all of them before it yields one.
-            self._validator.validate(instance)
+            validator.validate(instance)
         except ValidationError as error:
             return _sentence(error)
         except (TypeError, ValueError, RecursionError):
             pass
         return "the value cannot be checked: it is nested too deeply, or is not JSON"
 
-    def _problem_of_head(self, instance: Any) -> str | None:
-        """Return what is wrong with the beginning of a large value, or None.
+    def _backtracking_for(self, instance: Any) -> Any:
+        assert self._backtracking is not None
+        return self._backtracking.validator(instance)
 
-        An error copies the part of the value that it is about, which takes up to 0.1 s per MiB.
-        """
-        from jsonschema_rs import ValidationError
 
-        try:
-            self._validator.validate(_head(instance, [_MAX_PARTS_EXPLAINED]))
-        except ValidationError as error:
-            keyword = str(error.schema_path[-1]) if error.schema_path else ""
-            # Others may complain of what was left out.
-            return _sentence(error) if keyword in _ABOUT_ONE_PART else None
-        return None
+class _Backtracking:
+    """A schema whose patterns need backtracking, compiled for several sizes of values."""
+
+    __slots__ = ("_patterns", "_schema", "_validators")
+
+    def __init__(self, schema: Mapping[str, Any], patterns: int) -> None:
+        if not _refuses_beyond_steps():
+            raise BadSchema(
+                "the schema has a pattern with look-around, which this version of jsonschema-rs "
+                "cannot run safely: upgrade it to 0.60"
+            )
+        self._patterns = patterns
+        # A copy, because it is compiled again for values of another size.
+        self._schema: Any = decode(encode(schema))
+        self._validators: dict[int, Any] = {}
+        self._compiled(_VALUE_CHARS[0])
+
+    def validator(self, instance: Any) -> Any:
+        """Return the validator for values of this size."""
+        chars = _chars(instance)
+        bound = next((each for each in _VALUE_CHARS if chars <= each), _VALUE_CHARS[-1])
+        return self._validators.get(bound) or self._compiled(bound)
+
+    def _compiled(self, chars: int) -> Any:
+        steps = max(_LEAST_STEPS, _MAX_STEPS_TIMES_CHARS // (chars * self._patterns))
+        found = self._validators[chars] = _compiled(self._schema, _backtracking(steps))
+        return found
+
+
+def _chars(instance: Any) -> int:
+    """Return how many characters the texts of a value have, the names of members included."""
+    total = 0
+    waiting = [instance]
+    while waiting:
+        value = waiting.pop()
+        if isinstance(value, str):
+            total += len(value)
+        elif isinstance(value, dict):
+            waiting += value
+            waiting += value.values()
+        elif isinstance(value, list | tuple):
+            waiting += value
+    return total
+
+
+def _problem_of_head(validator: Any, instance: Any) -> str | None:
+    """Return what is wrong with the beginning of a large value, or None.
+
+    An error copies the part of the value that it is about, which takes up to 0.1 s per MiB.
+    """
+    from jsonschema_rs import ValidationError
+
+    try:
+        validator.validate(_head(instance, [_MAX_PARTS_EXPLAINED]))
+    except ValidationError as error:
+        keyword = str(error.schema_path[-1]) if error.schema_path else ""
+        # Others may complain of what was left out.
+        return _sentence(error) if keyword in _ABOUT_ONE_PART else None
+    return None
 
 
 class _SchemaWalk:
@@ -167,6 +237,7 @@ class _SchemaWalk:
         self._references: list[tuple[dict[str, Any], str, str]] = []
         self._alternatives: list[Any] = []
         self._seen = 0
+        self.patterns: set[str] = set()
         # Whether the number of errors in one error grows with the value.
         self.has_costly_errors = False
         _bound_depth(schema)
@@ -201,6 +272,7 @@ class _SchemaWalk:
             if not isinstance(part, dict):
                 continue  # true and false are schemas; the validator rejects the rest
             base = self._addressed(part, base)
+            self.patterns.update(_patterns(part))
             for keyword in _REFERENCES:
                 if isinstance(part.get(keyword), str):
                     self._references.append((part, base, part[keyword]))
@@ -320,6 +392,14 @@ def _refuse_dialect(part: dict[str, Any]) -> None:
         )
 
 
+def _patterns(part: dict[str, Any]) -> Iterator[str]:
+    pattern, by_name = part.get("pattern"), part.get("patternProperties")
+    if isinstance(pattern, str):
+        yield pattern
+    if isinstance(by_name, dict):
+        yield from (each for each in by_name if isinstance(each, str))
+
+
 def _subschemas(part: dict[str, Any]) -> Iterator[Any]:
     for keyword, value in part.items():
         if isinstance(value, dict) and keyword in _BY_NAME:
@@ -343,18 +423,46 @@ def _pointed(value: Any, pointer: str) -> Any:
     return value
 
 
-def _compiled(schema: Any) -> Any:
+def _linear() -> Any:
+    """Return the engine without backtracking: a pattern takes linear time, or is an error."""
+    return _jsonschema_rs().RegexOptions()
+
+
+def _backtracking(steps: int) -> Any:
+    return _jsonschema_rs().FancyRegexOptions(backtrack_limit=steps)
+
+
+def _is_linear(pattern: str) -> bool:
+    try:
+        _compiled({"pattern": pattern}, _linear())
+    except BadSchema:
+        return False
+    return True
+
+
+@cache
+def _refuses_beyond_steps() -> bool:
+    """Return True if a text that takes too many steps is refused where a mismatch is required."""
+    schema = {"not": {"pattern": "(?:a|b|ab)*(?=c)d"}}
+    return not _compiled(schema, _backtracking(10)).is_valid("a" * 100)
+
+
+def _jsonschema_rs() -> Any:
     try:
         import jsonschema_rs
     except ImportError:
         raise ImportError(
             "checking a JSON Schema needs jsonschema-rs: pip install trunkline[schema]"
         ) from None
+    return jsonschema_rs
+
+
+def _compiled(schema: Any, patterns: Any) -> Any:
+    jsonschema_rs = _jsonschema_rs()
     try:
         return jsonschema_rs.validator_for(
             schema,
-            # The engine without backtracking: a pattern takes linear time, or is an error.
-            pattern_options=jsonschema_rs.RegexOptions(),
+            pattern_options=patterns,
             retriever=_nothing_outside,
             validate_formats=False,
         )
@@ -378,6 +486,8 @@ def _sentence(error: Any) -> str:
     place = _place(error.instance_path)
     wanted = _wanted(keyword, error.kind)
     where = f'"{place}"' if place else "the value"
+    if type(error.kind).__name__ in _TOO_MANY_STEPS:
+        return f"{where} takes too many steps to match with its pattern: use a shorter text"
     return f'{where} breaks "{keyword}"' + (f": {wanted}" if wanted else "")
 
 
@@ -391,6 +501,7 @@ def _place(path: Any) -> str:
     return text
 
 
+_TOO_MANY_STEPS: Final = ("BacktrackLimitExceeded", "RegexEngineFailure")
 _LIMITS: Final = {
     "minLength": "at least {} characters",
     "maxLength": "at most {} characters",

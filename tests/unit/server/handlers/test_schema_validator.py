@@ -10,6 +10,7 @@ from typing import Any
 
 import pytest
 
+from trunkline.server.handlers import schema_validator
 from trunkline.server.handlers.schema_validator import BadSchema, SchemaCheck
 
 CANARY = "canary-7f3a"
@@ -109,8 +110,8 @@ def hidden(steps: int) -> dict[str, Any]:
         ({"$ref": "#/$defs/none"}, "not a valid JSON Schema"),
         ({"$schema": "http://json-schema.org/draft-04/schema#"}, "the dialect"),
         ({"$schema": "https://example.com/mine"}, "the dialect"),
-        ({"pattern": "(?=a)b"}, "not a valid JSON Schema"),
-        ({"pattern": r"(a)\1"}, "not a valid JSON Schema"),
+        ({"pattern": "(?=a"}, "not a valid JSON Schema"),
+        ({"pattern": "(?=a)", "type": 7}, "not a valid JSON Schema"),
         ({"description": "x" * 300_000}, "the limit is 262144"),
         ({"anyOf": [{}] * 10_001}, "more than 10000 subschemas"),
         (nested(70), "nested more than 64 deep"),
@@ -182,6 +183,94 @@ def test_a_pattern_with_nested_repeats_takes_linear_time() -> None:
     assert check.problem("a" * 50_000 + "!") == (
         'the value breaks "pattern": it does not match the pattern'
     )
+
+
+@pytest.mark.parametrize(
+    ("pattern", "good", "bad"),
+    [
+        (r"^(?!\s*$).+", "tea", "   "),
+        (r"^(?=.*\d)(?=.*[A-Z]).{4,}$", "Tea12", "tea12"),
+        (r"(?<!un)safe", "safe", "unsafe"),
+        (r"^(a+)\1$", "aaaa", "aaa"),
+    ],
+)
+def test_look_around_and_back_references_are_matched(pattern: str, good: str, bad: str) -> None:
+    check = SchemaCheck({"properties": {"a": {"type": "string", "pattern": pattern}}})
+    assert check.problem({"a": good}) is None
+    assert check.problem({"a": bad}) == '"a" breaks "pattern": it does not match the pattern'
+    names = SchemaCheck({"patternProperties": {pattern: False}})
+    assert names.problem({bad: 1}) is None
+    assert names.problem({good: 1}) is not None
+
+
+TOO_MANY = "takes too many steps to match with its pattern: use a shorter text"
+
+
+@pytest.mark.parametrize(
+    "pattern",
+    # Quadratic in the length of the text, and exponential.
+    [r"(?=(a+)+$)b", r"^(a|aa)+(?!x)\1!$"],
+)
+@pytest.mark.parametrize("size", [20_000, 1_000_000])
+def test_pattern_with_too_many_steps_is_a_refusal(pattern: str, size: int) -> None:
+    assert SchemaCheck({"pattern": pattern}).problem("a" * size) == f"the value {TOO_MANY}"
+    members = SchemaCheck({"properties": {"a": {"pattern": pattern}}})
+    assert members.problem({"a": "a" * size}) == f'"a" {TOO_MANY}'
+
+
+@pytest.mark.parametrize("keyword", ["pattern", "not", "if", "oneOf", "patternProperties"])
+def test_too_many_steps_are_never_taken_for_a_mismatch(keyword: str) -> None:
+    pattern, text = "^(?:a|ab)*?(?=c)c$", "a" * 100_000 + "c"  # it matches, after 100 000 steps
+    schema, value = {
+        "pattern": ({"pattern": pattern}, text),
+        "not": ({"not": {"pattern": pattern}}, text),
+        "if": ({"if": {"pattern": pattern}, "then": False}, text),
+        "oneOf": ({"oneOf": [{"pattern": pattern}, {"type": "string"}]}, text),
+        "patternProperties": ({"patternProperties": {pattern: False}}, {text: 1}),
+    }[keyword]
+    assert SchemaCheck(schema).problem(value) == f"the value {TOO_MANY}"
+
+
+def test_steps_of_a_pattern_fall_with_the_size_of_the_value_and_with_their_number(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    steps: list[int] = []
+    made = schema_validator._backtracking
+    monkeypatch.setattr(
+        schema_validator, "_backtracking", lambda each: steps.append(each) or made(each)
+    )
+    schema_validator._refuses_beyond_steps()  # kept for the next schema
+    steps.clear()
+    one = SchemaCheck({"pattern": "^(?!x)"})
+    for size in (1, 20_000, 20_001, 10_000_000, 2):
+        assert one.problem("a" * size) is None
+    assert one.problem({"a" * 10_000: ["a" * 10_000]}) is None  # names count too
+    assert steps == [1 << 14, 1 << 6, 1 << 4]
+    steps.clear()
+    SchemaCheck({"allOf": [{"pattern": "^(?!x)"}, {"pattern": "^(?!y)"}, {"pattern": "^a"}]})
+    assert steps == [1 << 13]
+
+
+def test_schema_without_look_around_never_backtracks(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delattr(schema_validator, "_backtracking")
+    check = SchemaCheck({"pattern": "^(a+)+$"})
+    assert check.problem("a" * 1000) is None
+    assert check.problem("a" * 1000 + "b") is not None
+
+
+def test_validator_that_accepts_beyond_its_steps_is_not_used(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(schema_validator, "_refuses_beyond_steps", lambda: False)
+    with pytest.raises(BadSchema, match=r"look-around, which this version of jsonschema-rs"):
+        SchemaCheck({"pattern": "^(?!x)"})
+
+
+def test_change_of_the_schema_by_its_author_has_no_effect() -> None:
+    schema = {"pattern": "^(?!x)"}
+    check = SchemaCheck(schema)
+    schema["pattern"] = "^(?!a)"
+    assert check.problem("a" * 20_000) is None
 
 
 def test_nothing_is_opened(monkeypatch: pytest.MonkeyPatch) -> None:
