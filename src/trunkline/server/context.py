@@ -22,7 +22,7 @@ import threading
 from collections.abc import Awaitable, Callable, Generator, Iterable, Mapping
 from copy import deepcopy
 from functools import partial
-from typing import TYPE_CHECKING, Any, Final, Generic, TypeAlias, TypeVar, overload
+from typing import TYPE_CHECKING, Any, Final, Generic, NewType, TypeAlias, TypeVar, overload
 
 from msgspec import UNSET, Struct
 
@@ -39,6 +39,9 @@ if TYPE_CHECKING:
     from .dispatch.connection import Connection
     from .dispatch.middleware_params import MiddlewareParams
     from .dispatch.request import ServerRequest
+else:
+    # Loaded on first use; `help` and `inspect.signature` of a Struct need a name.
+    ServerRequest = NewType("ServerRequest", object)
 
 __all__ = ["ClientFacts", "Context", "Middleware", "request_of"]
 

@@ -18,7 +18,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Awaitable, Callable, Sequence
-from typing import TYPE_CHECKING, Any, Final, Protocol, TypeAlias
+from typing import TYPE_CHECKING, Any, Final, NewType, Protocol, TypeAlias
 
 from msgspec import Struct
 from msgspec.structs import force_setattr
@@ -32,6 +32,10 @@ if TYPE_CHECKING:
     from .audit import AuditEvent
     from .tenants import Tenants
     from .verifiers.credential import Verifier
+else:
+    # Loaded on first use; `help` and `inspect.signature` of a Struct need a name.
+    Tenants = NewType("Tenants", object)
+    AuditEvent = NewType("AuditEvent", object)
 
 __all__ = ["Auth", "AuthFunction", "AuthSettings", "PeerRule", "settings_of"]
 

@@ -15,13 +15,21 @@ The rules that live here, and only here:
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from typing import Any, NamedTuple, TypeAlias
+from typing import TYPE_CHECKING, Any, NamedTuple, NewType, TypeAlias
 
 from msgspec import Struct
 
 from ...jsonrpc.messages import Shown
 from ...mcp.extensions import check_id, result_types_of, settings_of
 from ..session.decode import Resolver
+
+if TYPE_CHECKING:
+    from ..session.request import OutgoingRequest
+    from ..session.session import Session
+else:
+    # Loaded on first use; `help` and `inspect.signature` of a Struct need a name.
+    OutgoingRequest = NewType("OutgoingRequest", object)
+    Session = NewType("Session", object)
 
 __all__ = ["ClientExtension", "DeclaredExtensions", "Extensions", "declared"]
 

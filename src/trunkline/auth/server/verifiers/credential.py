@@ -21,7 +21,7 @@ The rules that live here, and only here:
 from __future__ import annotations
 
 from collections.abc import Awaitable
-from typing import TYPE_CHECKING, Final, Protocol
+from typing import TYPE_CHECKING, Final, NewType, Protocol
 
 from msgspec import Struct
 
@@ -31,6 +31,9 @@ from ....redaction import HIDDEN, show
 if TYPE_CHECKING:
     from ....transports.http.request import HttpRequest
     from ...principal import Principal
+else:
+    # Loaded on first use; `help` and `inspect.signature` of a Struct need a name.
+    HttpRequest = NewType("HttpRequest", object)
 
 __all__ = [
     "Credential",

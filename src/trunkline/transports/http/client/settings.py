@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any, Final, NewType
 
 from msgspec import Struct
 from msgspec.structs import force_setattr
@@ -13,6 +13,9 @@ from ....redaction import show
 
 if TYPE_CHECKING:
     from .authorization import ClientAuth
+else:
+    # Loaded on first use; `help` and `inspect.signature` of a Struct need a name.
+    ClientAuth = NewType("ClientAuth", object)
 
 __all__ = ["HttpOptions"]
 
