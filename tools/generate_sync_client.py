@@ -9,6 +9,7 @@ How an async member becomes a synchronous one:
   `TaskHandle` become their `Sync` counterparts, and phrases about awaiting are replaced.
 * A coroutine method runs on the event loop thread by `LoopProxy.run`, any other by
   `LoopProxy.call`. Callbacks (`on_*`) are passed through `Callbacks.told`.
+* A method that returns `Awaitable[None]`, which may be awaited or not, returns None.
 * A property is read directly. `BODIES` holds the members that do something else.
 * A member that the base class in `sync/base.py` defines is not generated.
 """
@@ -35,7 +36,11 @@ SYNC: Final = {
     "Subscription": "SyncSubscription",
     "TaskHandle": "SyncTaskHandle",
 }
-PHRASES: Final = (("`async with", "`with"), ("to await,", "to wait for,"))
+PHRASES: Final = (
+    ("`async with", "`with"),
+    ("to await,", "to wait for,"),
+    ("; awaiting it is optional", ""),
+)
 BODIES: Final = {
     "SyncClient.connect": "self._proxy.connect()",
     "SyncClient.close": "self._proxy.close()",
@@ -241,7 +246,7 @@ class Writer:
             params.append("*")
         for arg, default in zip(given.kwonlyargs, given.kw_defaults, strict=True):
             params.append(self.param(source, arg, default))
-        returns = self.annotation(source, node.returns)
+        returns = "None" if returns_nothing(source, node) else self.annotation(source, node.returns)
         # A trailing comma in the source keeps one parameter per line.
         written = source.lines[node.lineno - 1 : node.body[0].lineno]
         is_exploded = re.search(rb",\s*\) ->", b"\n".join(written)) is not None
@@ -275,7 +280,7 @@ class Writer:
             yield f"        from .handles import {handle}\n"
         if callbacks:
             yield "        told = self._proxy.callbacks.told"
-        start = "inner = " if handle else "" if returned == "None" else "return "
+        start = "inner = " if handle else "" if returns_nothing(source, node) else "return "
         yield fold(f"        {start}self._proxy.{how}(", args, ")", WIDTH)
         if handle is not None:
             yield f"        return {handle}(self._proxy, inner)"
@@ -291,6 +296,12 @@ class Writer:
             lines = blocks(self.checked).rstrip("\n").split("\n")
             text += "\nif TYPE_CHECKING:\n" + "".join(f"    {line}\n" for line in lines)
         return text
+
+
+def returns_nothing(source: Source, node: Function) -> bool:
+    """Return True for a method without a result, or with one that is only there to be awaited."""
+    returned = source.segment(node.returns) if node.returns else "None"
+    return returned in ("None", "Awaitable[None]")
 
 
 def fold(head: str, items: list[str], tail: str, width: int, *, exploded: bool = False) -> str:

@@ -11,7 +11,7 @@ sub-packages of their own.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Awaitable, Callable, Iterable, Mapping
 from functools import update_wrapper
 from typing import TYPE_CHECKING, Any, Self, TypeVar, overload
 
@@ -53,7 +53,7 @@ from .requests.tool_result import ToolResult, read_answer, tool_result
 from .session.decode import NotComplete, read, read_own
 from .session.method_checks import check_method
 from .session.options import LEVELS, check_choice, check_seconds
-from .session.request import OnProgress, OutgoingRequest
+from .session.request import SENT, OnProgress, OutgoingRequest
 from .session.session import NOT_SENT, Era
 from .subscriptions.stream import ClientSubscriptions, Subscription, topics
 from .tasks.methods import TaskRequests
@@ -574,9 +574,9 @@ class Client(ClientConstructor, SubmitMethods):
         check_choice("level", level, (None, *LEVELS))
         await self._sender.set_log_level(level, timeout)
 
-    def send_roots_list_changed(self) -> None:
-        """Notify the server that the roots have changed."""
-        self.notify("notifications/roots/list_changed")
+    def send_roots_list_changed(self) -> Awaitable[None]:
+        """Notify the server that the roots have changed; awaiting it is optional."""
+        return self.notify("notifications/roots/list_changed")
 
     # -- any method --------------------------------------------------------------------------
 
@@ -633,11 +633,12 @@ class Client(ClientConstructor, SubmitMethods):
             request, lambda raw, revision: read_own(raw, kind, method, revision)
         )
 
-    def notify(self, method: str, params: dict[str, Any] | None = None) -> None:
-        """Send any notification, without waiting."""
+    def notify(self, method: str, params: dict[str, Any] | None = None) -> Awaitable[None]:
+        """Send any notification, without waiting; awaiting it is optional."""
         session = self._connection.current()
         check_method(method, session.revision, "notification")
         session.notify(method, params)
+        return SENT
 
     def batch(self) -> CallBatch:
         """Return a batch, in 2025-03-26: `async with client.batch() as batch`."""

@@ -229,6 +229,20 @@ def test_roots_list_changed_is_sent_in_handshake_revisions_only() -> None:
         use(Place(), work)
 
 
+def test_notification_may_be_awaited_or_not() -> None:
+    async def work(client: Client) -> None:
+        client.notify("notifications/acme", {"n": 1})
+        await client.notify("notifications/acme", {"n": 2})
+        await client.send_roots_list_changed()
+        async with client.batch() as batch:
+            await batch.notify("notifications/acme", {"n": 3})
+
+    place = Place(revision="2025-03-26")
+    use(place, work, revision="2025-03-26")
+    *sent, batch = place.line.sent[-4:]
+    assert [each.get("params", {}).get("n") for each in [*sent, *batch]] == [1, 2, None, 3]
+
+
 def test_the_log_level_is_a_request_or_part_of_each() -> None:
     async def work(client: Client) -> None:
         await client.set_logging_level("warning")

@@ -15,7 +15,7 @@ The rules that live here, and only here:
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Mapping
+from collections.abc import Awaitable, Callable, Mapping
 from typing import TYPE_CHECKING, Any, Final, NoReturn
 
 from ...errors import TrunklineError
@@ -23,6 +23,7 @@ from ...redaction import show
 from ..client import Client
 from ..connect.configured import config_servers
 from ..session.options import LEVELS, check_choice
+from ..session.request import SENT
 from .members import GroupMembers
 from .routes import PROMPTS, TOOLS, GroupRoutes
 
@@ -229,10 +230,11 @@ class ClientGroup(Client):
             if outcome is not None:
                 raise outcome
 
-    def send_roots_list_changed(self) -> None:
-        """Notify all servers that the roots have changed."""
+    def send_roots_list_changed(self) -> Awaitable[None]:
+        """Notify all servers that the roots have changed; awaiting it is optional."""
         for client in self._members.live.values():
             client.send_roots_list_changed()
+        return SENT
 
 
 def _refused(name: str) -> Callable[..., NoReturn]:

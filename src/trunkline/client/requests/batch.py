@@ -19,7 +19,7 @@ from ...errors import LocalProtocolError, TrunklineError
 from ...jsonrpc.messages import Notification, shown_tuple
 from ..session.method_checks import check_method, check_sendable
 from ..session.options import check_seconds
-from ..session.request import OutgoingRequest
+from ..session.request import SENT, OutgoingRequest
 from ..session.session import NOT_SENT, Session
 from .call import PendingCall, SubmitMethods, future_of, sent_as
 
@@ -84,11 +84,12 @@ class CallBatch(SubmitMethods):
             self._abort(failure)
             raise
 
-    def notify(self, method: str, params: dict[str, Any] | None = None) -> None:
-        """Add a notification."""
+    def notify(self, method: str, params: dict[str, Any] | None = None) -> Awaitable[None]:
+        """Add a notification; awaiting it is optional."""
         self._check_open()
         check_method(method, self._session.revision, "notification")
         self._calls.append(Notification(method, params))
+        return SENT
 
     def _revision(self) -> str:
         return self._session.revision

@@ -1,17 +1,29 @@
-"""A request of a client as its caller made it, and the protocol of its reply waiter."""
+"""A request of a client as its caller made it, the protocol of its reply waiter, and `SENT`."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
-from typing import Any, NamedTuple, Protocol, TypeAlias
+from collections.abc import Awaitable, Callable, Generator, Mapping
+from typing import Any, Final, NamedTuple, Protocol, TypeAlias
 
 from msgspec import Struct
 
 from ...jsonrpc.messages import shown_tuple
 
-__all__ = ["OnProgress", "OutgoingRequest", "ReplyWaiter"]
+__all__ = ["SENT", "OnProgress", "OutgoingRequest", "ReplyWaiter"]
 
 OnProgress: TypeAlias = Callable[[float, float | None, str | None], object]
+
+
+class _Sent:
+    """What a method that sends without waiting returns, so that it may be awaited or not."""
+
+    __slots__ = ()
+
+    def __await__(self) -> Generator[Any, None, None]:
+        yield from ()
+
+
+SENT: Final[Awaitable[None]] = _Sent()
 
 
 class OutgoingRequest(NamedTuple):

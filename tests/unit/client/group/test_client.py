@@ -344,6 +344,7 @@ def test_headers_of_an_entry_are_of_that_server_alone() -> None:
 async def test_roots_changes_and_log_levels_are_sent_to_every_server() -> None:
     async with Client(two(), roots=["file:///x"], revision="2025-11-25") as client:
         client.send_roots_list_changed()
+        await client.send_roots_list_changed()
         await client.set_logging_level("error")
         with pytest.raises(ValueError, match="level is one of"):
             await client.set_logging_level("loud")
