@@ -54,6 +54,7 @@ async def book(context: Context) -> str:
     page = await context.elicit_url("Pay", "https://pay.example/")
     assert_type(page, AcceptedElicitation[None] | DeclinedElicitation)
     assert_type(await context.sample("Hm?", max_tokens=9), CreateMessageResult)
+    assert_type(await context.sample("Hm?"), CreateMessageResult)
     assert_type(await context.roots(), list[Root])
 
     assert_type(await context.once("ticket", make_ticket, type=Ticket), Ticket)

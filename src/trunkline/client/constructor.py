@@ -100,7 +100,8 @@ class ClientConstructor:
             roots: the roots to offer: `file://` URIs, or a function that returns them. A capability
                 is declared for each handler that is given, and for no other; handlers and callbacks
                 may be async.
-            on_sample: handles sampling requests.
+            on_sample: handles sampling requests: returns a `CreateMessageResult`, or a text, whose
+                model is then the name of the client.
             on_elicit: handles elicitation by a form.
             on_elicit_url: handles elicitation by a URL.
             sampling_tools: declare that `on_sample` supports tools.

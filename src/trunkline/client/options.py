@@ -70,7 +70,8 @@ class ClientOptions(Struct, frozen=True, kw_only=True, eq=False):
     # The roots to offer: `file://` URIs, or a function that returns them. A capability is declared
     # for each handler that is given, and for no other; handlers and callbacks may be async.
     roots: Roots | None = None
-    # Handles sampling requests.
+    # Handles sampling requests: returns a `CreateMessageResult`, or a text, whose model is then the
+    # name of the client.
     on_sample: OnSample | None = None
     # Handles elicitation by a form.
     on_elicit: OnElicit | None = None

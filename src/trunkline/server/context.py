@@ -329,7 +329,7 @@ class Context(Struct, Generic[State], eq=False):
         self,
         messages: Any,
         *,
-        max_tokens: int,
+        max_tokens: int = 1024,
         system: str | None = None,
         model_preferences: Any = None,
         temperature: float | None = None,

@@ -11,7 +11,7 @@ import pytest
 from msgspec import Struct
 
 from tests.unit.client.scripted import run
-from trunkline import Client, Context, Server, ToolError
+from trunkline import Client, Context, Server, SyncClient, ToolError
 from trunkline.client.connect.targets import target_of
 from trunkline.errors import ConnectionLost, PeerError, RequestTimeout, ToolFailed, TransportError
 from trunkline.judge import Conversation
@@ -143,6 +143,30 @@ def test_tool_may_return_what_a_client_received(revision: str, upstream: str) ->
                 assert info["name"] == "front"
 
     run(main())
+
+
+@pytest.mark.parametrize("revision", REVISIONS)
+def test_sampling_needs_no_options_and_no_types(revision: str) -> None:
+    app, asked = Server("asker"), []
+
+    @app.tool
+    async def describe(ctx: Context) -> str:
+        reply = await ctx.sample("Describe Oslo.")
+        assert isinstance(reply.content, TextContent)
+        return f"{reply.role} {reply.model}: {reply.content.text}"
+
+    def model(params: Any) -> str:
+        asked.append(params.max_tokens)
+        return "Fjord."
+
+    async def main() -> None:
+        async with Client(app, revision=revision, on_sample=model, name="acme") as client:
+            assert (await client.call_tool("describe")).text == "assistant acme: Fjord."
+
+    run(main())
+    with SyncClient(app, revision=revision, on_sample=model, name="acme") as client:
+        assert client.call_tool("describe").text == "assistant acme: Fjord."
+    assert asked == [1024, 1024]
 
 
 class Day(Struct):

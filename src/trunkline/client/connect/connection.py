@@ -107,6 +107,7 @@ class ClientConnection:
             options.on_elicit,
             options.on_elicit_url,
             options.sampling_tools,
+            options.name,
         )
         auth = own_auth(target, options.auth)
         self._target = with_http_options(target, options.http, options.headers, auth)

@@ -16,6 +16,7 @@ The rules that live here, and only here:
                                                   [MCP 2026-07-28, client/elicitation]
 * The URL is http or https and has a host. Any other could run a script or show a file, so no
   handler is called for it.
+* A sampled text is a message of the assistant, and its model the name of the client.
 * A root is a `file://` URI; any other is not sent.              [MCP 2025-11-25, client/roots]
 * A synchronous handler may wait for a user, so it runs on a thread.
 """
@@ -42,6 +43,7 @@ from ...mcp.types import (
     ListRootsResult,
     Root,
     SamplingMessage,
+    TextContent,
     ToolResultContent,
     ToolUseContent,
 )
@@ -70,9 +72,8 @@ T = TypeVar("T")
 Action: TypeAlias = Literal["accept", "decline", "cancel"]
 RootsGiven: TypeAlias = Iterable[Root | str]
 Roots: TypeAlias = RootsGiven | Callable[[], RootsGiven | Awaitable[RootsGiven]]
-OnSample: TypeAlias = Callable[
-    [CreateMessageRequestParams], CreateMessageResult | Awaitable[CreateMessageResult]
-]
+Sampled: TypeAlias = CreateMessageResult | str
+OnSample: TypeAlias = Callable[[CreateMessageRequestParams], Sampled | Awaitable[Sampled]]
 Elicited: TypeAlias = ElicitResult | dict[str, Any] | Action | None
 OnElicit: TypeAlias = Callable[[ElicitRequestParams], Elicited | Awaitable[Elicited]]
 Visited: TypeAlias = ElicitResult | bool | Action | None
@@ -91,6 +92,8 @@ class HandlerFunctions(NamedTuple):
     on_elicit_url: OnElicitUrl | None = None
     # Whether `on_sample` supports the tools of a sampling request.
     sampling_tools: bool = False
+    # The model of a sampled text without one: the name of the client.
+    model: str = ""
 
 
 class ClientHandlers:
@@ -219,8 +222,10 @@ class ClientHandlers:
 
     async def _sample(self, params: CreateMessageRequestParams) -> CreateMessageResult:
         given = await self._call(self._handlers.on_sample, params)
+        if isinstance(given, str):
+            return CreateMessageResult(TextContent(given), self._handlers.model, "assistant")
         if not isinstance(given, CreateMessageResult):
-            _no_answer("on_sample", "a CreateMessageResult", given)
+            _no_answer("on_sample", "a text or a CreateMessageResult", given)
         return given
 
     async def _elicit(self, params: ElicitRequestParams, revision: str) -> ElicitResult:

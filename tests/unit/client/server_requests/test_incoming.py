@@ -107,6 +107,16 @@ def test_a_message_is_sampled_by_any_kind_of_function() -> None:
     assert threads != [threading.get_ident()]
 
 
+def test_sampled_text_is_a_message_of_the_assistant_by_the_client() -> None:
+    async def later(params: Any) -> str:
+        return "5"
+
+    expected = {"content": {"type": "text", "text": "5"}, "model": "acme", "role": "assistant"}
+    for handler in (later, lambda params: "5"):
+        found = ask("sampling/createMessage", SAMPLE, on_sample=handler, name="acme")
+        assert found == expected
+
+
 @pytest.mark.parametrize(
     ("given", "expected"),
     [
