@@ -16,6 +16,7 @@ _log: Final = logging.getLogger("trunkline.server")
 
 # Seconds between two log lines about the same kind of event.
 _LOG_INTERVAL_S: Final = 1.0
+_NEVER: Final = (float("-inf"), 0)
 
 # Limits that clients share, by the name under which the refusals of one client are counted.
 _SHARED: Final = {"client_in_flight": "in_flight_overall", "client_bytes": "server_bytes"}
@@ -34,6 +35,8 @@ class Counters:
         self.dropped_streams = 0
         # Changes that a session got later, because it did not read.
         self.deferred_changes = 0
+        # Calls of tools whose arguments fit after texts in them were read as values.
+        self.coerced_calls = 0
         # Calls that waited for a thread for longer than a second.
         self.late_threads = 0
         # Connections of clients that did not read.
@@ -54,10 +57,15 @@ class Counters:
         self.dropped_notifications += 1
         self.warn("notification", "notification %s dropped: %s", name, why)
 
+    def is_due(self, kind: str) -> bool:
+        """Return True if `warn` would log now."""
+        since, _ = self._logged.get(kind, _NEVER)
+        return time.monotonic() - since >= _LOG_INTERVAL_S
+
     def warn(self, kind: str, text: str, *facts: object) -> None:
         """Log a warning, unless one of its kind was logged in the last second."""
         now = time.monotonic()
-        since, more = self._logged.get(kind, (-_LOG_INTERVAL_S, 0))
+        since, more = self._logged.get(kind, _NEVER)
         if now - since < _LOG_INTERVAL_S:
             self._logged[kind] = (since, more + 1)
             return

@@ -236,9 +236,11 @@ def _tool_arguments(request: ServerRequest, entry: ToolEntry, params: ToolCall, 
         try:
             values = second_reading(entry.arguments, raw, error)
         except UNREADABLE as still:
-            return _bad_arguments(request, entry, still, raw)
+            found = _coerced_values(request, entry, raw)
+            return _bad_arguments(request, entry, still, raw) if found is None else found
     if entry.check is not None and (problem := entry.check.problem(values)) is not None:
-        return _refuse_arguments(request, entry, problem)
+        found = _coerced_values(request, entry, raw)
+        return _refuse_arguments(request, entry, problem) if found is None else found
     if entry.deprecated:
         core.catalog.warn_deprecated(entry)
     return values
@@ -256,6 +258,46 @@ def second_reading(arguments: Arguments, raw: Any, error: Exception) -> Any:
     from ...mcp.integers import decode_integers
 
     return decode_integers(raw, arguments.decode, error)
+
+
+def _coerced_values(request: ServerRequest, entry: ToolEntry, raw: Any) -> Any:
+    """Return arguments that do not fit with texts in them read as the values that they say.
+
+    Returns None if there are no such texts, or the tool does not read them so; the answer to the
+    call if the arguments do not fit so either.
+    """
+    counters = request.connection.core.runtime.counters
+    is_on = entry.coerces if entry.coerces is not None else entry.owner.options.coerce_arguments
+    if raw is UNSET or (not is_on and not counters.is_due("arguments")):
+        return None
+    # Imported here, as above.
+    from ...mcp.coercion import coerced
+
+    changed = coerced(raw, entry.schema)
+    if changed is None:
+        return None
+    try:
+        try:
+            values = entry.arguments.decode(changed)
+        except UNREADABLE as error:
+            values = second_reading(entry.arguments, changed, error)
+    except UNREADABLE as still:
+        return _bad_arguments(request, entry, still, changed) if is_on else None
+    problem = None if entry.check is None else entry.check.problem(values)
+    if problem is not None:
+        return _refuse_arguments(request, entry, problem) if is_on else None
+    if not is_on:
+        counters.warn(
+            "arguments",
+            "arguments of tool %r refused: they have texts in place of numbers, booleans or JSON; "
+            "Server(coerce_arguments=True) accepts them, or @app.tool(coerce_arguments=True)",
+            entry.name,
+        )
+        return None
+    counters.coerced_calls += 1
+    if entry.deprecated:
+        request.connection.core.catalog.warn_deprecated(entry)
+    return values
 
 
 def _bad_arguments(

@@ -80,6 +80,7 @@ ROWS: Final = (
     ),
     _Row("dropped_streams", "streams_dropped_total", "Streams ended as unread."),
     _Row("deferred_changes", "changes_deferred_total", "Changes sent late as unread."),
+    _Row("coerced_calls", "calls_coerced_total", "Calls whose arguments were coerced."),
     _Row("late_threads", "threads_late_total", "Calls that waited over 1 s for a thread."),
     _Row("closed_unread", "connections_closed_unread_total", "Connections closed as unread."),
     _Row("refused_connections", "connections_refused_total", "Connections beyond the limit."),

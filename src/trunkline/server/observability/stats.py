@@ -41,6 +41,8 @@ class ServerStats(Struct, frozen=True, kw_only=True):
     dropped_notifications: int
     dropped_streams: int
     deferred_changes: int
+    # Calls of tools whose arguments fit after texts in them were read as values.
+    coerced_calls: int
     late_threads: int
     closed_unread: int
     refused_connections: int
@@ -74,6 +76,7 @@ def stats_of(core: ServerCore) -> ServerStats:
         dropped_notifications=counters.dropped_notifications,
         dropped_streams=counters.dropped_streams,
         deferred_changes=counters.deferred_changes,
+        coerced_calls=counters.coerced_calls,
         late_threads=counters.late_threads,
         closed_unread=counters.closed_unread,
         refused_connections=counters.refused_connections,

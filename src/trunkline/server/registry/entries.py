@@ -92,20 +92,26 @@ class ToolEntry(Entry, kw_only=True, eq=False):
     # awaits `become_task`.
     task: Literal["never", "optional", "required"] = "never"
     task_start: Literal["call", "handler"] = "call"
+    # Whether texts are read as the values that they say; None as the server does.
+    coerces: bool | None = None
 
     @property
     def is_tool(self) -> bool:
         """Whether it is a tool."""
         return True
 
+    @property
+    def schema(self) -> dict[str, Any]:
+        """The JSON Schema of the arguments."""
+        return self.arguments.schema if self.input_schema is None else self.input_schema
+
     def row(self, output_schema: dict[str, Any] | None) -> Tool:
         """Return the tool as it is listed."""
-        schema = self.arguments.schema if self.input_schema is None else self.input_schema
         description = self.description
         if self.deprecated:
             description = f"Deprecated: {self.deprecated} {description}".strip()
         return Tool(
-            schema,
+            self.schema,
             self.name,
             meta=self.meta,
             annotations=self.annotations,

@@ -114,6 +114,10 @@ class ServerOptions(Struct, frozen=True, kw_only=True, eq=False):
     # Leave entries out of lists whose scopes the caller lacks. By default they are listed, so that
     # clients can ask their user for more scopes.
     hide_unscoped: bool = False
+    # Read a text as the number, boolean, list or object that it says, in arguments of tools that do
+    # not fit as they are, where the schema has no text: `"5"` for an integer. Schemas stay as they
+    # are.
+    coerce_arguments: bool = False
     # How callers are recognised, on every listener that has no `auth` of its own: a verifier of
     # `trunkline.auth`, a list of them, a function of the request, or `AuthSettings`. Without it
     # callers are anonymous.
@@ -140,6 +144,7 @@ class ServerOptions(Struct, frozen=True, kw_only=True, eq=False):
             list_changed=self.list_changed,
             subscribe=self.subscribe,
             hide_unscoped=self.hide_unscoped,
+            coerce_arguments=self.coerce_arguments,
         )
         whole_number("page_size", self.page_size, least=1)
         _check_lifespan(self.lifespan)
@@ -274,6 +279,9 @@ class ToolOptions(EntryOptions, frozen=True, kw_only=True, eq=False):
     input_schema: dict[str, Any] | None = None
     # A type or JSON Schema for structured output; None for text only.
     output_schema: Any = DERIVE
+    # Read texts as the values that they say, as `coerce_arguments` of the server does; by default
+    # that of the server.
+    coerce_arguments: bool | None = None
     # How long clients may cache the list entry.
     cache: CacheHint | None = None
     # True, or what to use instead; it is put before the description.

@@ -114,6 +114,8 @@ def tool(core: ServerCore, handler: Callable[..., Any], given: ToolOptions) -> T
     deprecated = given.deprecated
     if not isinstance(deprecated, bool | str):
         raise TypeError(f"deprecated is True or a text, not {type(deprecated).__name__}")
+    if given.coerce_arguments is not None:
+        options.check_flags(coerce_arguments=given.coerce_arguments)
     _check_choice("task", given.task, ("never", "optional", "required"))
     _check_choice("task_start", given.task_start, ("call", "handler"))
     if given.task_start == "handler" and given.task == "never":
@@ -133,6 +135,7 @@ def tool(core: ServerCore, handler: Callable[..., Any], given: ToolOptions) -> T
         deprecated="it will be removed." if deprecated is True else str(deprecated or ""),
         task=given.task,
         task_start=given.task_start,
+        coerces=given.coerce_arguments,
         cache=_checked(given.cache),
         **given.fields(arguments, "tool", has_known_names=schema is None),
     )

@@ -89,6 +89,7 @@ class RegistrationMethods:
         tasks: TaskSettings = TaskSettings(),  # noqa: B008  # immutable
         implies: Mapping[str, Iterable[str]] | None = None,
         hide_unscoped: bool = False,
+        coerce_arguments: bool = False,
         auth: Auth | None = None,
     ) -> None:
         """Check the options, and make a server of them.
@@ -125,6 +126,9 @@ class RegistrationMethods:
                 `{"files:admin": ["files:read", "files:write"]}`.
             hide_unscoped: leave entries out of lists whose scopes the caller lacks. By default they
                 are listed, so that clients can ask their user for more scopes.
+            coerce_arguments: read a text as the number, boolean, list or object that it says, in
+                arguments of tools that do not fit as they are, where the schema has no text: `"5"`
+                for an integer. Schemas stay as they are.
             auth: how callers are recognised, on every listener that has no `auth` of its own: a
                 verifier of `trunkline.auth`, a list of them, a function of the request, or
                 `AuthSettings`. Without it callers are anonymous.
@@ -158,6 +162,7 @@ class RegistrationMethods:
                 tasks=tasks,
                 implies=implies,
                 hide_unscoped=hide_unscoped,
+                coerce_arguments=coerce_arguments,
                 auth=auth,
             ),
         )
@@ -179,6 +184,7 @@ class RegistrationMethods:
         annotations: ToolAnnotations | Mapping[str, Any] | None = None,
         input_schema: dict[str, Any] | None = None,
         output_schema: Any = DERIVE,
+        coerce_arguments: bool | None = None,
         cache: CacheHint | None = None,
         deprecated: bool | str = False,
         task: Literal["never", "optional", "required"] = "never",
@@ -202,6 +208,7 @@ class RegistrationMethods:
         annotations: ToolAnnotations | Mapping[str, Any] | None = None,
         input_schema: dict[str, Any] | None = None,
         output_schema: Any = DERIVE,
+        coerce_arguments: bool | None = None,
         cache: CacheHint | None = None,
         deprecated: bool | str = False,
         task: Literal["never", "optional", "required"] = "never",
@@ -230,6 +237,8 @@ class RegistrationMethods:
             input_schema: a JSON Schema in place of the signature; the handler then takes one dict,
                 and the context if it has a parameter for it. Needs the `schema` extra.
             output_schema: a type or JSON Schema for structured output; None for text only.
+            coerce_arguments: read texts as the values that they say, as `coerce_arguments` of the
+                server does; by default that of the server.
             cache: how long clients may cache the list entry.
             deprecated: True, or what to use instead; it is put before the description.
             task: "optional" allows clients to run calls as tasks, "required" demands it.
@@ -256,6 +265,7 @@ class RegistrationMethods:
                 "annotations": annotations,
                 "input_schema": input_schema,
                 "output_schema": output_schema,
+                "coerce_arguments": coerce_arguments,
                 "cache": cache,
                 "deprecated": deprecated,
                 "task": task,
@@ -281,6 +291,7 @@ class RegistrationMethods:
         annotations: ToolAnnotations | Mapping[str, Any] | None = None,
         input_schema: dict[str, Any] | None = None,
         output_schema: Any = DERIVE,
+        coerce_arguments: bool | None = None,
         cache: CacheHint | None = None,
         deprecated: bool | str = False,
         task: Literal["never", "optional", "required"] = "never",
@@ -313,6 +324,7 @@ class RegistrationMethods:
                 annotations=annotations,
                 input_schema=input_schema,
                 output_schema=output_schema,
+                coerce_arguments=coerce_arguments,
                 cache=cache,
                 deprecated=deprecated,
                 task=task,

@@ -59,6 +59,7 @@ SERVER: list[tuple[dict[str, Any], str]] = [
     ({"store": MemoryStore}, "store is a Store, such as MemoryStore(), not the class MemoryStore"),
     ({"list_changed": "no"}, "list_changed is True or False, not a str"),
     ({"subscribe": None}, "subscribe is True or False, not None"),
+    ({"coerce_arguments": "lax"}, "coerce_arguments is True or False, not a str"),
     ({"state_keys": b"0" * 32}, "state_keys is a list of keys, which are bytes"),
     ({"state_keys": ["0" * 32]}, "state_keys is a list of keys, which are bytes"),
     ({"experimental": ["a"]}, "experimental is a Mapping, not a list"),
@@ -127,6 +128,7 @@ TOOL = [
     ({"deprecated": 5}, "deprecated is True or a text, not int"),
     ({"input_schema": "{}"}, "input_schema is a dict, not a str"),
     ({"output_schema": 5}, "its return type has no output schema"),
+    ({"coerce_arguments": "lax"}, "coerce_arguments is True or False, not a str"),
     ({"task": "yes"}, "task is one of 'never', 'optional', 'required', not 'yes'"),
 ]
 RESOURCE = [
