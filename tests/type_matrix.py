@@ -400,14 +400,7 @@ ARGUMENTS: list[Argument] = [
     Argument(
         "recursive model",
         PTree,
-        {
-            "type": "object",
-            "properties": {
-                "v": INT,
-                "kids": {"default": [], "items": {"$ref": "#/$defs/PTree.PTree"}, "type": "array"},
-            },
-            "required": ["v"],
-        },
+        {"$ref": "#/$defs/PTree"},
         [({"v": 1, "kids": [{"v": 2}]}, PTree(v=1, kids=[PTree(v=2)]))],
         [{"v": 1, "kids": [{}]}],
     ),

@@ -8,6 +8,8 @@ The rules that live here, and only here:
 * A class that is used once is written inline; one that is used twice, or contains itself, is
   under `$defs`. The root is always inline, for revisions that require its `type` to be "object"
   and for clients that do not follow `$ref`.
+* A definition has the name of its class, and a number after it if another class has that name.
+  Definitions that pydantic writes are shared with those of other types if they are the same.
 * Input and output differ: a date and time without a zone is accepted, so an input schema asks
   for the format "date-time", while an output schema does not promise it.
 """
@@ -161,6 +163,8 @@ class _SchemaWriter:
         self._met: dict[Any, int] = {}
         self._names: dict[Any, str] = {}
         self._defs: dict[str, Schema] = {}
+        # Definitions of pydantic under their names in `_defs`, as pydantic wrote them.
+        self._written: dict[str, Schema] = {}
         waiting = list(found)
         while waiting:
             kind: Any = waiting.pop()
@@ -179,7 +183,10 @@ class _SchemaWriter:
     def root(self, kind: kinds.Type) -> Schema:
         """Return a schema inline, even if there is a reference to it as well."""
         said, kind = _said(kind)
-        return {**self._body(kind), **said}
+        body = self._body(kind)
+        if body.keys() == {"$ref"}:  # it contains itself
+            body = self._defs[_target(body["$ref"])]
+        return {**body, **said}
 
     def write(self, kind: kinds.Type) -> Schema:
         """Return the schema of a type, or a reference to it."""
@@ -190,23 +197,52 @@ class _SchemaWriter:
 
     def _defined(self, kind: Any) -> str:
         name = self._names.get(kind.cls)
-        if name is None:
-            name = self._name(kind.cls)
+        if name is None and isinstance(kind, kinds.CustomType):
+            schema = self._of_pydantic(kind.cls)
+            found = schema.pop("$defs", {})
+            if schema.keys() == {"$ref"}:
+                own = _target(schema["$ref"])
+            else:
+                own = _plain_name(kind.cls)
+                while own in found:  # another class of that name
+                    own = f"{own}_2"
+                found[own] = schema
+            name = self._names[kind.cls] = self._defined_by_pydantic(found)[own]
+        elif name is None:
+            name = self._names[kind.cls] = self._free_name(_plain_name(kind.cls))
             self._defs[name] = {}  # reserves its place in the order of first use
             self._defs[name] = self._body(kind)
         return name
 
-    def _name(self, cls: Any) -> str:
-        if cls in self._names:
-            return self._names[cls]
-        plain = re.sub(r"[^A-Za-z0-9_.-]+", "_", _named(cls)).strip("_") or "Type"
-        taken = set(self._names.values())
+    def _free_name(self, plain: str) -> str:
         name, count = plain, 1
-        while name in taken:
+        while name in self._defs:
             count += 1
             name = f"{plain}_{count}"
-        self._names[cls] = name
         return name
+
+    def _defined_by_pydantic(self, found: dict[str, Schema]) -> dict[str, str]:
+        """Add definitions of pydantic to `$defs`; return their names there."""
+        known = {name for name in found if name in self._defs}
+        others = {name for name in known if self._written.get(name) != found[name]}
+        # One that refers to a definition with another meaning has another meaning itself.
+        while more := {name for name in known - others if others & _targets(found[name])}:
+            others |= more
+        names: dict[str, str] = {}
+        for name in found:
+            names[name] = self._free_name(name) if name in others else name
+            self._defs.setdefault(names[name], {})
+        for name in found.keys() - (known - others):
+            self._written[names[name]] = found[name]
+            self._defs[names[name]] = _renamed(found[name], names)
+        return names
+
+    def _of_pydantic(self, cls: Any) -> Schema:
+        if issubclass(cls, Adapted):
+            found: Schema = cls.reader.schema(is_input=self._is_input)
+            return found
+        write = schema_of_model if is_model(cls) else schema_of_validated
+        return write(cls, is_input=self._is_input)
 
     def _body(self, kind: Any) -> Schema:
         write = _BODIES.get(type(kind))
@@ -316,14 +352,48 @@ class _SchemaWriter:
         if reader is not None and not isinstance(reader, PydanticReader):
             found: Schema = reader.schema(lambda type_: self.write(kinds.type_info(type_)))
             return found
-        name = self._name(cls)
-        if reader is not None:
-            schema = reader.schema(name, is_input=self._is_input)
-        else:
-            write = schema_of_model if is_model(cls) else schema_of_validated
-            schema = write(cls, name, is_input=self._is_input)
-        self._defs |= schema.pop("$defs", {})
-        return schema
+        schema = self._of_pydantic(cls)
+        names = self._defined_by_pydantic(schema.pop("$defs", {}))
+        return {key: _renamed(each, names) for key, each in schema.items()}
+
+
+_DEFS: Final = "#/$defs/"
+# Keywords whose values are values of the type, and not schemas.
+_OF_VALUES: Final = ("default", "examples", "example", "const", "enum")
+
+
+def _plain_name(cls: Any) -> str:
+    return re.sub(r"[^A-Za-z0-9_.-]+", "_", _named(cls)).strip("_") or "Type"
+
+
+def _target(reference: str) -> str:
+    """Return the name of the definition that a reference names."""
+    return reference.removeprefix(_DEFS)
+
+
+def _targets(schema: Any) -> set[str]:
+    """Return the names of all definitions that a schema of pydantic refers to."""
+    if isinstance(schema, list):
+        return {name for each in schema for name in _targets(each)}
+    if not isinstance(schema, dict):
+        return {_target(schema)} if isinstance(schema, str) and schema.startswith(_DEFS) else set()
+    return {
+        name for key, each in schema.items() if key not in _OF_VALUES for name in _targets(each)
+    }
+
+
+def _renamed(schema: Any, names: Mapping[str, str]) -> Any:
+    """Return a schema of pydantic with other names of definitions, in discriminators too."""
+    if isinstance(schema, list):
+        return [_renamed(each, names) for each in schema]
+    if isinstance(schema, dict):
+        return {
+            key: each if key in _OF_VALUES else _renamed(each, names)
+            for key, each in schema.items()
+        }
+    if isinstance(schema, str) and schema.startswith(_DEFS):
+        return _DEFS + names.get(_target(schema), _target(schema))
+    return schema
 
 
 def _limits(kind: Any, names: Mapping[str, str]) -> Schema:

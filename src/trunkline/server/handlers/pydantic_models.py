@@ -131,17 +131,20 @@ def write_model(value: Any) -> Any:
     return _adapter(cls).dump_python(value, mode="json")
 
 
-def schema_of_model(type_: Any, name: str, *, is_input: bool) -> dict[str, Any]:
-    """Return the JSON Schema of a model; its `$defs` are called `name.*`."""
-    return _schema(type_.model_json_schema, name, is_input=is_input)
+def schema_of_model(type_: Any, *, is_input: bool) -> dict[str, Any]:
+    """Return the JSON Schema of a model, with the `$defs` that it refers to.
+
+    That of a model that contains itself is a reference to its definition.
+    """
+    return _schema(type_.model_json_schema, is_input=is_input)
 
 
-def schema_of_validated(type_: Any, name: str, *, is_input: bool) -> dict[str, Any]:
-    """Return the JSON Schema of any type of pydantic; its `$defs` are called `name.*`."""
-    return _schema(_adapter(type_).json_schema, name, is_input=is_input)
+def schema_of_validated(type_: Any, *, is_input: bool) -> dict[str, Any]:
+    """Return the JSON Schema of any type of pydantic, as `schema_of_model` does."""
+    return _schema(_adapter(type_).json_schema, is_input=is_input)
 
 
-def _schema(write: Callable[..., dict[str, Any]], name: str, *, is_input: bool) -> dict[str, Any]:
+def _schema(write: Callable[..., dict[str, Any]], *, is_input: bool) -> dict[str, Any]:
     from pydantic.json_schema import GenerateJsonSchema
 
     class Untitled(GenerateJsonSchema):
@@ -150,17 +153,9 @@ def _schema(write: Callable[..., dict[str, Any]], name: str, *, is_input: bool) 
         def field_title_should_be_set(self, schema: Any) -> bool:
             return False
 
-    schema = write(
-        mode="validation" if is_input else "serialization",
-        schema_generator=Untitled,
-        ref_template=f"#/$defs/{name}.{{model}}",
-    )
-    inner = schema.pop("$defs", None)
-    if inner:
-        if schema.keys() == {"$ref"}:  # it contains itself, and is still written at the root
-            schema = dict(inner[schema["$ref"].rpartition(f"/{name}.")[2]])
-        schema["$defs"] = {f"{name}.{key}": _untitled(each) for key, each in inner.items()}
-    return _untitled(schema)
+    schema = write(mode="validation" if is_input else "serialization", schema_generator=Untitled)
+    inner = {key: _untitled(each) for key, each in schema.pop("$defs", {}).items()}
+    return _untitled(schema) | ({"$defs": inner} if inner else {})
 
 
 class PydanticReader:
@@ -189,9 +184,9 @@ class PydanticReader:
         """Return the value made from decoded JSON."""
         return read_validated(self._type, value, strict=self._strict)
 
-    def schema(self, name: str, *, is_input: bool) -> dict[str, Any]:
-        """Return the JSON Schema, its `$defs` called `name.*`."""
-        return schema_of_validated(self._type, name, is_input=is_input)
+    def schema(self, *, is_input: bool) -> dict[str, Any]:
+        """Return the JSON Schema, with the `$defs` that it refers to."""
+        return schema_of_validated(self._type, is_input=is_input)
 
 
 def _is_lax(annotation: Any) -> bool:

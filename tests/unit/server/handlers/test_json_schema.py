@@ -5,14 +5,18 @@ from __future__ import annotations
 import dataclasses
 import datetime
 import enum
+import json
+import re
 from typing import Annotated, Any, Generic, Literal, TypeVar
 
+import msgspec
 import pydantic
 import pytest
 from msgspec import Meta, Struct
 
 from tests.rigs.types import Circle, Level, Node, Pair, Wind
 from trunkline.server.handlers.json_schema import check, default_shown, object_schema, schema_of
+from trunkline.server.handlers.schema_validator import SchemaCheck
 
 T = TypeVar("T")
 
@@ -167,7 +171,7 @@ def test_two_classes_of_one_name_have_two_definitions() -> None:
     assert list(schema["$defs"]) == ["Wind", "Wind_2"]
 
 
-def test_definitions_of_a_model_are_kept_apart_from_ours() -> None:
+def test_definitions_of_models_have_the_names_of_their_classes() -> None:
     class Inner(pydantic.BaseModel):
         x: int
 
@@ -177,18 +181,97 @@ def test_definitions_of_a_model_are_kept_apart_from_ours() -> None:
 
     schema = schema_of(Outer, is_input=True)
     assert schema["type"] == "object"
-    assert schema["properties"]["first"] == {"$ref": "#/$defs/Outer.Inner"}
-    assert list(schema["$defs"]) == ["Outer.Inner"]
+    assert schema["properties"]["first"] == {"$ref": "#/$defs/Inner"}
+    assert list(schema["$defs"]) == ["Inner"]
+
+
+class Tree(pydantic.BaseModel):
+    kids: list[Tree] = []
+
+
+KIDS = {"default": [], "items": {"$ref": "#/$defs/Tree"}, "type": "array"}
+TREE = {"type": "object", "properties": {"kids": KIDS}}
 
 
 def test_a_model_that_contains_itself_stands_at_the_root() -> None:
-    class Tree(pydantic.BaseModel):
-        kids: list[Tree] = []
+    assert schema_of(Tree) == {**TREE, "$defs": {"Tree": TREE}}
 
-    Tree.model_rebuild(_types_namespace={"Tree": Tree})
-    schema = schema_of(Tree)
-    assert schema["type"] == "object"
-    assert schema["properties"]["kids"]["items"] == {"$ref": "#/$defs/Tree.Tree"}
+
+def test_model_that_contains_itself_is_written_once_beside_others() -> None:
+    for types in ({"a": Tree}, {"a": Tree, "b": Tree}, {"a": list[Tree], "b": Tree | None}):
+        schema = object_schema(types, types, {}, {}, {})
+        assert schema["$defs"] == {"Tree": TREE}
+        assert json.dumps(schema).count('"properties"') == 2  # of the root, and of the model
+
+
+def test_definition_of_a_model_is_shared_between_types() -> None:
+    class Inner(pydantic.BaseModel):
+        x: int
+
+    class One(pydantic.BaseModel):
+        inner: Inner
+
+    class Two(pydantic.BaseModel):
+        inner: Inner
+        more: Inner
+
+    types = {"a": One, "b": Two, "c": Inner, "d": Inner}
+    schema = object_schema(types, types, {}, {}, {})
+    assert list(schema["$defs"]) == ["Inner"]
+    assert schema["properties"]["c"] == {"$ref": "#/$defs/Inner"}
+    assert object_schema(dict(reversed(types.items())), [], {}, {}, {})["$defs"] == schema["$defs"]
+
+
+def test_models_and_structs_of_one_name_have_definitions_of_their_own() -> None:
+    def two() -> Any:
+        class Inner(pydantic.BaseModel):
+            y: str
+
+        class Middle(pydantic.BaseModel):
+            inner: list[Inner]
+
+        class Wind(pydantic.BaseModel):
+            middle: Middle
+            kind: Literal["b"] = "b"
+
+        return Wind, Middle
+
+    class Inner(pydantic.BaseModel):
+        x: int
+
+    class Middle(pydantic.BaseModel):
+        inner: list[Inner]
+
+    class Outer(pydantic.BaseModel):
+        middle: Middle
+        kind: Literal["a"] = "a"
+
+    other, other_middle = two()
+    either = Annotated[Outer | other, pydantic.Field(discriminator="kind")]
+    types = {
+        "a": Outer,
+        "b": other,
+        "c": Wind,
+        "d": Wind,
+        "e": other,
+        "f": other_middle,
+        "g": pydantic.create_model("Either", it=(either, ...)),
+    }
+    schema = object_schema(types, types, {}, {}, {})
+    names = {*schema["$defs"]}
+    assert names >= {"Middle", "Inner", "Middle_2", "Inner_2", "Wind", "Wind_2"}
+    used = set(re.findall(r'"#/\$defs/([^"]*)"', json.dumps(schema)))
+    assert used == names
+    check = SchemaCheck(schema)
+    good_outer, good_other = {"middle": {"inner": [{"x": 1}]}}, {"middle": {"inner": [{"y": "1"}]}}
+    wind = msgspec.to_builtins(Wind(1))
+    good = {
+        **{"a": good_outer, "b": good_other, "c": wind, "d": wind, "e": good_other},
+        **{"f": good_other["middle"], "g": {"it": {**good_other, "kind": "b"}}},
+    }
+    assert check.problem(good) is None
+    for name, wrong in (("a", good_other), ("b", good_outer), ("e", wind), ("d", good_other)):
+        assert check.problem({**good, name: wrong}) is not None
 
 
 def test_no_title_is_made_from_a_name() -> None:
