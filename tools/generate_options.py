@@ -312,7 +312,7 @@ SERVER_METHODS: Final = (
         *("add_prompt", "prompt", ADD_PROMPT, *_PROMPT, (_HANDLER,), ("name",)),
         "_add_prompt(handler, ",
     ),
-    Method("mount", "entry", MOUNT, *_MOUNT, ("other: Server",), (), "_mount(other, "),
+    Method("mount", "entry", MOUNT, *_MOUNT, ("other: Server",), ("prefix",), "_mount(other, "),
 )
 
 

@@ -123,6 +123,23 @@ class Wire(Shown, Struct, frozen=True, rename="camel", omit_defaults=True):
     """A value of the protocol. It is written without absent members, and prints without secrets."""
 '''
 
+# What a class has beside its members: what callers mostly want of it.
+PROPERTIES: Final = {
+    "CreateMessageResult": '''\
+    @property
+    def text(self) -> str:
+        """The text blocks, joined by newlines; empty if there are none."""
+        blocks = self.content if isinstance(self.content, list) else [self.content]
+        return "\\n".join([block.text for block in blocks if isinstance(block, TextContent)])
+''',
+    "ReadResourceResult": '''\
+    @property
+    def text(self) -> str:
+        """The texts of the contents, joined by newlines; empty if all are blobs."""
+        return "\\n".join([each.text for each in self.contents if each.text is not None])
+''',
+}
+
 Tag: TypeAlias = tuple[str, str]
 
 
@@ -485,7 +502,9 @@ class Writer:
         for column in (*required, *optional):
             lines += self.member(column, model)
         must_not_shadow(model)
-        return "\n".join(lines).rstrip() + "\n"
+        source = "\n".join(lines).rstrip() + "\n"
+        more = PROPERTIES.get(class_name(model.name))
+        return source if more is None else f"{source}\n{more}"
 
     def doc(self, model: Model) -> str:
         """Return the docstring of a class: what it is for, and since when."""

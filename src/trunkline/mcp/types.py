@@ -527,6 +527,12 @@ class CreateMessageResult(Wire, frozen=True):
     meta: dict[str, Any] | None = field(default=None, name="_meta")
     stop_reason: str | None = None
 
+    @property
+    def text(self) -> str:
+        """The text blocks, joined by newlines; empty if there are none."""
+        blocks = self.content if isinstance(self.content, list) else [self.content]
+        return "\n".join([block.text for block in blocks if isinstance(block, TextContent)])
+
 
 class Task(Wire, frozen=True):
     """`Task`, since 2025-11-25."""
@@ -989,6 +995,11 @@ class ReadResourceResult(Wire, frozen=True):
     cache_scope: Literal["private", "public"] | None = None  # since 2026-07-28; required
     result_type: Literal["complete"] | None = None  # since 2026-07-28; required
     ttl_ms: NotNegative | None = None  # since 2026-07-28; required
+
+    @property
+    def text(self) -> str:
+        """The texts of the contents, joined by newlines; empty if all are blobs."""
+        return "\n".join([each.text for each in self.contents if each.text is not None])
 
 
 class RequestMetaObject(Wire, frozen=True):

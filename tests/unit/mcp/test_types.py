@@ -37,6 +37,8 @@ from trunkline.mcp.types import (
     ProgressNotificationParams,
     PromptMessage,
     PromptReference,
+    ReadResourceResult,
+    ResourceContents,
     ResourceLink,
     ResourceTemplateReference,
     TextContent,
@@ -425,3 +427,25 @@ def test_the_package_offers_every_type_and_its_modules() -> None:
 def test_a_name_that_is_not_there_is_an_attribute_error(name: str) -> None:
     with pytest.raises(AttributeError, match=name):
         getattr(trunkline.mcp, name)
+
+
+def test_text_of_a_resource_is_that_of_its_contents() -> None:
+    def contents(**members: str) -> ResourceContents:
+        return ResourceContents("x:a", **members)
+
+    assert ReadResourceResult([contents(text="one")]).text == "one"
+    assert (
+        ReadResourceResult([contents(text="one"), contents(blob="eA=="), contents(text="")]).text
+        == "one\n"
+    )
+    assert ReadResourceResult([contents(blob="eA==")]).text == ""
+    assert ReadResourceResult([]).text == ""
+    assert b"text" not in msgspec.json.encode(ReadResourceResult([]))
+
+
+def test_text_of_a_sampled_message_is_that_of_its_blocks() -> None:
+    one, two = TextContent("one"), TextContent("two")
+    picture = ImageContent("eA==", "image/png")
+    assert CreateMessageResult(one, "m", "assistant").text == "one"
+    assert CreateMessageResult([one, picture, two], "m", "assistant").text == "one\ntwo"
+    assert CreateMessageResult(picture, "m", "assistant").text == ""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from typing import Any
 
 import pytest
 
@@ -19,8 +20,8 @@ KINDS = {
 }
 
 
-def make(count: int, text: str = "", **options: int) -> Server:
-    app = Server("test", **options)  # type: ignore[arg-type]  # a page size, or nothing
+def make(count: int, text: str = "", **options: Any) -> Server:
+    app = Server("test", **options)
     for number in range(count):
         app.add_tool(lambda: "x", f"t{number}", description=text)
         app.add_prompt(lambda: "x", f"p{number}", description=text)
@@ -67,3 +68,21 @@ def test_a_page_size_holds_in_every_revision(revision: str) -> None:
 def test_a_page_has_at_least_one_entry() -> None:
     with pytest.raises(ValueError, match="page_size is at least 1"):
         Server("test", page_size=0)
+
+
+@pytest.mark.parametrize("revision", ["2025-11-25", PER_REQUEST])
+def test_each_kind_may_have_a_page_size_of_its_own(revision: str) -> None:
+    app = make(7, page_size={"tools": 3, "prompts": 5, "resource_templates": 6})
+    assert {method: sizes(app, method, revision) for method in KINDS} == {
+        "tools/list": [3, 3, 1],
+        "prompts/list": [5, 2],
+        "resources/list": [7],
+        "resources/templates/list": [6, 1],
+    }
+
+
+def test_kind_without_a_page_size_has_that_of_every_server() -> None:
+    app = make(120, page_size={"tools": 110})
+    assert sizes(app, "prompts/list", PER_REQUEST) == [100, 20]
+    assert sizes(app, "prompts/list", "2025-11-25") == [120]
+    assert sizes(app, "tools/list", "2025-11-25") == [110, 10]

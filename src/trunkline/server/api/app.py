@@ -273,9 +273,16 @@ class Server(RegistrationMethods):
         self._core.middleware = (*self._core.middleware, function)
         return function
 
-    def _mount(self, other: Server, options: MountOptions) -> None:
+    def _mount(self, other: Any, options: MountOptions) -> None:
         from .mount import mount  # here: most servers mount nothing
 
+        if not isinstance(other, Server):
+            found = type(other).__name__
+            raise TypeError(
+                f"mount takes a Server of this process, not a value of type {found}: "
+                "a server elsewhere cannot be mounted yet; register tools that return what "
+                "`await client.call_tool(...)` returned"
+            )
         mount(self._core, core_of(other), options.prefix, options.guard(None))
 
     def notify_resource_updated(self, uri: str) -> None:

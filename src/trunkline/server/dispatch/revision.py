@@ -96,9 +96,7 @@ class ServerRevision:
         # Whether questions are sent inside results, and answers come as params.
         self.asks_in_results = InputRequiredResult in result_types("tools/call", revision)
         # Many clients of these revisions read the first page only.
-        self.page_bytes = (
-            MAX_PAGE_BYTES if self.has_handshake and core.catalog.has_whole_lists else None
-        )
+        self.page_bytes = MAX_PAGE_BYTES if self.has_handshake else None
         self._codecs: dict[str, Codec] = {}
         self._info = narrow(core.info, revision)
         # Whether each result carries `resultType` and the server's `_meta`.

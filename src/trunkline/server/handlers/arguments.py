@@ -23,17 +23,18 @@ The rules that live here, and only here:
 from __future__ import annotations
 
 import inspect
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from copy import deepcopy
 from functools import partial
 from types import UnionType
 from typing import Annotated, Any, Final, NamedTuple, Union, get_args, get_origin
 
 import msgspec
-from msgspec import NODEFAULT, UNSET, Raw, Struct
+from msgspec import NODEFAULT, UNSET, Meta, Raw, Struct
 from msgspec.json import Decoder
 from msgspec.structs import astuple
 
+from ...mcp.types import PromptArgument
 from ...redaction import show
 from .annotations import ParamHeader, bare, field_of, is_foreign_field, marked, plain
 from .custom_types import filler, read_custom
@@ -43,7 +44,14 @@ from .json_encoding import OutputMismatch, encoded
 from .json_schema import NOTHING, check, default_shown, object_schema, schema_of
 from .signature import Handler
 
-__all__ = ["Arguments", "ParamHeader", "arguments_of", "explain", "raw_arguments"]
+__all__ = [
+    "Arguments",
+    "ParamHeader",
+    "arguments_of",
+    "declared_arguments",
+    "explain",
+    "raw_arguments",
+]
 
 _object: Final = Decoder(dict[str, Any])
 
@@ -225,8 +233,10 @@ def arguments_of(function: Callable[..., Any]) -> Arguments:
     )
 
 
-def raw_arguments(function: Callable[..., Any]) -> Arguments:
+def raw_arguments(function: Callable[..., Any], what: str = "a JSON Schema") -> Arguments:
     """Return how `function` is called with the arguments as one dict, as they were sent.
+
+    `what` is what declares them, for the error.
 
     Raises:
         TypeError: it does not take one dict, and at most the context beside it.
@@ -235,7 +245,7 @@ def raw_arguments(function: Callable[..., Any]) -> Arguments:
     places = [at for at, each in enumerate(parameters) if is_context(hints.get(each.name))]
     if len(parameters) - len(places) != 1 or len(places) > 1:
         raise TypeError(
-            f"{handler.label} has a JSON Schema of its own: it takes one parameter, the dict of "
+            f"{handler.label} has {what} of its own: it takes one parameter, the dict of "
             "arguments, and optionally the context"
         )
     call: Callable[[Any, Any], Any]
@@ -248,6 +258,45 @@ def raw_arguments(function: Callable[..., Any]) -> Arguments:
     made = Arguments(handler, (), call, hooked=False, wants_context=bool(places), headers={})
     made.decode = _object.decode
     return made
+
+
+def declared_arguments(
+    function: Callable[..., Any], declared: Sequence[PromptArgument]
+) -> Arguments:
+    """Return how `function` is called with texts in one dict, by the names that are declared.
+
+    Raises:
+        TypeError: it does not take one dict, and at most the context beside it.
+        ValueError: two have the same name.
+    """
+    raw = raw_arguments(function, "arguments")
+    arguments = tuple(
+        _Argument(
+            each.name,
+            Annotated[
+                str if each.required else str | None,
+                Meta(description=each.description, title=each.title),
+            ],
+            NODEFAULT if each.required else None,
+        )
+        for each in declared
+    )
+    names = [each.name for each in arguments]
+    if repeated := [name for name in names if names.count(name) > 1]:
+        raise ValueError(f'two arguments are named "{repeated[0]}"')
+
+    def call(values: Any, context: Any) -> Any:
+        given = zip(names, astuple(values), strict=True)
+        return raw.call({name: text for name, text in given if text is not None}, context)
+
+    return Arguments(
+        Handler(function),
+        arguments,
+        call,
+        hooked=False,
+        wants_context=raw.wants_context,
+        headers={},
+    )
 
 
 # -- reading a signature ---------------------------------------------------------------------

@@ -31,9 +31,6 @@ __all__ = ["Catalog"]
 
 _log: Final = logging.getLogger("trunkline.server")
 
-# Entries on one page of a list, unless the author gives another number.
-PAGE_SIZE: Final = 100
-
 
 class Catalog:
     """What one server has registered, and what of it is offered."""
@@ -60,10 +57,7 @@ class Catalog:
         self.hide_unscoped = options.hide_unscoped
         # The tools of each tenant; None without tenants.
         self.tool_sets: ToolSets | None = None
-        # Whether lists are one page in revisions with a handshake, up to a size in bytes.
-        self.has_whole_lists = options.page_size is None
-        size = PAGE_SIZE if options.page_size is None else options.page_size
-        make = register.list_maker(size, cursor_key, on_change)
+        make = register.list_maker(options.page_sizes(), cursor_key, on_change)
         self.tools: PagedList[ToolEntry] = make("tools", tool_row)
         self.resources: PagedList[ResourceEntry] = make("resources", _row)
         self.templates: PagedList[ResourceEntry] = make("resourceTemplates", _row)

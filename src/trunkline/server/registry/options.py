@@ -15,14 +15,14 @@ import inspect
 import math
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager
-from typing import TYPE_CHECKING, Any, Literal, TypeAlias
+from typing import TYPE_CHECKING, Any, Final, Literal, TypeAlias
 
 import msgspec
 from msgspec import Struct, ValidationError
 
 from ...engine.limits import ServerLimits, TaskSettings
 from ...jsonrpc.policy import Policy
-from ...mcp.types import Annotations, Icon, Implementation, ToolAnnotations
+from ...mcp.types import Annotations, Icon, Implementation, PromptArgument, ToolAnnotations
 from ...spec.revisions import REVISIONS
 from ..handlers.arguments import Arguments
 from ..handlers.json_encoding import OutputMismatch, encoded
@@ -37,6 +37,7 @@ if TYPE_CHECKING:
     from .extensions import Extension
 
 __all__ = [
+    "PAGED",
     "AccessOptions",
     "EntryOptions",
     "Lifespan",
@@ -54,6 +55,14 @@ __all__ = [
     "typed",
     "whole_number",
 ]
+
+# The kinds of lists as authors name them, by the member of their pages.
+PAGED: Final = {
+    "tools": "tools",
+    "prompts": "prompts",
+    "resources": "resources",
+    "resourceTemplates": "resource_templates",
+}
 
 Lifespan: TypeAlias = Callable[["Server"], AbstractAsyncContextManager[Any]]
 
@@ -80,8 +89,9 @@ class ServerOptions(Struct, frozen=True, kw_only=True, eq=False):
     # How messages are written and read, for peers with quirks.
     policy: Policy | None = None
     # Entries on one page of a list. By default 100 in 2026-07-28, and up to 2025-11-25 as many as
-    # fit in 512 KiB, since many clients read one page only.
-    page_size: int | None = None
+    # fit in 512 KiB, since many clients read one page only. A dict has sizes for some kinds:
+    # `{"tools": 5, "prompts": 7}`; the others are "resources" and "resource_templates".
+    page_size: int | Mapping[str, int] | None = None
     # How long clients may cache lists and results, unless an entry has its own.
     cache: CacheHint = CacheHint()
     # A function of the server that returns an async context manager, entered before the first
@@ -146,7 +156,7 @@ class ServerOptions(Struct, frozen=True, kw_only=True, eq=False):
             hide_unscoped=self.hide_unscoped,
             coerce_arguments=self.coerce_arguments,
         )
-        whole_number("page_size", self.page_size, least=1)
+        self.page_sizes()
         _check_lifespan(self.lifespan)
         keys = self.state_keys
         is_list = isinstance(keys, Sequence) and not isinstance(keys, bytes | str)
@@ -180,6 +190,23 @@ class ServerOptions(Struct, frozen=True, kw_only=True, eq=False):
             title=self.title or None,
             website_url=self.website_url or None,
         )
+
+    def page_sizes(self) -> dict[str, int]:
+        """Return the page sizes that were given, by kind.
+
+        Raises:
+            TypeError: one is not an integer.
+            ValueError: one is below 1, or of an unknown kind.
+        """
+        given = self.page_size
+        if not isinstance(given, Mapping):
+            size = whole_number("page_size", given, least=1)
+            return {} if size is None else dict.fromkeys(PAGED.values(), size)
+        if unknown := [each for each in given if each not in PAGED.values()]:
+            kinds = ", ".join(PAGED.values())
+            raise ValueError(f"page_size has sizes for {kinds}, not for {unknown[0]!r}")
+        sizes = {kind: whole_number("page_size", each, least=1) for kind, each in given.items()}
+        return {kind: size for kind, size in sizes.items() if size is not None}
 
     def switches(self) -> CapabilitySwitches:
         """Return the kinds that are switched on or off.
@@ -286,8 +313,8 @@ class ToolOptions(EntryOptions, frozen=True, kw_only=True, eq=False):
     cache: CacheHint | None = None
     # True, or what to use instead; it is put before the description.
     deprecated: bool | str = False
-    # "optional" allows clients to run calls as tasks, "required" demands it.
-    task: Literal["never", "optional", "required"] = "never"
+    # "optional", or True, allows clients to run calls as tasks, "required" demands it.
+    task: Literal["never", "optional", "required"] | bool = "never"
     # "handler" makes a call a task when it awaits `ctx.become_task()`.
     task_start: Literal["call", "handler"] = "call"
 
@@ -313,6 +340,10 @@ class ResourceOptions(EntryOptions, frozen=True, kw_only=True, eq=False):
 
 class PromptOptions(EntryOptions, frozen=True, kw_only=True, eq=False):
     """What `Server.prompt` and `Server.add_prompt` take."""
+
+    # Arguments in place of the signature: names of required ones, or `PromptArgument`s. The handler
+    # then takes one dict of texts, and the context if it has a parameter for it.
+    arguments: Iterable[PromptArgument | Mapping[str, Any] | str] | None = None
 
 
 def check_texts(**options: Any) -> None:

@@ -78,6 +78,7 @@ class PagedList(Generic[Item]):
     """Items of one kind in the order they were added, and their pages."""
 
     __slots__ = (
+        "_is_fixed",
         "_items",
         "_key",
         "_lock",
@@ -93,13 +94,19 @@ class PagedList(Generic[Item]):
     get: Callable[[str], Item | None]
 
     def __init__(
-        self, member: str, row: Callable[[Item, str], Struct], *, page_size: int, key: bytes
+        self,
+        member: str,
+        row: Callable[[Item, str], Struct],
+        *,
+        page_size: int,
+        key: bytes,
+        is_fixed: bool = False,
     ) -> None:
         """Make an empty list.
 
         `member` is the field of the result that holds the items: `tools`. `row` returns the wire
         form of an item; fields that a revision does not have are removed here. `key` signs
-        cursors.
+        cursors. A size that is fixed holds for pages that could be bounded in bytes too.
         """
         if page_size < 1:
             raise ValueError(f"a page holds at least one item, not {page_size}")
@@ -108,6 +115,7 @@ class PagedList(Generic[Item]):
         self._member = member
         self._row = row
         self._size = page_size
+        self._is_fixed = is_fixed
         self._key = key
         self._items: dict[str, Item] = {}
         self.get = self._items.get
@@ -216,6 +224,8 @@ class PagedList(Generic[Item]):
         max_bytes: int | None,
     ) -> Raw:
         start = 0 if cursor is None else self._position(now, cursor)
+        if self._is_fixed:
+            max_bytes = None
         last = None if max_bytes is not None else start + self._size
         rows: list[bytes] = []
         size = 0

@@ -7,16 +7,16 @@ text that names it, and not when the first client calls it.
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from inspect import iscoroutinefunction
-from typing import TYPE_CHECKING, Any, Final, TypeVar
+from typing import TYPE_CHECKING, Any, Final, Literal, TypeVar
 
 import msgspec
 
-from ...mcp.types import Annotations, ToolAnnotations
+from ...mcp.types import Annotations, PromptArgument, ToolAnnotations
 from ...spec.lookup import method_status
 from ...spec.revisions import REVISIONS
-from ..handlers.arguments import arguments_of, raw_arguments
+from ..handlers.arguments import arguments_of, declared_arguments, raw_arguments
 from ..handlers.custom_types import read_custom
 from ..handlers.output import output_of
 from ..settings import CacheHint
@@ -54,6 +54,9 @@ F = TypeVar("F", bound=Callable[..., Any])
 
 _log: Final = logging.getLogger("trunkline.server")
 
+# Entries on one page of a list, unless the author gives another number.
+PAGE_SIZE: Final = 100
+
 # Each client lists every name; longer ones only cost more.  [MCP 2025-11-25, server/tools]
 MAX_NAME_LENGTH: Final = 128
 
@@ -78,12 +81,16 @@ def check_revisions(revisions: tuple[str, ...]) -> None:
 
 
 def list_maker(
-    page_size: int, key: bytes, on_change: Callable[[str], object]
+    page_sizes: Mapping[str, int], key: bytes, on_change: Callable[[str], object]
 ) -> Callable[[str, Callable[[Any, str], Any]], PagedList[Any]]:
-    """Return a function that makes the lists of one server."""
+    """Return a function that makes the lists of one server; the author gave some page sizes."""
 
     def make(member: str, row: Callable[[Any, str], Any]) -> PagedList[Any]:
-        listed: PagedList[Any] = PagedList(member, row, page_size=page_size, key=key)
+        given = page_sizes.get(options.PAGED[member])
+        size = PAGE_SIZE if given is None else given
+        listed: PagedList[Any] = PagedList(
+            member, row, page_size=size, key=key, is_fixed=given is not None
+        )
         listed.on_change = lambda: on_change(_KIND_OF[member])
         return listed
 
@@ -116,9 +123,9 @@ def tool(core: ServerCore, handler: Callable[..., Any], given: ToolOptions) -> T
         raise TypeError(f"deprecated is True or a text, not {type(deprecated).__name__}")
     if given.coerce_arguments is not None:
         options.check_flags(coerce_arguments=given.coerce_arguments)
-    _check_choice("task", given.task, ("never", "optional", "required"))
+    task = _task_choice(given.task)
     _check_choice("task_start", given.task_start, ("call", "handler"))
-    if given.task_start == "handler" and given.task == "never":
+    if given.task_start == "handler" and task == "never":
         raise ValueError("task_start='handler' needs a tool that may be a task: give it task=")
     chosen = _named(given.name, handler, "tool")
     if chosen in core.catalog.tools:
@@ -133,12 +140,19 @@ def tool(core: ServerCore, handler: Callable[..., Any], given: ToolOptions) -> T
         check=check,
         param_headers=headers,
         deprecated="it will be removed." if deprecated is True else str(deprecated or ""),
-        task=given.task,
+        task=task,
         task_start=given.task_start,
         coerces=given.coerce_arguments,
         cache=_checked(given.cache),
         **given.fields(arguments, "tool", has_known_names=schema is None),
     )
+
+
+def _task_choice(given: Any) -> Literal["never", "optional", "required"]:
+    if isinstance(given, bool):
+        return "optional" if given else "never"
+    _check_choice("task", given, ("never", "optional", "required"))
+    return given  # type: ignore[no-any-return]  # one of these
 
 
 def _checked(cache: CacheHint | None) -> CacheHint | None:
@@ -195,7 +209,10 @@ def resource(
 def prompt(core: ServerCore, handler: Callable[..., Any], given: PromptOptions) -> PromptEntry:
     """Return the entry of a prompt."""
     _check_handler(handler, "add_prompt(handler, name)")
-    arguments = arguments_of(handler)
+    if given.arguments is None:
+        arguments = arguments_of(handler)
+    else:
+        arguments = declared_arguments(handler, _prompt_arguments(given.arguments))
     for argument, schema in arguments.schema.get("properties", {}).items():
         if not _is_text_like(schema):
             raise TypeError(
@@ -207,6 +224,18 @@ def prompt(core: ServerCore, handler: Callable[..., Any], given: PromptOptions) 
         raise ValueError(f"a prompt named {chosen!r} exists already")
     fields = given.fields(arguments, "prompt")
     return PromptEntry(name=chosen, owner=core, arguments=arguments, **fields)
+
+
+def _prompt_arguments(given: Any) -> list[PromptArgument]:
+    """Return the arguments of a prompt as they are listed."""
+    if isinstance(given, str | Mapping) or not isinstance(given, Iterable):
+        raise TypeError("arguments is a list of names or PromptArguments: write arguments=[...]")
+    return [
+        PromptArgument(each, required=True)
+        if isinstance(each, str)
+        else options.typed("an argument of a prompt", each, PromptArgument)
+        for each in given
+    ]
 
 
 def completer(

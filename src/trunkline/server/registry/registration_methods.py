@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, Literal, TypeVar, overload
 
 from ...engine.limits import ServerLimits, TaskSettings
 from ...jsonrpc.policy import Policy
-from ...mcp.types import Annotations, Icon, ToolAnnotations
+from ...mcp.types import Annotations, Icon, PromptArgument, ToolAnnotations
 from ...migration_hints import (
     MOUNT_OPTIONS,
     PROMPT_OPTIONS,
@@ -75,7 +75,7 @@ class RegistrationMethods:
         icons: Iterable[Icon | str] = (),
         revisions: Iterable[str] = REVISIONS,
         policy: Policy | None = None,
-        page_size: int | None = None,
+        page_size: int | Mapping[str, int] | None = None,
         cache: CacheHint = CacheHint(),  # noqa: B008  # immutable
         lifespan: Lifespan | None = None,
         limits: ServerLimits = ServerLimits(),  # noqa: B008  # immutable
@@ -105,7 +105,9 @@ class RegistrationMethods:
             revisions: the revisions of MCP to serve; all five by default.
             policy: how messages are written and read, for peers with quirks.
             page_size: entries on one page of a list. By default 100 in 2026-07-28, and up to
-                2025-11-25 as many as fit in 512 KiB, since many clients read one page only.
+                2025-11-25 as many as fit in 512 KiB, since many clients read one page only. A dict
+                has sizes for some kinds: `{"tools": 5, "prompts": 7}`; the others are "resources"
+                and "resource_templates".
             cache: how long clients may cache lists and results, unless an entry has its own.
             lifespan: a function of the server that returns an async context manager, entered before
                 the first connection; what it yields is `ctx.state`.
@@ -187,7 +189,7 @@ class RegistrationMethods:
         coerce_arguments: bool | None = None,
         cache: CacheHint | None = None,
         deprecated: bool | str = False,
-        task: Literal["never", "optional", "required"] = "never",
+        task: Literal["never", "optional", "required"] | bool = "never",
         task_start: Literal["call", "handler"] = "call",
         scopes: Iterable[str] = (),
         allow: Callable[..., Any] | None = None,
@@ -211,7 +213,7 @@ class RegistrationMethods:
         coerce_arguments: bool | None = None,
         cache: CacheHint | None = None,
         deprecated: bool | str = False,
-        task: Literal["never", "optional", "required"] = "never",
+        task: Literal["never", "optional", "required"] | bool = "never",
         task_start: Literal["call", "handler"] = "call",
         scopes: Iterable[str] = (),
         allow: Callable[..., Any] | None = None,
@@ -241,7 +243,7 @@ class RegistrationMethods:
                 server does; by default that of the server.
             cache: how long clients may cache the list entry.
             deprecated: True, or what to use instead; it is put before the description.
-            task: "optional" allows clients to run calls as tasks, "required" demands it.
+            task: "optional", or True, allows clients to run calls as tasks, "required" demands it.
             task_start: "handler" makes a call a task when it awaits `ctx.become_task()`.
             scopes: the scopes that a caller needs; anonymous callers have none.
             allow: a function of the context and of arguments, by name, that decides on each call; a
@@ -294,7 +296,7 @@ class RegistrationMethods:
         coerce_arguments: bool | None = None,
         cache: CacheHint | None = None,
         deprecated: bool | str = False,
-        task: Literal["never", "optional", "required"] = "never",
+        task: Literal["never", "optional", "required"] | bool = "never",
         task_start: Literal["call", "handler"] = "call",
         scopes: Iterable[str] = (),
         allow: Callable[..., Any] | None = None,
@@ -485,6 +487,7 @@ class RegistrationMethods:
         meta: dict[str, Any] | None = None,
         inline: bool = False,
         timeout: float | None = None,
+        arguments: Iterable[PromptArgument | Mapping[str, Any] | str] | None = None,
         scopes: Iterable[str] = (),
         allow: Callable[..., Any] | None = None,
         visible: Callable[[Any], object] | None = None,
@@ -501,6 +504,7 @@ class RegistrationMethods:
         meta: dict[str, Any] | None = None,
         inline: bool = False,
         timeout: float | None = None,
+        arguments: Iterable[PromptArgument | Mapping[str, Any] | str] | None = None,
         scopes: Iterable[str] = (),
         allow: Callable[..., Any] | None = None,
         visible: Callable[[Any], object] | None = None,
@@ -520,6 +524,9 @@ class RegistrationMethods:
             meta: the `_meta` of the prompt in lists.
             inline: run a plain function on the event loop, not on a thread; it must be quick.
             timeout: seconds until the handler is cancelled.
+            arguments: arguments in place of the signature: names of required ones, or
+                `PromptArgument`s. The handler then takes one dict of texts, and the context if it
+                has a parameter for it.
             scopes: the scopes that a caller needs; anonymous callers have none.
             allow: a function of the context and of arguments, by name, that decides on each call; a
                 coroutine function if it has to wait. False and PermissionError refuse.
@@ -540,6 +547,7 @@ class RegistrationMethods:
                 "meta": meta,
                 "inline": inline,
                 "timeout": timeout,
+                "arguments": arguments,
                 "scopes": scopes,
                 "allow": allow,
                 "visible": visible,
@@ -558,6 +566,7 @@ class RegistrationMethods:
         meta: dict[str, Any] | None = None,
         inline: bool = False,
         timeout: float | None = None,
+        arguments: Iterable[PromptArgument | Mapping[str, Any] | str] | None = None,
         scopes: Iterable[str] = (),
         allow: Callable[..., Any] | None = None,
         visible: Callable[[Any], object] | None = None,
@@ -582,6 +591,7 @@ class RegistrationMethods:
                 meta=meta,
                 inline=inline,
                 timeout=timeout,
+                arguments=arguments,
                 scopes=scopes,
                 allow=allow,
                 visible=visible,
@@ -592,8 +602,8 @@ class RegistrationMethods:
     def mount(
         self,
         other: Server,
-        *,
         prefix: str = "",
+        *,
         scopes: Iterable[str] = (),
         allow: Callable[..., Any] | None = None,
         visible: Callable[[Any], object] | None = None,

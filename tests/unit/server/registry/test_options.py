@@ -52,6 +52,12 @@ SERVER: list[tuple[dict[str, Any], str]] = [
     ({"page_size": "5"}, "page_size is an integer, not a str"),
     ({"page_size": True}, "page_size is an integer, not True"),
     ({"page_size": 0}, "page_size is at least 1, not 0"),
+    ({"page_size": {"tools": 0}}, "page_size is at least 1, not 0"),
+    ({"page_size": {"tools": "5"}}, "page_size is an integer, not a str"),
+    (
+        {"page_size": {"tool": 5}},
+        "page_size has sizes for tools, prompts, resources, resource_templates, not for 'tool'",
+    ),
     ({"cache": 60}, "cache is a CacheHint, not 60"),
     ({"limits": {}}, "limits is a ServerLimits, not a dict"),
     ({"tasks": {}}, "tasks is a TaskSettings, not a dict"),
@@ -141,7 +147,14 @@ RESOURCE = [
     ({"fixed_uri": 1}, "fixed_uri is True or False, not 1"),
     ({"annotations": Annotations(priority="a")}, "annotations is not a valid Annotations"),  # type: ignore[arg-type]  # the mistake
 ]
-PROMPT = [*ENTRY, ({"name": 5}, "the name of a prompt is a text, not 5")]
+PROMPT = [
+    *ENTRY,
+    ({"name": 5}, "the name of a prompt is a text, not 5"),
+    ({"arguments": "city"}, "arguments is a list of names or PromptArguments: write arguments="),
+    ({"arguments": {"city": 1}}, "arguments is a list of names or PromptArguments: write"),
+    ({"arguments": 5}, "arguments is a list of names or PromptArguments: write arguments="),
+    ({"arguments": ["city"]}, "has arguments of its own: it takes one parameter, the dict of"),
+]
 
 
 def handler() -> str:

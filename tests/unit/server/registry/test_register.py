@@ -10,7 +10,8 @@ from typing import Annotated, Any
 import pytest
 from msgspec import Meta
 
-from trunkline import CacheHint, Client, Context, ParamHeader, Server
+from trunkline import CacheHint, Client, Context, ParamHeader, PeerError, Server
+from trunkline.mcp import PromptArgument
 from trunkline.mcp.param_headers import InvalidParamHeader, param_headers
 from trunkline.server.registry.entries import ToolEntry
 
@@ -346,3 +347,122 @@ def test_a_header_in_the_schema_of_a_type_is_checked_too() -> None:
         app().tool(named)
     with pytest.raises(TypeError, match="cannot be repeated in a header"):
         app().tool(typed)
+
+
+# -- arguments of prompts as data --------------------------------------------------------------
+
+
+def prompts(app: Server, *calls: tuple[str, dict[str, str]]) -> tuple[list[Any], list[Any]]:
+    """Return the listed prompts, and the texts or errors of some calls."""
+
+    async def main() -> tuple[list[Any], list[Any]]:
+        async with Client(app) as client:
+            found: list[Any] = []
+            for name, arguments in calls:
+                try:
+                    messages = (await client.get_prompt(name, arguments)).messages
+                    found.append(messages[0].content.text)
+                except PeerError as error:
+                    found.append(error.message)
+            return await client.list_prompts(), found
+
+    return asyncio.run(main())
+
+
+def test_arguments_of_a_prompt_may_be_data() -> None:
+    app = Server("test")
+    given = [
+        "city",
+        PromptArgument("tone", description="How it sounds.", title="Tone"),
+        {"name": "from", "required": True},
+    ]
+    app.add_prompt(lambda arguments: f"{arguments}", "plain", arguments=given)
+
+    @app.prompt(arguments=iter(["city"]))
+    async def later(ctx: Context, arguments: dict[str, str]) -> str:
+        return f"{ctx.name} {arguments}"
+
+    app.add_prompt(lambda arguments: f"{arguments}", "none", arguments=[])
+    (plain, second, third), found = prompts(
+        app,
+        ("plain", {"city": "Oslo", "from": "me"}),
+        ("plain", {"city": "Oslo", "from": "me", "tone": "dry"}),
+        ("plain", {"city": "Oslo"}),
+        ("plain", {"city": "Oslo", "from": "me", "when": "now"}),
+        ("later", {"city": "Oslo"}),
+        ("none", {}),
+    )
+    assert plain.arguments == [
+        PromptArgument("city", required=True),
+        PromptArgument("tone", description="How it sounds.", title="Tone", required=False),
+        PromptArgument("from", required=True),
+    ]
+    assert second.arguments == [PromptArgument("city", required=True)]
+    assert not third.arguments
+    assert found == [
+        "{'city': 'Oslo', 'from': 'me'}",
+        "{'city': 'Oslo', 'tone': 'dry', 'from': 'me'}",
+        "Missing required argument: from",
+        """Invalid arguments for prompt 'plain': unknown argument "when\"""",
+        "later {'city': 'Oslo'}",
+        "{}",
+    ]
+
+
+def test_arguments_of_a_prompt_that_are_data_can_be_completed_and_guarded() -> None:
+    app, seen = Server("test"), []
+
+    def allow(ctx: Any, city: str) -> bool:
+        seen.append(city)
+        return True
+
+    app.add_prompt(lambda arguments: "x", "plain", arguments=["city"], allow=allow)
+
+    @app.completion(prompt="plain", argument="city")
+    def cities(typed: str) -> list[str]:
+        return ["Oslo"]
+
+    assert prompts(app, ("plain", {"city": "Oslo"}))[1] == ["x"]
+    assert seen == ["Oslo"]
+
+
+def test_two_arguments_of_one_name_are_refused() -> None:
+    with pytest.raises(ValueError, match='two arguments are named "a"'):
+        Server("test").add_prompt(lambda arguments: "x", "p", arguments=["a", "b", "a"])
+
+
+# -- tasks ---------------------------------------------------------------------------------------
+
+
+def test_task_may_be_true_or_false() -> None:
+    app = Server("test")
+    app.add_tool(lambda: "x", "maybe", task=True)
+    app.add_tool(lambda: "x", "never", task=False)
+
+    async def main() -> list[Any]:
+        async with Client(app, revision="2025-11-25") as client:
+            return await client.list_tools()
+
+    maybe, never = asyncio.run(main())
+    assert maybe.execution.task_support == "optional"
+    assert never.execution is None
+
+
+# -- mounts --------------------------------------------------------------------------------------
+
+
+def test_prefix_of_a_mount_may_be_positional() -> None:
+    app, other = Server("outer"), Server("inner")
+    other.add_tool(lambda: "x", "tool")
+    app.mount(other, "a")
+    assert [each.name for each in app._core.catalog.tools] == ["a_tool"]
+
+
+@pytest.mark.parametrize(
+    "other", [Client(Server("b")), "https://example.org/mcp", {"mcpServers": {}}, Server]
+)
+def test_what_is_not_a_server_cannot_be_mounted(other: Any) -> None:
+    name = type(other).__name__
+    text = f"mount takes a Server of this process, not a value of type {name}: a server elsewhere"
+    with pytest.raises(TypeError, match=text):
+        Server("a").mount(other, prefix="b")
