@@ -85,9 +85,12 @@ class Client(ClientConstructor, SubmitMethods):
 
     if not TYPE_CHECKING:  # type checkers take the signature of `__init__`
 
-        def __new__(cls, target: Any = None, *_: Any, **__: Any) -> Self:
+        def __new__(cls, target: Any = None, *_: Any, prefix: Any = "auto", **__: Any) -> Self:
             """Return a client of several servers for a configuration that has them."""
-            return object.__new__(_group_class() if cls is Client and is_group(target) else cls)
+            least = 1 if prefix == "always" else 2
+            if cls is Client and is_group(target, least=least):
+                return object.__new__(_group_class())
+            return object.__new__(cls)
 
         # A type checker would take every name for an attribute.
         def __getattr__(self, name: str) -> Any:
@@ -97,6 +100,8 @@ class Client(ClientConstructor, SubmitMethods):
 
     def _set_up(self, target: TargetLike, options: ClientOptions) -> None:
         options.check()
+        if options.prefix == "always":
+            raise ValueError("prefix='always' is for a configuration of servers, and for no other")
         found = target_of(target)
         # Of a configuration with one server.
         self._server_name = found.name

@@ -18,7 +18,7 @@ from ..migration_hints import CLIENT_OPTIONS, with_hints
 from .connect.targets import TargetLike
 from .options import ClientOptions
 from .server_requests.handlers import OnElicit, OnElicitUrl, OnSample, Roots
-from .session.options import OnEvent, Validate
+from .session.options import OnEvent, Prefix, Validate
 from .session.request import OnProgress
 from .subscriptions.notifications import OnListChanged, OnLog, OnNotification, OnResourceUpdated
 
@@ -74,6 +74,7 @@ class ClientConstructor:
         auth: ClientAuth | Mapping[str, ClientAuth] | None = None,
         http: HttpOptions | None = None,
         on_event: OnEvent | None = None,
+        prefix: Prefix = "auto",
         raise_exceptions: bool = False,
     ) -> None:
         """Check the options, and make a client of them; it connects later.
@@ -123,6 +124,9 @@ class ClientConstructor:
             on_event: called with a kind and a text when the client retries a request, or reopens a
                 stream or a session; the kind is "retry", "resume", "reconnect", "given-up",
                 "session-lost" or "fallback".
+            prefix: "always" puts the name of its server before tools and prompts of a configuration
+                with a single server too, as with several, so that their names stay the same when
+                one is added.
             raise_exceptions: with a `Server` as target, raise what a handler raised in the call
                 itself, for tests; otherwise a caller is sent a reference to the log.
 
@@ -165,6 +169,7 @@ class ClientConstructor:
                 auth=auth,
                 http=http,
                 on_event=on_event,
+                prefix=prefix,
                 raise_exceptions=raise_exceptions,
             ),
         )

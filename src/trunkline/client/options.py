@@ -21,7 +21,15 @@ from ..jsonrpc.policy import Policy
 from ..mcp.types import LoggingLevel
 from ..spec.revisions import REVISIONS
 from .server_requests.handlers import OnElicit, OnElicitUrl, OnSample, Roots
-from .session.options import LEVELS, OnEvent, Validate, check_choice, check_count, check_seconds
+from .session.options import (
+    LEVELS,
+    OnEvent,
+    Prefix,
+    Validate,
+    check_choice,
+    check_count,
+    check_seconds,
+)
 from .session.request import OnProgress
 from .subscriptions.notifications import OnListChanged, OnLog, OnNotification, OnResourceUpdated
 
@@ -110,6 +118,9 @@ class ClientOptions(Struct, frozen=True, kw_only=True, eq=False):
     # Called with a kind and a text when the client retries a request, or reopens a stream or a
     # session; the kind is "retry", "resume", "reconnect", "given-up", "session-lost" or "fallback".
     on_event: OnEvent | None = None
+    # "always" puts the name of its server before tools and prompts of a configuration with a single
+    # server too, as with several, so that their names stay the same when one is added.
+    prefix: Prefix = "auto"
     # With a `Server` as target, raise what a handler raised in the call itself, for tests;
     # otherwise a caller is sent a reference to the log.
     raise_exceptions: bool = False
@@ -121,6 +132,7 @@ class ClientOptions(Struct, frozen=True, kw_only=True, eq=False):
     def check(self) -> None:
         """Raise ValueError for an option that is out of range; the text names the valid values."""
         check_choice("revision", self.revision, (None, *REVISIONS))
+        check_choice("prefix", self.prefix, get_args(Prefix))
         check_choice("validate", self.validate, get_args(Validate))
         check_choice("logging_level", self.logging_level, (None, *LEVELS))
         check_count("max_rounds", self.max_rounds)

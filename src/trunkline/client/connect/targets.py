@@ -107,7 +107,7 @@ def with_http_options(
     return target._replace(address=replace(target.address, options=made))
 
 
-def is_group(given: Any) -> bool:
+def is_group(given: Any, *, least: int = 2) -> bool:
     """Return True if the target of a client is a configuration of several servers."""
     if not isinstance(given, str | Mapping | os.PathLike):
         return False
@@ -118,7 +118,7 @@ def is_group(given: Any) -> bool:
         return False
     from .configured import config_servers
 
-    return len(config_servers(given)) > 1
+    return len(config_servers(given)) >= least
 
 
 def target_of(given: Any) -> ConnectTarget:

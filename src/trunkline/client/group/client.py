@@ -16,13 +16,13 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Awaitable, Callable, Mapping
-from typing import TYPE_CHECKING, Any, Final, NoReturn
+from typing import TYPE_CHECKING, Any, Final, NoReturn, get_args
 
 from ...errors import TrunklineError
 from ...redaction import show
 from ..client import Client
 from ..connect.configured import config_servers
-from ..session.options import LEVELS, check_choice
+from ..session.options import LEVELS, Prefix, check_choice
 from ..session.request import SENT
 from .members import GroupMembers
 from .routes import PROMPTS, TOOLS, GroupRoutes
@@ -62,7 +62,8 @@ OF_ONE_SERVER: Final = {
 class ClientGroup(Client):
     """The client of several servers; see `Client`."""
 
-    def __init__(self, target: Any, **options: Any) -> None:
+    def __init__(self, target: Any, *, prefix: str = "auto", **options: Any) -> None:
+        check_choice("prefix", prefix, get_args(Prefix))
         found = config_servers(target)
         self._state = self._members = GroupMembers(found, options)
         self._routes = GroupRoutes(self._members, list(found))

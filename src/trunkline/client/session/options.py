@@ -8,11 +8,21 @@ from typing import Final, Literal, TypeAlias, get_args
 from ...mcp.types import LoggingLevel
 from ...redaction import show
 
-__all__ = ["LEVELS", "OnEvent", "Validate", "check_choice", "check_count", "check_seconds"]
+__all__ = [
+    "LEVELS",
+    "OnEvent",
+    "Prefix",
+    "Validate",
+    "check_choice",
+    "check_count",
+    "check_seconds",
+]
 
 LEVELS: Final[tuple[str, ...]] = get_args(LoggingLevel)
 
 # What happens to an invalid message of the server.
+# Whether the name of its server is before the names of a single one.
+Prefix: TypeAlias = Literal["auto", "always"]
 Validate: TypeAlias = Literal["off", "warn", "raise"]
 
 # Called with the kind of an event ("retry", "resume", "reconnect", "given-up", "session-lost",

@@ -40,7 +40,7 @@ from ...mcp.types import (
 from ..connect.targets import TargetLike
 from ..requests.tool_result import ToolResult
 from ..server_requests.handlers import OnElicit, OnElicitUrl, OnSample, Roots
-from ..session.options import OnEvent, Validate
+from ..session.options import OnEvent, Prefix, Validate
 from ..session.request import OnProgress
 from ..session.session import Era
 from ..subscriptions.notifications import OnListChanged, OnLog, OnNotification, OnResourceUpdated
@@ -92,6 +92,7 @@ class SyncClientOptions(TypedDict, total=False):
     auth: ClientAuth | Mapping[str, ClientAuth] | None
     http: HttpOptions | None
     on_event: OnEvent | None
+    prefix: Prefix
     raise_exceptions: bool
 
 

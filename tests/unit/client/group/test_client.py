@@ -341,6 +341,38 @@ def test_headers_of_an_entry_are_of_that_server_alone() -> None:
 
 
 @bounded
+async def test_prefix_always_is_there_with_a_single_server_too() -> None:
+    one = {"mcpServers": {"first": server("a")}}
+    async with Client(one) as client:
+        plain = [tool.name for tool in await client.list_tools()]
+    async with Client(one, prefix="always") as client:
+        assert [tool.name for tool in await client.list_tools()] == [f"first_{n}" for n in plain]
+        assert list(client.servers) == ["first"]
+    async with Client(two(), prefix="always") as client:
+        always = [tool.name for tool in await client.list_tools()]
+    async with Client(two()) as client:
+        assert [tool.name for tool in await client.list_tools()] == always
+
+
+def test_prefix_of_a_synchronous_client_is_always_there_too() -> None:
+    one = {"mcpServers": {"first": server("a")}}
+    with SyncClient(one, prefix="always") as client:
+        assert all(tool.name.startswith("first_") for tool in client.list_tools())
+
+
+@pytest.mark.parametrize("target", [Server("x"), "https://example.org/mcp", ["python", "x.py"]])
+def test_prefix_always_is_for_configurations(target: Any) -> None:
+    with pytest.raises(ValueError, match="prefix='always' is for a configuration of servers"):
+        Client(target, prefix="always")
+
+
+def test_prefix_has_two_values() -> None:
+    for target in (two(), Server("x")):
+        with pytest.raises(ValueError, match="prefix is one of"):
+            Client(target, prefix="never")  # type: ignore[arg-type]  # the mistake
+
+
+@bounded
 async def test_roots_changes_and_log_levels_are_sent_to_every_server() -> None:
     async with Client(two(), roots=["file:///x"], revision="2025-11-25") as client:
         client.send_roots_list_changed()
