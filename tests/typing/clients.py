@@ -97,6 +97,18 @@ async def changes(client: Client) -> None:
     client.listen(tools="all")  # type: ignore[arg-type]  # as above
 
 
+async def notifications(client: Client, app: Server) -> None:
+    """A notification may be awaited or not; a sampled text is a text."""
+    client.notify("x/y", {"a": 1})
+    assert_type(await client.notify("x/y"), None)
+    assert_type(await client.send_roots_list_changed(), None)
+    assert_type((await client.read_resource("x:a")).text, str)
+    Client(app, on_sample=lambda params: "5")
+    Client(app, on_sample=lambda params: 5)  # type: ignore[arg-type,return-value]  # as above
+    Client({"mcpServers": {}}, prefix="always")
+    Client({"mcpServers": {}}, prefix="never")  # type: ignore[arg-type]  # as above
+
+
 async def tasks(client: Client) -> None:
     """A task has a result of the type that was asked for."""
     task = await client.call_tool_as_task("x", {"a": 1}, result_type=Forecast, ttl=60)

@@ -9,6 +9,7 @@ from collections.abc import Callable
 from typing import assert_type
 
 from trunkline import Server
+from trunkline.mcp import PromptArgument
 
 app = Server("typed", version="1", page_size=10)
 
@@ -47,6 +48,17 @@ assert_type(app.add_tool(plain, "again", annotations={"readOnlyHint": True}), No
 assert_type(app.add_resource(resource, "town://{name}", size=None, unsafe=True), None)
 assert_type(app.add_prompt(prompt, "again", scopes=["a"]), None)
 assert_type(app.mount(Server("other"), prefix="x"), None)
+
+assert_type(app.mount(Server("other"), "y"), None)
+
+
+def of_dict(arguments: dict[str, str]) -> str:
+    return arguments["one"]
+
+
+app.add_prompt(of_dict, "data", arguments=["one", PromptArgument("two"), {"name": "three"}])
+app.add_tool(plain, "lenient", coerce_arguments=True, task=True)
+Server("x", page_size={"tools": 5}, coerce_arguments=True)
 
 app.tool(colour="red")  # type: ignore[call-overload]  # no such option
 app.tool(task="sometimes")  # type: ignore[call-overload]  # not a choice

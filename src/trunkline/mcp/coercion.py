@@ -15,7 +15,8 @@ The rules that live here, and only here:
   fractional part but zeros.
 * A boolean is "true" or "false", also with a capital letter. "null" is null.
 * A list or an object is its JSON, in which texts are replaced too; not JSON in JSON.
-* The work is bounded: a larger argument, and places beyond a number and a depth, stay as they are.
+* The work is bounded: arguments beyond a size, and places beyond a number and a depth, stay as
+  they are.
 """
 
 from __future__ import annotations
@@ -30,7 +31,8 @@ from msgspec.json import decode, encode
 
 __all__ = ["coerced"]
 
-# Arguments above this size stay as they are: they would be read by Python, part by part.
+# Bytes of the arguments of one call, without texts that stay texts. What is beyond stays as it is:
+# it would be read by Python, part by part.
 _MAX_BYTES: Final = 256 * 1024
 _MAX_PLACES: Final = 10_000
 _MAX_DEPTH: Final = 32
@@ -46,6 +48,8 @@ _WORDS: Final[Mapping[str, tuple[str, Any]]] = {
     "False": ("boolean", False),
     "null": ("null", None),
 }
+# What can change, or hold something that can.
+_PLACES: Final = (str, dict, list)
 _ALTERNATIVES: Final = ("anyOf", "oneOf", "allOf")
 
 
@@ -61,10 +65,13 @@ def coerced(raw: Any, schema: Mapping[str, Any]) -> bytes | None:
     coercion = _Coercion(schema)
     forms = coercion.forms(schema)
     changed: dict[str, Raw] = {}
+    left = _MAX_BYTES
     for name, part in members.items():
         inner = _members_of(forms, name)
-        if len(memoryview(part)) > _MAX_BYTES or not inner:
+        size = len(memoryview(part))
+        if size > left or not coercion.may_change(part, inner):
             continue
+        left -= size
         try:
             value = coercion.value(_read(bytes(part).decode()), inner, 0, is_json_text=False)
             if coercion.take_changed():
@@ -86,6 +93,12 @@ class _Coercion:
         """Return True if something was replaced since the last call."""
         found, self._has_changed = self._has_changed, False
         return found
+
+    def may_change(self, raw: Raw, schemas: list[Any]) -> bool:
+        """Return False for a value that certainly stays as it is: most texts do."""
+        forms = self.forms(*schemas)
+        is_text = bytes(memoryview(raw)[:1]) == b'"'
+        return bool(forms) and not (is_text and "string" in _all_types(forms))
 
     def forms(self, *schemas: Any) -> list[Mapping[str, Any]]:
         """Return the schemas of one place, without references and alternatives.
@@ -112,7 +125,10 @@ class _Coercion:
         return found
 
     def value(self, value: Any, schemas: list[Any], depth: int, *, is_json_text: bool) -> Any:
-        """Return a value with texts replaced where the schemas of its place have none."""
+        """Return a value with texts replaced where the schemas of its place have none.
+
+        Lists and objects are changed in place.
+        """
         self._places += 1
         if self._places > _MAX_PLACES or depth > _MAX_DEPTH:
             return value
@@ -125,22 +141,20 @@ class _Coercion:
                 return value
             self._has_changed, value, is_json_text = True, found, True
         if isinstance(value, dict):
-            return {
-                name: self.value(
-                    each, _members_of(forms, name), depth + 1, is_json_text=is_json_text
-                )
-                for name, each in value.items()
-            }
-        if isinstance(value, list):
-            return [
-                self.value(each, _items_of(forms, place), depth + 1, is_json_text=is_json_text)
-                for place, each in enumerate(value)
-            ]
+            for name, each in value.items():
+                if isinstance(each, _PLACES):
+                    inner = _members_of(forms, name)
+                    value[name] = self.value(each, inner, depth + 1, is_json_text=is_json_text)
+        elif isinstance(value, list):
+            for place, each in enumerate(value):
+                if isinstance(each, _PLACES):
+                    inner = _items_of(forms, place)
+                    value[place] = self.value(each, inner, depth + 1, is_json_text=is_json_text)
         return value
 
     def _text(self, text: str, forms: list[Mapping[str, Any]], *, is_json_text: bool) -> Any:
         """Return what a text stands for, or the text itself."""
-        types = {each for form in forms for each in _types_of(form)}
+        types = _all_types(forms)
         if "string" in types:
             return text
         kind, value = _WORDS.get(text, ("", None))
@@ -157,6 +171,10 @@ class _Coercion:
             return _read(text)
         except ValueError:
             return text
+
+
+def _all_types(forms: list[Mapping[str, Any]]) -> set[str]:
+    return {each for form in forms for each in _types_of(form)}
 
 
 def _types_of(form: Mapping[str, Any]) -> Iterator[str]:

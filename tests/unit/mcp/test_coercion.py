@@ -259,7 +259,9 @@ def test_large_argument_and_deep_or_many_places_stay_as_they_are(
         "type": "object",
         "properties": {
             "rows": {"type": "array", "items": {"type": "integer"}},
+            "more": {"type": "array", "items": {"type": "integer"}},
             "n": {"type": "integer"},
+            "text": {"type": "string"},
             "deep": {"$ref": "#/$defs/deep"},
         },
         "$defs": {"deep": {"type": "array", "items": {"$ref": "#/$defs/deep"}}},
@@ -272,6 +274,13 @@ def test_large_argument_and_deep_or_many_places_stay_as_they_are(
     assert read(rows="[" + "1," * 200_000 + "1]", n="5")["n"] == 5
     assert type(read(rows="[" + "1," * 200_000 + "1]", n="5")["rows"]) is str
     assert read(deep="[" * 100_000) is None
+    # Numbers are no places, and texts that stay texts do not count.
+    large = [1] * 60_000
+    assert read(text="x" * 1_000_000, rows=large, n="5")["n"] == 5
+    # The bound holds for all arguments of a call.
+    some = ["1"] * 9_000
+    assert read(rows=large, more=some)["more"] == [1] * 9_000
+    assert read(rows=large, more=some + large) is None
     inner = "[" * 60 + "]" * 60
     assert read(deep=inner) == {"deep": json.loads(inner)}
     monkeypatch.setattr(coercion, "_MAX_PLACES", 3)

@@ -66,6 +66,8 @@ __all__ = [
 
 # What `arguments` may return in place of values, for params that cannot be used.
 _ACTIONS: Final = (Refuse, Answer)
+# Longest arguments that are coerced to find out whether the log should say that they could be.
+_MAX_BYTES_TRIED: Final = 4096
 
 
 class _Retry(Shown, Struct, frozen=True):
@@ -268,7 +270,9 @@ def _coerced_values(request: ServerRequest, entry: ToolEntry, raw: Any) -> Any:
     """
     counters = request.connection.core.runtime.counters
     is_on = entry.coerces if entry.coerces is not None else entry.owner.options.coerce_arguments
-    if raw is UNSET or (not is_on and not counters.is_due("arguments")):
+    if raw is UNSET:
+        return None
+    if not is_on and (len(bytes(raw)) > _MAX_BYTES_TRIED or not counters.is_due("arguments")):
         return None
     # Imported here, as above.
     from ...mcp.coercion import coerced
