@@ -238,7 +238,7 @@ class Output:
             if type(value).__name__ in _RESULT_NAMES:
                 raise OutputMismatch(f"{self._returned} {_advice(type(value))}") from None
             raise self._cannot_send(error) from None
-        if _is_foreign_result(type(value)):
+        if type(value).__name__ in _RESULT_NAMES and _is_foreign_result(type(value)):
             raise OutputMismatch(f"{self._returned} {_advice(type(value))}")
         if self._texts and not is_error and not isinstance(value, self._texts):
             wanted = " or ".join(_TEXT_NAMES[each] for each in self._texts)
