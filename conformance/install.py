@@ -62,8 +62,10 @@ def suite(name: str) -> Path:
     return packages(PINS / name) / "node_modules" / PACKAGE / "dist" / "index.js"
 
 
-def packages(pins: Path) -> Path:
+def packages(pins: Path, *, timeout_s: float = NPM_TIMEOUT_S, node: str = "") -> Path:
     """Return the folder with the packages of a lock file, installed once.
+
+    npm leaves out an optional package that its own Node is too old for: `node` is another Node.
 
     Raises:
         NotInstalled: npm cannot install them.
@@ -79,7 +81,7 @@ def packages(pins: Path) -> Path:
     with tempfile.TemporaryDirectory(dir=INSTALLED, prefix=".new-") as scratch:
         fresh = Path(scratch) / name
         shutil.copytree(pins, fresh)
-        _npm_ci(fresh)
+        _npm_ci(fresh, timeout_s, node)
         (fresh / mark.name).write_text(digest)
         shutil.rmtree(folder, ignore_errors=True)
         fresh.rename(folder)
@@ -102,18 +104,25 @@ def _major(node: str) -> int:
         return 0
 
 
-def _npm_ci(folder: Path) -> None:
+def _npm_ci(folder: Path, timeout_s: float, node: str) -> None:
     npm = shutil.which("npm")
     if npm is None:
         raise NotInstalled("the suites are npm packages: install npm, which comes with Node")
     # Without scripts: a package could run anything with them, and the suites need none.
     command = [npm, "ci", "--ignore-scripts", "--no-audit", "--no-fund", "--loglevel=error"]
+    # npm is a script, which is run by the first Node of the path.
+    path = os.pathsep.join([*([str(Path(node).parent)] if node else []), os.environ["PATH"]])
     try:
         done = subprocess.run(
-            command, cwd=folder, capture_output=True, text=True, timeout=NPM_TIMEOUT_S
+            command,
+            cwd=folder,
+            env={**os.environ, "PATH": path},
+            capture_output=True,
+            text=True,
+            timeout=timeout_s,
         )
     except subprocess.TimeoutExpired:
-        raise NotInstalled(f"npm ci of {folder.name}: no end after {NPM_TIMEOUT_S:.0f} s") from None
+        raise NotInstalled(f"npm ci of {folder.name}: no end after {timeout_s:.0f} s") from None
     if done.returncode != 0:
         raise NotInstalled(f"npm ci of {folder.name} failed:\n{done.stderr.strip()}")
 

@@ -40,7 +40,7 @@ def test_a_suite_is_installed_once_and_again_after_its_lock_file_has_changed(
 ) -> None:
     made: list[str] = []
 
-    def npm_ci(folder: Path) -> None:
+    def npm_ci(folder: Path, *_: object) -> None:
         made.append(folder.name)
         (folder / "node_modules").mkdir()
 
@@ -63,7 +63,7 @@ def test_a_suite_is_installed_once_and_again_after_its_lock_file_has_changed(
 def test_an_installation_that_failed_is_not_kept(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    def npm_ci(folder: Path) -> None:
+    def npm_ci(folder: Path, *_: object) -> None:
         raise install.NotInstalled("no network")
 
     monkeypatch.setattr(install, "ROOT", tmp_path)
@@ -103,3 +103,25 @@ def test_a_node_of_the_environment_is_used_if_it_is_new_enough(
     shutil.rmtree(tmp_path / "own")
     with pytest.raises(install.NotInstalled, match="Node 22 or newer"):
         install.node()
+
+
+def test_npm_runs_with_the_node_that_was_named_and_within_its_time(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """npm leaves out optional packages for which the Node that runs it is too old."""
+    (tmp_path / "other").mkdir()
+    npm, node = tmp_path / "npm", tmp_path / "other" / "node"
+    npm.write_text("#!/bin/sh\nnode\n")
+    node.write_text("#!/bin/sh\necho ran > ran\n[ ! -e wait ] || sleep 60\n")
+    for program in (npm, node):
+        program.chmod(0o755)
+    monkeypatch.setattr(install, "ROOT", tmp_path)
+    monkeypatch.setattr(install, "INSTALLED", tmp_path / "installed")
+    monkeypatch.setenv("PATH", f"{tmp_path}:/usr/bin:/bin")
+    pins = install.PINS / "node"
+    assert (install.packages(pins, node=str(node)) / "ran").read_text() == "ran\n"
+    slow = tmp_path / "slow"
+    shutil.copytree(pins, slow)
+    (slow / "wait").touch()
+    with pytest.raises(install.NotInstalled, match="slow: no end after 1 s"):
+        install.packages(slow, node=str(node), timeout_s=1.0)
