@@ -24,6 +24,7 @@ __all__ = [
     "all_ended",
     "all_the_same",
     "behind",
+    "by_session",
     "connections",
     "disagreements",
     "first_method",
@@ -38,6 +39,7 @@ __all__ = [
 PROVOKED: Final = (
     ("mcp.method.vendor", "'interop/no_such_method'", "a check asks for what is not there"),
 )
+SESSION: Final = "mcp-session-id"
 
 
 class Judged(NamedTuple):
@@ -67,6 +69,31 @@ def connections(path: Path) -> list[Path]:
 def behind(path: Path) -> Path:
     """Return the recording made behind a proxy, of the connection that was recorded before it."""
     return Path(f"{path}.behind")
+
+
+def by_session(path: Path) -> Path:
+    """Split recordings of HTTP by session: a client that connects for each call has many at once.
+
+    A stream whose request and response name no session is kept in one recording with its like.
+    """
+    split = path.with_suffix(".sessions.jsonl")
+    count = 0
+    for each in connections(path):
+        head, *lines = each.read_text(encoding="utf-8").splitlines()
+        entries = [json.loads(line) for line in lines]
+        sessions = {
+            entry.get("stream"): entry["http"]["headers"][SESSION]
+            for entry in entries
+            if SESSION in entry.get("http", {}).get("headers", {})
+        }
+        found: dict[str, list[str]] = {}
+        for entry, line in zip(entries, lines, strict=True):
+            found.setdefault(sessions.get(entry.get("stream"), ""), [head]).append(line)
+        for kept in found.values():
+            count += 1
+            name = f"{split}.{count}" if count > 1 else str(split)
+            Path(name).write_text("\n".join([*kept, ""]), encoding="utf-8")
+    return split
 
 
 def first_method(path: Path) -> str:
@@ -99,18 +126,23 @@ def judged(path: Path, our_side: str) -> Judged:
 
 
 def _judge(path: Path, our_side: str, result: Judged) -> None:
-    talk = Conversation()
-    senders: list[str | None] = []
+    """Judge each connection of a recording by itself; most recordings have one."""
+    talks: dict[object, tuple[Conversation, list[str | None]]] = {}
+    found: list[tuple[Finding, list[str | None]]] = []
     with path.open(encoding="utf-8") as lines:
-        found: list[Finding] = []
         for entry in read_trace(lines):
-            senders.append(entry.sender if isinstance(entry, TraceEntry) else None)
-            found += talk.feed(entry)
-    found += talk.end()
-    for finding in found:
+            key, sender = (
+                (entry.connection, entry.sender) if isinstance(entry, TraceEntry) else (None, None)
+            )
+            talk, senders = talks.setdefault(key, (Conversation(), []))
+            senders.append(sender)
+            found += [(each, senders) for each in talk.feed(entry)]
+    for talk, senders in talks.values():
+        found += [(each, senders) for each in talk.end()]
+    for finding, senders in found:
         index = finding.message_index
-        sender = senders[index] if index is not None and index < len(senders) else our_side
-        (result.ours if sender == our_side else result.theirs).append(finding)
+        by = senders[index] if index is not None and index < len(senders) else our_side
+        (result.ours if by == our_side else result.theirs).append(finding)
 
 
 def disagreements(path: Path) -> list[str]:

@@ -16,7 +16,7 @@ from trunkline.spec.revisions import V2025_11_25, V2026_07_28, Window
 from ..checks import Unexpected, describe, expect, until
 from ..http.process import ended, free_port, served
 from ..http.relay import Relay
-from ..recordings import connections, judged, processes, summed_up
+from ..recordings import by_session, connections, judged, processes, summed_up
 from .clients import CLIENTS, Client
 from .differences import Difference, difference
 from .pins import ROOT
@@ -47,7 +47,6 @@ CONNECT_S: Final = 60.0
 STEP_S: Final = 30.0
 CLOSE_S: Final = 20.0
 VERSION_KEY: Final = "io.modelcontextprotocol/protocolVersion"
-SESSION: Final = "mcp-session-id"
 # Libraries that send reports home unless told not to.
 SILENT: Final = {
     "ANONYMIZED_TELEMETRY": "false",
@@ -124,37 +123,12 @@ async def converse(cell: Cell, folder: Path) -> Result:
             result.differ[step] = known.why
     sides = {"client": cell.client is CLIENTS[0], "server": cell.server is SERVERS[0]}
     if any(sides.values()) and path.exists():
-        recording = _by_session(path) if cell.client.reconnects else path
+        recording = by_session(path) if cell.client.reconnects else path
         for side in (each for each, is_ours in sides.items() if is_ours):
             errors = summed_up(judged(recording, side).errors())
             if errors:
                 result.failed[f"what the {side} of Trunkline sent"] = " | ".join(errors)
     return result
-
-
-def _by_session(path: Path) -> Path:
-    """Split recordings of HTTP by session: a client that connects for each call has many at once.
-
-    A stream whose request and response name no session is kept in one recording with its like.
-    """
-    split = path.with_suffix(".sessions.jsonl")
-    count = 0
-    for each in connections(path):
-        head, *lines = each.read_text(encoding="utf-8").splitlines()
-        entries = [json.loads(line) for line in lines]
-        sessions = {
-            entry.get("stream"): entry["http"]["headers"][SESSION]
-            for entry in entries
-            if SESSION in entry.get("http", {}).get("headers", {})
-        }
-        found: dict[str, list[str]] = {}
-        for entry, line in zip(entries, lines, strict=True):
-            found.setdefault(sessions.get(entry.get("stream"), ""), [head]).append(line)
-        for kept in found.values():
-            count += 1
-            name = f"{split}.{count}" if count > 1 else str(split)
-            Path(name).write_text("\n".join([*kept, ""]), encoding="utf-8")
-    return split
 
 
 @asynccontextmanager
