@@ -48,7 +48,7 @@ unexport PYTHONDONTWRITEBYTECODE
 .DEFAULT_GOAL := help
 .PHONY: help setup demo demo-full dist test test-all check format lint types unit spec-check screens structs exports \
 	sync-client options vectors requirements parity \
-	prose census limits proxies interop interop-full conformance docs fuzz soak mutants bench bench-quick bench-gate bench-docs clean
+	prose census limits proxies interop interop-hosts interop-full conformance docs fuzz soak mutants bench bench-quick bench-gate bench-docs clean
 
 help: ## List every target
 	@awk 'BEGIN {FS = ":.*## "} /^[a-z-]+:.*## / {printf "  %-14s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -142,6 +142,9 @@ interop: $(INTEROP_READY) $(SERVERS_MCP1_READY) ## Talk to the official SDKs and
 	@$(INTEROP_VENV)/bin/python -m interop.oauth.run
 	@$(INTEROP_VENV)/bin/python -m interop.matrix.run --diagonal
 	@$(INTEROP_VENV)/bin/python -m interop.command.run
+
+interop-hosts: $(INTEROP_READY) ## Real hosts, such as Claude Code, with a model that follows a script: make interop-hosts ONLY=codex; WRITE=1 writes docs/interop.md
+	@$(INTEROP_VENV)/bin/python -m interop.hosts.run $(addprefix --only ,$(ONLY)) $(if $(WRITE),--write)
 
 interop-full: $(INTEROP_READY) $(MCP1_READY) $(MCP2_READY) $(SERVERS_MCP1_READY) ## Every client and agent framework with every server, and the tables of docs/interop.md
 	@$(INTEROP_VENV)/bin/python -m interop.matrix.run --write
