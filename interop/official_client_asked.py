@@ -225,8 +225,8 @@ async def nothing_is_asked_by_requests(talk: Talk) -> None:
 
 @CHECKS.about(Window(until=V2025_06_18))
 async def a_user_who_cannot_be_asked_is_not(talk: Talk) -> None:
-    """Revisions without elicitation have an error that says what is missing."""
-    await _is_missing(talk, "ask_user", {"elicitation": {}}, -32600)
+    """In revisions without elicitation the tool fails, and its text says what is missing."""
+    await _fails_without(talk, "ask_user", "elicitation/create")
 
 
 # -- a client that answers nothing -----------------------------------------------------------
@@ -234,12 +234,17 @@ async def a_user_who_cannot_be_asked_is_not(talk: Talk) -> None:
 
 @MUTE_CHECKS.about(ANY)
 async def what_the_client_cannot_do_is_not_asked(talk: Talk) -> None:
-    """The error names what is missing, and the connection goes on."""
-    code = -32600 if HANDSHAKE.holds(talk.revision) else -32021
-    await _is_missing(talk, "ask_model", {"sampling": {}}, code)
-    await _is_missing(talk, "ask_user", {"elicitation": {}}, code)
-    await _is_missing(talk, "ask_page", {"elicitation": {"url": {}}}, code)
-    await _is_missing(talk, "ask_roots", {"roots": {}}, code)
+    """The error, or the text of the failed tool, names what is missing; the connection goes on."""
+    for name, needed in (
+        ("ask_model", {"sampling": {}}),
+        ("ask_user", {"elicitation": {}}),
+        ("ask_page", {"elicitation": {"url": {}}}),
+        ("ask_roots", {"roots": {}}),
+    ):
+        if HANDSHAKE.holds(talk.revision):
+            await _fails_without(talk, name, next(iter(needed)))
+        else:
+            await _is_missing(talk, name, needed, -32021)
     expect(await said(talk, "echo", {"text": "still here"}), "still here")
 
 
@@ -258,6 +263,11 @@ async def a_tool_that_is_a_task_or_nothing_is_refused(talk: Talk) -> None:
     else:
         error = await raised(talk.caller.call_tool("brew_only", {}), MCPError)
         expect(error.error.code, -32601)
+
+
+async def _fails_without(talk: Talk, name: str, needed: str) -> None:
+    result = await talk.caller.call_tool(name, {})
+    expect((result.is_error, needed in result.content[0].text), (True, True), name)
 
 
 async def _is_missing(talk: Talk, name: str, wanted: dict[str, Any], code: int) -> None:

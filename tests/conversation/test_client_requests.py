@@ -137,8 +137,8 @@ async def test_elicitation_schema_has_only_keywords_of_its_revision(rig: Rig) ->
     await call.result()
     # And several of a list could not be chosen.
     raw.received.clear()
-    error = await raw.error("tools/call", {"name": "choose"})
-    assert (error["code"], "2025-06-18" in error["message"]) == (-32600, True)
+    failed = await raw.result("tools/call", {"name": "choose"})
+    assert (failed["isError"], "2025-06-18" in failed["content"][0]["text"]) == (True, True)
     assert [each for each in await raw.settle() if "method" in each] == []
 
 
@@ -255,9 +255,15 @@ async def test_undeclared_client_capability_fails_the_call_and_is_named(
     rig: Rig, tool: str, declared: dict[str, Any], missing: dict[str, Any]
 ) -> None:
     raw = await rig.line("asking", capabilities=declared)
-    error = await raw.error("tools/call", {"name": tool})
-    assert error["code"] == (-32021 if rig.is_new else -32600)
-    assert error["data"]["requiredCapabilities"] == missing
+    if rig.is_new:
+        error = await raw.error("tools/call", {"name": tool})
+        assert error["code"] == -32021
+        assert error["data"]["requiredCapabilities"] == missing
+    else:
+        (name,) = missing
+        failed = await raw.result("tools/call", {"name": tool})
+        text = f"{tool!r} needs {name}, which the client does not support"
+        assert (failed["isError"], failed["content"][0]["text"]) == (True, text)
     assert [each for each in await raw.settle() if "method" in each] == []
 
 
@@ -275,15 +281,19 @@ async def test_undeclared_elicitation_mode_is_not_requested(
     rig: Rig, tool: str, declared: dict[str, Any], missing: dict[str, Any]
 ) -> None:
     raw = await rig.line("asking", capabilities=declared)
-    error = await raw.error("tools/call", {"name": tool})
-    assert error["data"]["requiredCapabilities"] == missing
+    if rig.is_new:
+        error = await raw.error("tools/call", {"name": tool})
+        assert error["data"]["requiredCapabilities"] == missing
+    else:
+        assert (await raw.result("tools/call", {"name": tool}))["isError"] is True
+    assert [each for each in await raw.settle() if "method" in each] == []
 
 
 @rule("F-28", until=V2025_06_18)
 async def test_handler_can_continue_if_elicitation_is_not_supported(rig: Rig) -> None:
     raw = await rig.able_line("asking")
     assert await raw.text("hello_if_possible") == "without elicitation"
-    assert "error" in await raw.ask("tools/call", {"name": "hello"})
+    assert (await raw.result("tools/call", {"name": "hello"}))["isError"] is True
 
 
 async def declined(rig: Rig) -> str:

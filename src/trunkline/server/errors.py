@@ -3,7 +3,7 @@
 The rules that live here, and only here:
 
 * A tool that ran and failed is a *result* with `isError`; a request that could not be served is
-  an *error*.
+  an *error*. In handshake revisions a tool that asks what its client cannot be asked has failed.
 * The client never sees an exception that was not meant for it: it gets a fixed sentence and a
   reference, and the log has the traceback under that reference.
 """
@@ -48,6 +48,7 @@ __all__ = [
     "brief",
     "error_of",
     "failed",
+    "is_missing_capability",
     "one_line",
     "plain",
     "refusal",
@@ -139,6 +140,19 @@ def error_of(error: BaseException, request: ServerRequest, policy: Policy) -> Er
         return named_error(ErrorKind.INTERNAL_ERROR, policy=policy)
     _reference(error, request)
     return named_error(ErrorKind.INTERNAL_ERROR, policy=policy)
+
+
+def is_missing_capability(error: RequestError) -> bool:
+    """Return True if a question failed because the client cannot be asked.
+
+    An error of that kind which a handler chose by itself is not one.
+    """
+    if error.kind != ErrorKind.MISSING_REQUIRED_CLIENT_CAPABILITY:
+        return False
+    # Imported here: few servers ask.
+    from .client_requests.client_request import MissingCapability
+
+    return isinstance(error, MissingCapability)
 
 
 def tool_failure(error: BaseException, request: ServerRequest) -> CallToolResult:

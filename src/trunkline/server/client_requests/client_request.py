@@ -457,7 +457,8 @@ async def _ask(
         request.client_capabilities, request.revision, method, params
     )
     if lacking:
-        text = f"{show(request.name)} needs capabilities the client lacks: {', '.join(lacking)}"
+        names = " and ".join(lacking)
+        text = f"{show(request.name)} needs {names}, which the client does not support"
         raise MissingCapability(lacking, text)
     narrowed = request.rev.narrowed(params) if params is not None else None
     question = InputQuestion(name.key, method, narrowed, timeout, name.branch, check, name.is_given)

@@ -38,7 +38,7 @@ from ...mcp.types import (
 )
 from ...spec.error_kinds import ErrorKind
 from ...spec.lookup import capability, methods
-from ...spec.mcp.behaviour import BAD_ARGUMENTS_ARE_RESULTS
+from ...spec.mcp.behaviour import BAD_ARGUMENTS_ARE_RESULTS, MISSING_CAPABILITIES_ARE_RESULTS
 from ...spec.mcp.meta import LOG_LEVELS
 from ...spec.mcp.tasks_extension import EXTENSION as TASKS
 from ...spec.types import type_
@@ -111,6 +111,10 @@ class ServerRevision:
         # Whether invalid arguments of a tool give a result, not an error.
         self.bad_arguments_are_results = (
             not self._failures_are_errors and BAD_ARGUMENTS_ARE_RESULTS.holds(revision)
+        )
+        # The same of a tool that asks what its client cannot be asked.
+        self.missing_capabilities_are_results = (
+            not self._failures_are_errors and MISSING_CAPABILITIES_ARE_RESULTS.holds(revision)
         )
 
     def __repr__(self) -> str:

@@ -69,6 +69,8 @@ class _Tool:
     def fail(self, entry: ToolEntry | None, request: ServerRequest, error: BaseException) -> Any:
         rev = request.rev
         if isinstance(error, RequestError):
+            if rev.missing_capabilities_are_results and errors.is_missing_capability(error):
+                return rev.failed_tool(errors.failed(error.message or str(error)))
             return errors.refusal(error, rev.policy)
         return rev.failed_tool(errors.tool_failure(error, request))
 

@@ -8,7 +8,15 @@ from __future__ import annotations
 
 from typing import Final, NamedTuple
 
-from ..revisions import V2024_11_05, V2025_03_26, V2025_06_18, V2025_11_25, V2026_07_28, Window
+from ..revisions import (
+    HANDSHAKE,
+    V2024_11_05,
+    V2025_03_26,
+    V2025_06_18,
+    V2025_11_25,
+    V2026_07_28,
+    Window,
+)
 from ..rows import ALWAYS
 
 __all__ = [
@@ -18,6 +26,7 @@ __all__ = [
     "BATCHES_SENT",
     "ID_NAMES_ONE_REQUEST_PER_SESSION",
     "IMPLIED",
+    "MISSING_CAPABILITIES_ARE_RESULTS",
     "UNREADABLE_ID_OMITTED",
     "AskingNeed",
 ]
@@ -37,6 +46,11 @@ ID_NAMES_ONE_REQUEST_PER_SESSION: Final = Window(V2024_11_05, V2026_07_28)
 # Invalid arguments of a tool give a result with `isError`, which the model can read; before, they
 # were a protocol error.                    [MCP 2025-11-25, server/tools#error-handling; K-68]
 BAD_ARGUMENTS_ARE_RESULTS: Final = Window(V2025_11_25)
+
+# A tool that needs a client capability which was not declared gives a result with `isError`, which
+# the model can read: these revisions have no error for it. Since 2026-07-28 it is error -32021.
+#                                                                  [MCP 2026-07-28, basic#_meta]
+MISSING_CAPABILITIES_ARE_RESULTS: Final = HANDSHAKE
 
 
 class AskingNeed(NamedTuple):

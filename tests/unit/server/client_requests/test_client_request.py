@@ -13,8 +13,10 @@ from tests.rigs.conditions import until_async
 from tests.rigs.server_connection import WAIT, ServerConnection, connected
 from tests.unit.server.rounds_wire import EVERYTHING
 from trunkline import Context, Server
-from trunkline.errors import PeerError, RequestAborted
+from trunkline.errors import PeerError, RequestAborted, RequestError
+from trunkline.jsonrpc import Policy
 from trunkline.server import AcceptedElicitation, ServerLimits
+from trunkline.spec.error_kinds import ErrorKind
 
 HANDSHAKES = ("2024-11-05", "2025-03-26", "2025-06-18", "2025-11-25")
 WITH_FORMS = HANDSHAKES[2:]
@@ -146,17 +148,75 @@ def test_an_address_to_visit_has_an_id_in_the_one_revision_that_has_them() -> No
         ("2024-11-05", "folders", {}, "roots"),
     ],
 )
-def test_client_request_without_the_capability_is_refused_and_not_sent(
+def test_client_request_without_the_capability_fails_the_tool_and_is_not_sent(
     revision: str, tool: str, capabilities: dict[str, Any], name: str
 ) -> None:
     async def main() -> None:
         async with connected(planner(), revision, capabilities) as wire:
             wire.call(1, tool)
-            reply = await wire.answer(1)
-            assert reply["error"]["code"] == -32600
-            assert name in reply["error"]["message"]
-            assert "requiredCapabilities" in reply["error"]["data"]
+            result = (await wire.answer(1))["result"]
+            assert result["isError"] is True
+            (block,) = result["content"]
+            assert block["text"].startswith(f"{tool!r} needs ")
+            assert name in block["text"]
             assert len(wire.got) == 1
+
+    asyncio.run(main())
+
+
+@pytest.mark.parametrize("method", ["resources/read", "prompts/get"])
+def test_client_request_without_the_capability_is_an_error_of_resources_and_prompts(
+    method: str,
+) -> None:
+    app = planner()
+
+    @app.resource("note://asked")
+    async def note(context: Context) -> str:
+        return (await context.elicit("Sure?", bool)).action
+
+    @app.prompt
+    async def ask(context: Context) -> str:
+        return (await context.elicit("Sure?", bool)).action
+
+    params = {"uri": "note://asked"} if method == "resources/read" else {"name": "ask"}
+
+    async def main() -> None:
+        async with connected(app, "2025-11-25", {}) as wire:
+            wire.ask(1, method, params)
+            error = (await wire.answer(1))["error"]
+            assert error["code"] == -32600
+            assert error["data"] == {"requiredCapabilities": {"elicitation": {}}}
+
+    asyncio.run(main())
+
+
+def test_missing_capability_that_a_tool_raises_by_its_kind_stays_an_error() -> None:
+    app = Server("tests")
+
+    @app.tool
+    async def strict() -> str:
+        raise RequestError(ErrorKind.MISSING_REQUIRED_CLIENT_CAPABILITY, "declare more")
+
+    async def main() -> None:
+        async with connected(app, "2025-11-25", {}) as wire:
+            wire.call(1, "strict")
+            assert (await wire.answer(1))["error"]["code"] == -32600
+
+    asyncio.run(main())
+
+
+def test_policy_whose_tool_failures_are_errors_has_no_result_for_a_missing_capability() -> None:
+    app = Server("tests", policy=Policy.pierre())
+
+    @app.tool
+    async def plan(context: Context) -> str:
+        return (await context.elicit("Where to?", Trip)).action
+
+    async def main() -> None:
+        async with connected(app, "2025-06-18", {}) as wire:
+            wire.call(1, "plan")
+            error = (await wire.answer(1))["error"]
+            assert error["data"]["requiredCapabilities"] == {"elicitation": {}}
 
     asyncio.run(main())
 
@@ -492,8 +552,7 @@ def test_capability_unknown_to_the_revision_counts_as_not_declared(
     async def main() -> None:
         async with connected(app, revision, declared) as wire:
             wire.call(1, tool)
-            reply = await wire.answer(1)
-            assert reply["error"]["code"] == -32600
+            assert (await wire.answer(1))["result"]["isError"] is True
             assert len(wire.got) == 1
 
     asyncio.run(main())
