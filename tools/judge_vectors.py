@@ -368,7 +368,22 @@ def reply(
 ) -> Json:
     """Return one case of a reply."""
     message = {"jsonrpc": "2.0", "id": 1, "result": result}
-    return vector(name, why, revision, message, found, request=row.name, **more)
+    notes = deprecated_questions(result, revision)
+    return vector(name, why, revision, message, [*found, *notes], request=row.name, **more)
+
+
+def deprecated_questions(result: Json, revision: str) -> list[Any]:
+    """Return what is found about the requests to the client in a result: some are deprecated."""
+    asked = result.get("inputRequests")
+    rows = {
+        key: lookup.method(request["method"], revision)
+        for key, request in (asked.items() if isinstance(asked, dict) else ())
+    }
+    return [
+        ["mcp.method.deprecated", "info", f"/result/inputRequests/{key}/method"]
+        for key, row in rows.items()
+        if row is not None and row.status == "deprecated"
+    ]
 
 
 def escaped(name: str) -> str:

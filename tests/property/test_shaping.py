@@ -45,6 +45,7 @@ quickly = settings(
 # another form, and what is known but on its way out.
 ELSEWHERE: Final = {
     "mcp.extension.id",
+    "mcp.method.deprecated",
     "mcp.result.input-empty",
     "mcp.root.file",
     "mcp.type.deprecated",

@@ -135,7 +135,7 @@ def test_progress_is_not_drawn_in_a_pipe(server: list[str]) -> None:
 def test_a_warning_of_the_server_is_shown_and_less_is_not(
     terminal: Start, server: list[str]
 ) -> None:
-    run = terminal("call", "warn", *server)
+    run = terminal("call", "warn", "--log", "warning", *server)
     assert run.wait() == 0
     assert "warning demo: rain is coming" in run.text
     assert "all is well" not in run.text

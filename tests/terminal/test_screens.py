@@ -33,7 +33,7 @@ WITH_SERVER = {
     "call-wrong-argument": (2, ["call", "forecast", "city=Oslo", "days=three"]),
     "call-unknown-tool": (2, ["call", "forecats"]),
     "call-failed": (1, ["call", "fail"]),
-    "call-log": (0, ["call", "warn"]),
+    "call-log": (0, ["call", "warn", "--log", "warning"]),
     "read": (0, ["read", "demo://notes"]),
     "read-unknown": (1, ["read", "demo://nothing"]),
     "prompt": (0, ["prompt", "report", "city=Oslo"]),

@@ -17,7 +17,9 @@ class CapabilitySwitches(TypedDict, total=False):
     """Kinds of a server that are declared and served, as in `Server(capabilities={...})`.
 
     `False` switches a kind off: it is not declared, and its methods do not exist. What is left out
-    is on, except `completions`, which are on once an argument has a completion.
+    is on, with two exceptions: `completions` are on once an argument has a completion, and
+    2026-07-28, where `logging` is deprecated, declares it once a handler, guard or middleware gets
+    the `Context` and so can log. `True` declares either before that.
     """
 
     tools: bool

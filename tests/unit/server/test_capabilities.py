@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from trunkline import Client, Context, PeerError, Server
+from trunkline import Client, Context, Extension, PeerError, Server
 from trunkline.spec.revisions import REVISIONS
 
 
@@ -82,6 +82,132 @@ def test_arguments_of_a_kind_that_is_switched_off_are_not_completed(kind: str) -
                         await asked
 
     asyncio.run(main())
+
+
+def declares_logging(app: Server, revision: str = "2026-07-28") -> bool:
+    """Return True if a server declares logging at present."""
+
+    async def main() -> bool:
+        async with Client(app, revision=revision) as client:
+            return client.server_capabilities.logging is not None
+
+    return asyncio.run(main())
+
+
+@pytest.mark.parametrize("revision", REVISIONS)
+def test_logging_is_declared_without_a_context_only_before_it_was_deprecated(revision: str) -> None:
+    app = Server("test")
+    app.add_tool(lambda: "x", "plain")
+    assert declares_logging(app, revision) == (revision != "2026-07-28")
+    assert not declares_logging(Server("test", capabilities={"logging": False}), revision)
+    assert declares_logging(Server("test", capabilities={"logging": True}), revision)
+
+
+async def _in_tool(app: Server) -> None:
+    @app.tool
+    async def talk(context: Context) -> None: ...
+
+
+async def _in_resource(app: Server) -> None:
+    @app.resource("note://1")
+    async def note(context: Context) -> str:
+        return "x"
+
+
+async def _in_template(app: Server) -> None:
+    @app.resource("note://{name}")
+    async def note(name: str, context: Context) -> str:
+        return name
+
+
+async def _in_prompt(app: Server) -> None:
+    @app.prompt
+    async def ask(context: Context) -> str:
+        return "x"
+
+
+async def _in_completion(app: Server) -> None:
+    app.add_prompt(lambda style: style, "review")
+
+    @app.completion(prompt="review", argument="style")
+    async def styles(typed: str, context: Context) -> list[str]:
+        return [typed]
+
+
+async def _in_method(app: Server) -> None:
+    @app.method("stars/list")
+    async def stars(context: Context) -> None: ...
+
+
+async def _in_extension(app: Server) -> None:
+    extension = Extension("com.example/stars")
+
+    @extension.method("stars/list")
+    async def stars(context: Context) -> None: ...
+
+    app.add_extension(extension)
+
+
+async def _in_middleware(app: Server) -> None:
+    @app.middleware
+    async def timed(context: Context, proceed: Any) -> Any:
+        return await proceed()
+
+
+async def _in_guard(app: Server) -> None:
+    app.add_tool(lambda: "x", "guarded", allow=lambda context: True)
+
+
+async def _in_mounted_tool(app: Server) -> None:
+    inner = Server("inner")
+    app.mount(inner, prefix="in")
+    await _in_tool(inner)
+
+
+async def _in_mounted_completion(app: Server) -> None:
+    inner = Server("inner")
+    app.mount(inner, prefix="in")
+    await _in_completion(inner)
+
+
+async def _in_mounted_middleware(app: Server) -> None:
+    inner = Server("inner")
+    app.mount(inner, prefix="in")
+    await _in_middleware(inner)
+
+
+@pytest.mark.parametrize(
+    "register",
+    [
+        *(_in_tool, _in_resource, _in_template, _in_prompt, _in_completion, _in_method),
+        *(_in_extension, _in_middleware, _in_guard),
+        *(_in_mounted_tool, _in_mounted_completion, _in_mounted_middleware),
+    ],
+)
+def test_logging_is_declared_from_the_first_function_on_that_gets_a_context(register: Any) -> None:
+    app = Server("test")
+
+    async def main() -> None:
+        async with Client(app) as client:
+            assert (await client.discover(fresh=True)).capabilities.logging is None
+            await register(app)
+            assert (await client.discover(fresh=True)).capabilities.logging == {}
+
+    asyncio.run(main())
+
+
+def test_logging_is_no_longer_declared_without_the_last_tool_that_gets_a_context() -> None:
+    app = Server("test")
+    asyncio.run(_in_tool(app))
+    assert declares_logging(app)
+    app.remove_tool("talk")
+    assert not declares_logging(app)
+
+
+def test_tools_that_are_switched_off_declare_no_logging() -> None:
+    app = Server("test", capabilities={"tools": False})
+    asyncio.run(_in_tool(app))
+    assert not declares_logging(app)
 
 
 def test_log_messages_are_not_sent_and_still_checked_without_logging() -> None:

@@ -87,7 +87,7 @@ _ROOT_TABLE: Final = """\
 """
 _DIAGNOSIS_TABLE: Final = f"""\
 --log LEVEL    show log messages of the server from this level on: {", ".join(LOG_LEVELS)};
-               default: warning
+               default: warning, and none in 2026-07-28
 --trace FILE   record all messages to a file
 -v, --verbose  show what the server writes to stderr; default: only when it fails
 """
@@ -116,7 +116,7 @@ def add_target(
     """
     shown, prog = f"{f' {words}' if words else ''} [options]", parser.prog
     parser.usage = f"{prog} TARGET{shown}\n       {prog}{shown} -- COMMAND ..."
-    parser.set_defaults(prog=parser.prog, root=[], answer=[], runs_handlers=takes_answers)
+    parser.set_defaults(prog=parser.prog, root=[], answer=[])
     # Options may stand between the words.
     parser.parse_args = parser.parse_intermixed_args  # type: ignore[method-assign]  # of this one
     add = parser.add_argument

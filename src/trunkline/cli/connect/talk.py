@@ -268,12 +268,11 @@ def _prompt(options: argparse.Namespace, console: Console) -> ElicitationPrompt 
 
 
 async def set_log_level(client: Client, options: argparse.Namespace) -> None:
-    """Request log messages from the level in the options on, or from the default of a verb."""
+    """Request log messages from the level in the options on, if they have one."""
     level = options.log
     if client.era == "per_request":
-        # Such a server logs for a request only if the request asks for it, which is deprecated.
-        default = "warning" if options.runs_handlers else None
-        await client.set_logging_level(level or default)  # type: ignore[arg-type]  # one of LEVELS
+        # Without a level such a server logs nothing; requests that carry one use what is deprecated.
+        await client.set_logging_level(level)
     elif level is not None and client.server_capabilities.logging is not None:
         await client.set_logging_level(level)
 

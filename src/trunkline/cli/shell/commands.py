@@ -166,7 +166,7 @@ async def _log(shell: ShellSession, words: list[str]) -> int:
             raise UsageError("the server declares no log")
         await client.set_logging_level(level)  # type: ignore[arg-type]  # one of LOG_LEVELS
         shell.set_log_level(level)
-    emit(f"log: {shell.console.level}")
+    emit(f"log: {shell.log_level}")
     return SUCCESS
 
 
@@ -253,7 +253,7 @@ def _facts(shell: ShellSession) -> list[tuple[str, str]]:
         ("transport", connection.transport),
         ("subscriptions", ", ".join(visible(each, kept="") for each in sorted(connection.uris))),
         ("watch", "on" if shell.console.is_watching else "off"),
-        ("log", shell.console.level),
+        ("log", shell.log_level),
         ("recorded", kept),
     ]
     if client is None:

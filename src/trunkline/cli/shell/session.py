@@ -102,6 +102,13 @@ class ShellSession:
         given: list[str] | None = self._options.command
         return given
 
+    @property
+    def log_level(self) -> str:
+        """The least level of log messages that are shown; "off" if the server is not asked for any."""
+        client = self.connection.client
+        is_asked = self._options.log is not None or client is None or client.era != "per_request"
+        return self.console.level if is_asked else "off"
+
     def set_log_level(self, level: str) -> None:
         """Show log messages from a level on, on later connections too."""
         self._options.log = LOG_LEVELS[LOG_LEVELS.index(level)]

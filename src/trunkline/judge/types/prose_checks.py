@@ -7,12 +7,12 @@ extensions, and a few values that a schema cannot express.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from functools import cache
 from typing import Any, Final
 
 from ...spec.lookup.meta_key_check import KEY_SYNTAX, check_meta_key
 from ...spec.mcp.capabilities import CAPABILITIES
 from ...spec.mcp.meta import META_KEYS
+from ...spec.mcp.methods import METHODS
 from ...spec.revisions import REVISIONS
 from ...spec.rows import MetaKey
 from .checks import Check
@@ -105,33 +105,15 @@ def side_of(name: str, revision: str) -> frozenset[str]:
     )
 
 
-@cache
-def _deprecated(role: str, revision: str) -> Mapping[str, str]:
-    # Deprecated names, and what to do instead.
-    return {
-        row.name: row.adopt
-        for row in CAPABILITIES
-        if row.role == role and row.status == "deprecated" and row.when.holds(revision)
-    }
+def _capabilities(revision: str, listed: Mapping[str, Check], compile: Compile) -> Check:
+    # A deprecated one is not reported where it is declared, but where it is used: a peer that
+    # supports a feature has to declare it for those that still use it.
+    def check(value: Any, path: Path, sink: Sink) -> None:
+        extensions = value.get("extensions") if type(value) is dict else None
+        if "extensions" in listed and type(extensions) is dict:
+            _extensions(extensions, (path, "extensions"), sink)
 
-
-def _capabilities(role: str) -> Callable[..., Check]:
-    def make(revision: str, listed: Mapping[str, Check], compile: Compile) -> Check:
-        old = _deprecated(role, revision)
-
-        def check(value: Any, path: Path, sink: Sink) -> None:
-            if type(value) is not dict:
-                return
-            for name, instead in old.items():
-                if name in value:
-                    sink.report("mcp.type.deprecated", (path, name), value[name], instead)
-            extensions = value.get("extensions") if "extensions" in listed else None
-            if type(extensions) is dict:
-                _extensions(extensions, (path, "extensions"), sink)
-
-        return check
-
-    return make
+    return check
 
 
 def _extensions(value: dict[str, Any], path: Path, sink: Sink) -> None:
@@ -164,6 +146,24 @@ def _input_required(revision: str, listed: Mapping[str, Check], compile: Compile
     return check
 
 
+def _input_requests(revision: str, listed: Mapping[str, Check], compile: Compile) -> Check:
+    old = {
+        row.name: row.adopt or row.instead
+        for row in METHODS
+        if row.status == "deprecated" and row.form == "inside-result" and row.when.holds(revision)
+    }
+
+    def check(value: Any, path: Path, sink: Sink) -> None:
+        for key, request in value.items() if type(value) is dict else ():
+            name = request.get("method") if type(request) is dict else None
+            if type(name) is str and name in old:
+                sink.report("mcp.method.deprecated", ((path, key), "method"), name, old[name])
+            if sink.is_full():
+                return
+
+    return check
+
+
 # By name of the type, the factory of its additional check.
 EXTRAS: Final[dict[str, Callable[[str, Mapping[str, Check], Compile], Check]]] = {
     "MetaObject": _meta,
@@ -171,8 +171,9 @@ EXTRAS: Final[dict[str, Callable[[str, Mapping[str, Check], Compile], Check]]] =
     "RequestMetaObject": _meta,
     "ResultMetaObject": _meta,
     "SubscriptionsListenResultMetaObject": _meta,
-    "ClientCapabilities": _capabilities("client"),
-    "ServerCapabilities": _capabilities("server"),
+    "ClientCapabilities": _capabilities,
+    "ServerCapabilities": _capabilities,
+    "InputRequests": _input_requests,
     "InputRequiredResult": _input_required,
     "Root": _root,
 }

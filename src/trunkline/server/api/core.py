@@ -15,7 +15,7 @@ from ...engine.runtime import ServerRuntime
 from ...jsonrpc.policy import Policy
 from ...mcp.meta import CallerMemo
 from ..dispatch.revision import ServerRevision
-from ..methods.methods import method_handlers, notification_handlers
+from ..methods.methods import OwnMethod, method_handlers, notification_handlers
 from ..registry import register
 from ..registry.catalog import Catalog
 from .services import ServerServices
@@ -55,7 +55,7 @@ class ServerCore:
         )
         self.runtime = ServerRuntime(self.name, self.limits, self.policy.limits, self._enter)
         self.runtime.request_cancelled = self.services.request_cancelled
-        self.own_methods: dict[str, MethodHandler] = {}
+        self.own_methods: dict[str, OwnMethod] = {}
         self.own_notifications: dict[str, NotificationHandler] = {}
         self.notification_handlers = notification_handlers
         # By id, those of mounted servers included, and the handlers of their methods.
@@ -74,6 +74,21 @@ class ServerCore:
     def extension_settings(self) -> dict[str, dict[str, Any]]:
         """Return the settings of extensions by id, as they are advertised."""
         return {id: taken.extension.settings for id, taken in self.extensions.items()}
+
+    @property
+    def can_log(self) -> bool:
+        """Whether a handler, guard or middleware gets a context, by which it can log to clients."""
+        if self.catalog.has_contexts or self._has_middleware():
+            return True
+        extended = (
+            each for it in self.extensions.values() for each in it.extension.methods.values()
+        )
+        found = [each.arguments for each in extended if each.arguments is not None]
+        found += [each.entry.arguments for each in self.own_methods.values() if each.entry]
+        return any(each.wants_context for each in found)
+
+    def _has_middleware(self) -> bool:
+        return bool(self.middleware) or any(each._has_middleware() for each in self.mounted)
 
     def notify_list_changed(self, what: str) -> None:
         """Notify clients, soon and once, that a list has changed. May be called from any thread."""

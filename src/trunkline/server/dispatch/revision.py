@@ -106,6 +106,11 @@ class ServerRevision:
         self._own_meta = {SERVER_INFO: Raw(encode(self._info))} if self._says_type else {}
         self.meta: dict[str, Any] | None = self._own_meta or None
         self._logs = core.catalog.offers("logging")
+        logging = capability("logging", revision, "server")
+        # A deprecated capability is declared only where it is of use.
+        self._always_declares_logging = core.catalog.always_logs or (
+            logging is not None and logging.status != "deprecated"
+        )
         self._structured = _structured(revision)
         self._failures_are_errors = self.policy.tool_failures == "error"
         # Whether invalid arguments of a tool give a result, not an error.
@@ -235,7 +240,7 @@ class ServerRevision:
                 if core.catalog.offers("resources")
                 else None,
                 completions={} if completes else None,
-                logging={} if core.catalog.offers("logging") else None,
+                logging={} if self._declares_logging() else None,
                 experimental=dict(core.options.experimental or {}) or None,
                 tasks=_TASKS if TASKS in core.extensions else None,
             ),
@@ -244,6 +249,9 @@ class ServerRevision:
         # Not narrowed: in `initialize` they are declared too.
         extensions = declared_in(self.revision, core.extension_settings())
         return replace(declared, extensions=extensions) if extensions else declared
+
+    def _declares_logging(self) -> bool:
+        return self._logs and (self._always_declares_logging or self.core.can_log)
 
     def initialized(self) -> InitializeResult:
         """Return the result of `initialize`."""

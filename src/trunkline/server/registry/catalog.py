@@ -46,8 +46,9 @@ class Catalog:
         # subscribe to resources.
         capabilities = options.switches()
         self._switched_off = frozenset(name for name, on in capabilities.items() if not on)
-        # Also without a completion so far.
+        # Also without a completion, or a handler that can log, so far.
         self._always_completes = capabilities.get("completions", False)
+        self.always_logs = capabilities.get("logging", False)
         self._subscribe = options.subscribe
         self._cache = options.cache
         # Access: scopes that grant others, and whether lists leave out what lacks scopes.
@@ -77,6 +78,8 @@ class Catalog:
         # Whether a list differs between callers, and has guards, until it changes.
         self._varying: dict[int, bool] = {}
         self._guarded: dict[int, bool] = {}
+        # Whether an entry of the lists gets contexts, until one changes.
+        self._listed_contexts: bool | None = None
         self._warned: set[str] = set()
 
     def offers(self, capability: str) -> bool:
@@ -94,6 +97,7 @@ class Catalog:
         self._cache_hints.clear()
         self._varying.clear()
         self._guarded.clear()
+        self._listed_contexts = None
 
     def warn_deprecated(self, entry: ToolEntry) -> None:
         """Log a warning, once per tool, that a deprecated tool is called."""
@@ -175,6 +179,27 @@ class Catalog:
                 return replace(completer, path=entry.path) if entry.path else completer
         return None
 
+    # -- contexts ----------------------------------------------------------------------------
+
+    @property
+    def has_contexts(self) -> bool:
+        """Whether a handler or guard of what is offered gets the context of its request."""
+        if self._listed_contexts is None:
+            lists: tuple[tuple[str, PagedList[Any]], ...] = (
+                ("tools", self.tools),
+                ("prompts", self.prompts),
+                ("resources", self.resources),
+                ("resources", self.templates),
+            )
+            self._listed_contexts = any(
+                _gets_context(entry) for kind, each in lists if self.offers(kind) for entry in each
+            )
+        return self._listed_contexts or self._completes_with_context()
+
+    def _completes_with_context(self) -> bool:
+        own = any(map(_gets_context, self.completions.values()))
+        return own or any(each._completes_with_context() for each in self.mounted)
+
     # -- lists -------------------------------------------------------------------------------
 
     def cache_of(self, listed: PagedList[Any]) -> CacheHint:
@@ -213,6 +238,13 @@ class Catalog:
         from ...auth.scopes import ImpliedScopes  # here: most servers have no guards
 
         return ImpliedScopes(self._implies)
+
+
+def _gets_context(entry: Entry) -> bool:
+    guard = entry.guard
+    return entry.arguments.wants_context or (
+        guard is not None and bool(guard.allow or guard.visible)
+    )
 
 
 def _row(entry: ResourceEntry | PromptEntry, _: str) -> Any:

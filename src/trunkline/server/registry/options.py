@@ -108,7 +108,7 @@ class ServerOptions(Struct, frozen=True, kw_only=True, eq=False):
     extensions: Iterable[Extension] = ()
     # Kinds to switch off, as in `{"prompts": False, "logging": False}`; see `CapabilitySwitches`.
     # They are not declared, their methods are unknown, and what is registered of them is not
-    # offered.
+    # offered. True declares completions and logging although nothing uses them yet.
     capabilities: CapabilitySwitches | None = None
     # False for a server whose lists never change while it runs: it does not declare `listChanged`,
     # and notifies of no change.

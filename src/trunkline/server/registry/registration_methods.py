@@ -118,7 +118,8 @@ class RegistrationMethods:
             extensions: extensions to add, as `add_extension` does.
             capabilities: kinds to switch off, as in `{"prompts": False, "logging": False}`; see
                 `CapabilitySwitches`. They are not declared, their methods are unknown, and what is
-                registered of them is not offered.
+                registered of them is not offered. True declares completions and logging although
+                nothing uses them yet.
             list_changed: False for a server whose lists never change while it runs: it does not
                 declare `listChanged`, and notifies of no change.
             subscribe: False for a server whose resources cannot be subscribed to.

@@ -260,12 +260,27 @@ def test_a_secret_variable_is_in_no_error(run: Any) -> None:
 
 
 def test_warnings_are_shown_and_less_is_not(run: Any, process: list[str]) -> None:
-    shown = run("call", "warn", *process)
+    shown = run("call", "warn", "--revision", "2025-11-25", *process)
     assert shown == (0, "told\n", "warning demo: rain is coming\n")
 
 
-@pytest.mark.parametrize("words", [["list"], ["ping"]])
-def test_a_verb_that_runs_no_handler_asks_for_no_log(
+def test_a_server_of_2026_07_28_logs_only_with_the_option(run: Any, process: list[str]) -> None:
+    assert run("call", "warn", *process) == (0, "told\n", "")
+    shown = run("call", "warn", "--log", "warning", *process)
+    assert shown == (0, "told\n", "warning demo: rain is coming\n")
+
+
+@pytest.mark.parametrize(
+    "words",
+    [
+        ["list"],
+        ["ping"],
+        ["call", "add", "a=1", "b=2"],
+        ["read", "demo://notes"],
+        ["prompt", "report", "city=Oslo"],
+    ],
+)
+def test_no_verb_requests_log_messages_without_the_option(
     run: Any, server: list[str], words: list[str], tmp_path: Path
 ) -> None:
     trace = tmp_path / "trace.jsonl"
@@ -281,6 +296,19 @@ def test_a_verb_that_runs_no_handler_asks_for_no_log(
 def test_more_of_the_log_can_be_asked_for(run: Any, process: list[str], revision: str) -> None:
     shown = run("call", "warn", "--log", "info", "--revision", revision, *process)
     assert shown.err == "info demo: all is well\nwarning demo: rain is coming\n"
+
+
+def test_recording_of_our_own_elicitation_has_no_finding(
+    run: Any, server: list[str], tmp_path: Path
+) -> None:
+    trace = tmp_path / "trace.jsonl"
+    ahead = ["--answer", "name=Ada", "--answer", "size=small"]
+    assert run("call", "order", *ahead, "--trace", str(trace), *server).status == 0
+    text = trace.read_text()
+    assert "2026-07-28" in text and "inputRequests" in text and "inputResponses" in text
+    shown = run("validate", str(trace))
+    assert shown.status == 0
+    assert shown.out.endswith(": nothing found\n")
 
 
 def test_stderr_of_the_server_is_shown_with_verbose(run: Any, process: list[str]) -> None:
@@ -371,7 +399,7 @@ def test_a_recording_on_a_standard_stream_leaves_its_file(
     server: list[str], tmp_path: Path, stream: str
 ) -> None:
     number, file = {"stdout": 1, "stderr": 2}[stream], tmp_path / "file"
-    words = ["call", "warn", "--trace", f"/dev/{stream}", *server]
+    words = ["call", "warn", "--log", "warning", "--trace", f"/dev/{stream}", *server]
     done = shell(f"{COMMAND} {' '.join(words)} {number}> {file}")
     assert done.returncode == 0
     lines = file.read_text().splitlines()
