@@ -6,6 +6,7 @@ import os
 import subprocess
 import sys
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -68,7 +69,9 @@ def test_a_terminal_gets_colour(terminal: Start, server: list[str]) -> None:
     assert b"\x1b[33m" in run.raw  # what is deprecated
 
 
-@pytest.mark.parametrize("words", [["list"], ["call", "count", "steps=2"], ["call", "warn"]])
+@pytest.mark.parametrize(
+    "words", [["list"], ["call", "count", "steps=2"], ["call", "warn", "--log", "warning"]]
+)
 def test_no_color_output_has_no_escape_sequences(
     terminal: Start, server: list[str], words: list[str]
 ) -> None:
@@ -78,7 +81,13 @@ def test_no_color_output_has_no_escape_sequences(
 
 
 @pytest.mark.parametrize(
-    "words", [["list"], ["list", "tools", "--long"], ["call", "shout"], ["call", "warn"]]
+    "words",
+    [
+        ["list"],
+        ["list", "tools", "--long"],
+        ["call", "shout"],
+        ["call", "warn", "--log", "warning"],
+    ],
 )
 def test_piped_output_has_no_escape_sequences(server: list[str], words: list[str]) -> None:
     run = piped(*words, *server)
@@ -110,6 +119,33 @@ def test_progress_without_a_total_is_a_count(terminal: Start, server: list[str])
     assert "%" not in run.text
     assert run.wait() == 0
     assert run.text == "counted"
+
+
+TASK_SERVER = """
+import asyncio, pathlib
+from trunkline import Context, Server
+
+app = Server("demo")
+
+@app.tool(task="required")
+async def work(ctx: Context, gate: str) -> str:
+    await ctx.progress(3, 5, "step 3")
+    while not pathlib.Path(gate).exists():
+        await asyncio.sleep(0.02)
+    return "worked"
+
+app.run()
+"""
+
+
+def test_progress_of_a_task_is_drawn_as_its_status_message(terminal: Start, tmp_path: Path) -> None:
+    script, gate = tmp_path / "server.py", tmp_path / "gate"
+    script.write_text(TASK_SERVER)
+    run = terminal("call", "work", f"gate={gate}", "--", sys.executable, str(script))
+    run.until("step 3 (3 of 5)")
+    gate.touch()
+    assert run.wait() == 0
+    assert run.text == "worked"
 
 
 def test_progress_bar_fits_the_terminal_width(terminal: Start, server: list[str]) -> None:

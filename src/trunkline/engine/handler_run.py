@@ -120,6 +120,7 @@ class HandlerRun:
         "on_end",
         "outlet",
         "params",
+        "progress",
         "round",
         "waits",
     )
@@ -130,6 +131,8 @@ class HandlerRun:
         self.round: RoundTripState | None = None
         # Gets progress and log notifications, in place of the client.
         self.outlet: Callable[[str, Any], object] | None = None
+        # Gets progress too, if the call may be a task that shows it as its status message.
+        self.progress: ProgressReports | None = None
         # Gets the outcome, in place of the client.
         self.on_end: Callable[[Any], object] | None = None
         # Makes the call a task, if it may be one; returns True if it is one then.
@@ -242,6 +245,13 @@ def handler_run_of(request: HandledRequest) -> HandlerRun:
             if request.run is None:
                 request.run = HandlerRun()
     return request.run
+
+
+class ProgressReports(Protocol):
+    """The progress of a call that may be a task."""
+
+    def report(self, progress: float, total: float | None, message: str | None) -> bool:
+        """Take a report, on any thread; return True if the call is a task."""
 
 
 class RoundTripState(Protocol):

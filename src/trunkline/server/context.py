@@ -447,8 +447,13 @@ class Context(Struct, Generic[State], eq=False):
         """Report progress, if the client sent a progress token.
 
         `progress` has to grow from report to report; a report that did not grow is not sent.
+        In a task of 2026-07-28, which has no progress notifications, the status message shows the
+        newest report, as in "step 3 (3 of 5)".
         """
-        caller = self._request.caller
+        caller, run = self._request.caller, self._request.run
+        reports = None if run is None else run.progress
+        if reports is not None and reports.report(progress, total, message):
+            return _DONE
         if caller is None or caller.progress_token is None or self._was_sent():
             return _DONE
         params = ProgressNotificationParams(

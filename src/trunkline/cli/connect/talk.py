@@ -271,7 +271,7 @@ async def set_log_level(client: Client, options: argparse.Namespace) -> None:
     """Request log messages from the level in the options on, if they have one."""
     level = options.log
     if client.era == "per_request":
-        # Without a level such a server logs nothing; requests that carry one use what is deprecated.
+        # Without a level such a server logs nothing. Sending one is deprecated.
         await client.set_logging_level(level)
     elif level is not None and client.server_capabilities.logging is not None:
         await client.set_logging_level(level)

@@ -184,7 +184,11 @@ class Console:
     def _line(self, done: float, total: float | None, message: str | None) -> str:
         said = "" if message is None else f" {visible(message, kept='')}"
         if not total or not total > 0:
-            return f"{self._frame()} {done:g}{said}"
+            # Imported here, where a client is connected; the number of such a task counts messages.
+            from ...client.tasks.status_progress import StatusCount
+
+            shown = "" if said and isinstance(done, StatusCount) else f" {done:g}"
+            return f"{self._frame()}{shown}{said}"
         part = min(1.0, max(0.0, done / total))
         full, empty = "█░" if self._is_utf_8() else "#."
         filled = round(part * _BAR_COLUMNS)

@@ -104,7 +104,7 @@ class ShellSession:
 
     @property
     def log_level(self) -> str:
-        """The least level of log messages that are shown; "off" if the server is not asked for any."""
+        """The least level of log messages that are shown; "off" if none are requested."""
         client = self.connection.client
         is_asked = self._options.log is not None or client is None or client.era != "per_request"
         return self.console.level if is_asked else "off"

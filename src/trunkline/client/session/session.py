@@ -741,6 +741,11 @@ class Session:
             message = None if note.message is UNSET else note.message
             self._callbacks.call("on_progress", on_progress, params, note.progress, total, message)
 
+    def report_progress(self, on_progress: OnProgress, number: int, message: str) -> None:
+        """Call `on_progress` for what is not a notification: a new status message of a task."""
+        raw = message.encode("utf-8", "surrogatepass")
+        self._callbacks.call("on_progress", on_progress, raw, number, None, message)
+
     def _problem(self, problem: ProtocolProblem, route: Any) -> None:
         if not isinstance(problem, UnmatchedReplyEvent):
             self._server_log.warning("the server sent an invalid message: %s", problem)

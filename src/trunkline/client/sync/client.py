@@ -210,8 +210,9 @@ class SyncClient(SyncClientBase):
     ) -> ToolResult[Any]:
         """Call a tool; `result.value` is what it returned, as `result_type`.
 
-        `on_progress(progress, total, message)` is called for each progress notification.
-        `timeout` is in seconds, and restarts with each of them.
+        `on_progress(progress, total, message)` is called for each progress notification, and for
+        each status message of a task of 2026-07-28, with a count and no total. `timeout` is in
+        seconds, and restarts with each of them.
 
         Raises:
             PeerError: the server rejected the call; a tool that ran and failed is a result whose

@@ -388,7 +388,13 @@ class TaskRequests:
             if on_end is not None:
                 on_end()
             return None
-        return TaskPoller(self._sender, state.task_id, state, request.timeout, on_end)
+        on_state = None
+        on_progress = request.on_progress or self._connection.options.on_progress
+        if on_progress is not None and _CORE_RESULT not in session.methods:
+            from .status_progress import StatusProgress
+
+            on_state = StatusProgress(self._connection, on_progress).update
+        return TaskPoller(self._sender, state.task_id, state, request.timeout, on_end, on_state)
 
     def _has_code(self, error: PeerError, kind: ErrorKind) -> bool:
         """Return True if an error has the code of a task error, which other errors may share."""

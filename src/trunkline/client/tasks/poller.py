@@ -142,9 +142,12 @@ class TaskPoller:
         state: TaskState | None = None,
         timeout: float | None = None,
         on_end: Callable[[], None] | None = None,
+        on_state: Callable[[TaskState], None] | None = None,
     ) -> None:
         self.id = id
         self.state = state
+        # Called with each state.
+        self._on_state = on_state
         # Called once the task has ended, or the caller has left.
         self._on_end = on_end
         self._sender = sender
@@ -174,6 +177,8 @@ class TaskPoller:
         self._opening = asyncio.Lock()
         self._refused: Session | None = None
         self._inputs = TaskInputRequests(sender, id, timeout, self._wake, self._pause)
+        if on_state is not None and state is not None:
+            on_state(state)
 
     @property
     def has_ended(self) -> bool:
@@ -245,6 +250,8 @@ class TaskPoller:
                 reader.append(state.status)
             if before is not None:
                 self.renew()
+            if self._on_state is not None:
+                self._on_state(state)
         if self.has_ended:
             self._stop()
         self._wake()

@@ -40,6 +40,7 @@ from ..handler_run import handler_run_of
 from ..limits import TaskSettings
 from ..runner import RETRY_AFTER_MS
 from .input_requests import InputCarriers, TaskAsker
+from .progress import TaskProgress
 from .records import (
     Record,
     RetainedTask,
@@ -49,6 +50,7 @@ from .records import (
     TaskRetention,
     new_id,
     requestor_id,
+    with_message,
     without_responses,
 )
 from .result_waiters import ResultWaiters
@@ -99,6 +101,8 @@ class RunningTask(Generic[Record]):
         self.is_detached = False
         # Whether the record is final, so that the handler's outcome is dropped.
         self.is_over = False
+        # What the handler reports, if the record shows it.
+        self.progress: TaskProgress | None = None
         # Of the result in the record, in bytes.
         self.size = 0
         # The state that was last sent in a notification.
@@ -202,8 +206,11 @@ class Tasks(Generic[Record]):
             theirs = sum(each.tenant == tenant for each in self.running.values())
             if not tenancy.has_task_room(tenant, theirs, self.settings.running):
                 raise _unavailable(ErrorKind.OVERLOADED)
-        record = self._new_record(request, ttl)
+        progress = run.progress if isinstance(run.progress, TaskProgress) else None
+        message = "" if progress is None else progress.first_message()
+        record = self._new_record(request, ttl, message)
         running = RunningTask(request, record, requestor, client)
+        running.progress = progress
         self.running[record.id] = running  # counted before the first await
         self._loop = running.connection.loop
         try:
@@ -221,7 +228,7 @@ class Tasks(Generic[Record]):
             raise
         self._detach(running, record)
 
-    def _new_record(self, request: TaskRequest, ttl: float | None) -> Record:
+    def _new_record(self, request: TaskRequest, ttl: float | None, message: str) -> Record:
         settings, now = self.settings, self.records.clock()
         wanted = settings.ttl if ttl is None else ttl
         bound = settings.longest_ttl
@@ -237,6 +244,7 @@ class Tasks(Generic[Record]):
             updated=now,
             ttl=wanted,
             status=kind.statuses.initial,
+            status_message=message,
             **self.dialect.members(request, settings),
         )
 
@@ -266,6 +274,8 @@ class Tasks(Generic[Record]):
         run = handler_run_of(request)
         run.asker = TaskAsker(self, running, run.round)
         run.outlet = partial(self._report, running)
+        if running.progress is not None:
+            running.progress.attach(loop, self.spawn, partial(self._show, running))
         left = record.remaining(self.records.clock())
         if left is not None:
             running.timer = loop.call_later(max(left, 0), self._expire, running)
@@ -302,6 +312,13 @@ class Tasks(Generic[Record]):
     def _report(self, running: RunningTask[Record], method: str, params: Any) -> None:
         if not running.is_over:
             self.dialect.report(running.record, running.request, method, params)
+
+    async def _show(self, running: RunningTask[Record], message: str) -> None:
+        """Show the progress of a running task as its status message."""
+        to = partial(with_message, message=message)
+        change = await self.records.change(running.tenant, running.id, to)
+        if change.is_ours and change.record is not None and not running.is_over:
+            self.notify_status(running, change.record)
 
     def notify_status(self, running: RunningTask[Record], record: Record) -> None:
         """Notify clients of a new state; a state older than the last one sent is dropped."""
@@ -429,14 +446,17 @@ class Tasks(Generic[Record]):
                 await asyncio.wait([running.handler_task], timeout=_CLEANUP_TIMEOUT_S)
                 raise
             if not running.is_over:
-                await self._conclude(
-                    running,
-                    self._failure(running, _RUNNER_GONE)
-                    if outcome is None
-                    else self.dialect.outcome(running.record, running.request, outcome),
-                )
+                await self._conclude(running, self._outcome(running, outcome))
         finally:
             await self._forget(running)
+
+    def _outcome(self, running: RunningTask[Record], outcome: Any) -> TaskOutcome:
+        if outcome is None:
+            return self._failure(running, _RUNNER_GONE)
+        found = self.dialect.outcome(running.record, running.request, outcome)
+        if found.message or running.progress is None:
+            return found
+        return found._replace(message=running.progress.last_message())
 
     def _failure(self, running: RunningTask[Record], message: str) -> TaskOutcome:
         return self.dialect.failure(running.record, running.request, message)
@@ -479,6 +499,8 @@ class Tasks(Generic[Record]):
         del self.running[running.id]
         if running.timer is not None:
             running.timer.cancel()
+        if running.progress is not None:
+            running.progress.detach()
         if running.is_detached:
             retained = RetainedTask(running.record, running.size)
             requestor = running.requestor

@@ -61,6 +61,7 @@ __all__ = [
     "new_id",
     "requestor_id",
     "timestamp",
+    "with_message",
     "with_question",
     "without_question",
     "without_responses",
@@ -206,6 +207,13 @@ class TaskOutcome(NamedTuple):
 def cancelled(record: Record) -> Record | None:
     """Return the record cancelled; None if its status is final."""
     return ended(record, record.statuses.cancelled, "The task was cancelled.")
+
+
+def with_message(record: Record, message: str) -> Record | None:
+    """Return the record with a status message; None if it is final or has that message."""
+    if record.is_over or record.status_message == message:
+        return None
+    return replace(record, status_message=message)
 
 
 def with_question(record: Record, key: str, question: Raw) -> Record | None:

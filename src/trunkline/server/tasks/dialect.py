@@ -8,7 +8,7 @@ The rules that live here, and only here:
   task. In the extension form clients read it with `tasks/get` and respond with `tasks/update`.
                                             [MCP 2025-11-25, basic/utilities/tasks; SEP-2663]
 * The core form sends status notifications to the connection of the call, the extension form to
-  subscribers. The extension form has no progress and no log messages in tasks.
+  subscribers. The extension form has no progress notifications and no log messages in tasks.
 """
 
 from __future__ import annotations

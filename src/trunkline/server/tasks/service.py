@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 from ...engine.handler_run import handler_run_of
 from ...engine.request import Refuse
 from ...engine.tasks.lifecycle import Tasks
+from ...engine.tasks.progress import TaskProgress
 from ...errors import RequestError
 from ...spec.error_kinds import ErrorKind
 from ...spec.mcp.tasks_extension import EXTENSION
@@ -15,6 +16,7 @@ from .access import is_accessible
 from .admission import DeferredTaskAsker, TaskStart, admit
 from .dialect import ToolTaskDialect
 from .records import ToolTaskRecord
+from .wire import progress_message, task_form
 
 if TYPE_CHECKING:
     from msgspec import Raw, UnsetType
@@ -55,6 +57,8 @@ class ServerTasks(Tasks[ToolTaskRecord]):
         start = TaskStart(self, request, must=admission.must, ttl=admission.ttl)
         run = handler_run_of(request)
         run.become = start
+        if task_form(request.revision) == "extension":
+            run.progress = TaskProgress(progress_message)
         if admission.start == "call" or (admission.start == "soon" and not self.settings.quick):
             run.begin = lambda _: start()
         elif admission.start == "soon":

@@ -10,6 +10,8 @@ The rules that live here, and only here:
   `tasks/get`.
 * A message that belongs to a task and does not name it elsewhere names it in `_meta`, in the
   revision that has such a key.    [MCP 2025-11-25, basic/utilities/tasks#related-task-metadata]
+* The extension has no progress notifications: the status message shows the progress of a task.
+                                                                                    [SEP-2663]
 * A tool result with `isError` makes the task `failed` in the core form and `completed` in the
   extension form, where only a protocol error is a failure.                         [SEP-2663]
 """
@@ -43,6 +45,7 @@ from ..handlers.json_encoding import OutputMismatch, encoded
 from .records import TaskForm, ToolTaskRecord
 
 if TYPE_CHECKING:
+    from ...engine.tasks.progress import ProgressReport
     from ..dispatch.revision import ServerRevision
 
 __all__ = [
@@ -52,6 +55,7 @@ __all__ = [
     "get_task_result",
     "list_tasks_result",
     "outcome_of",
+    "progress_message",
     "read_ttl",
     "related",
     "status_params",
@@ -60,8 +64,10 @@ __all__ = [
     "with_related_task",
 ]
 
-# Of `statusMessage`, which is for people and repeats the error.
+# Of an error, or a message of the handler, that `statusMessage` repeats: it is for people.
 _MAX_MESSAGE_CHARS: Final = 200
+# A progress that is larger is written with an exponent.
+_MAX_PLAIN_NUMBER: Final = 10**15
 
 _members: Final[Decoder[dict[str, Any]]] = Decoder(dict[str, Any])
 _error: Final = Decoder(ErrorObject)
@@ -163,6 +169,33 @@ def _payload_members(record: ToolTaskRecord) -> dict[str, Any]:
         "error": None if record.error is UNSET else record.error,
         "input_requests": dict(record.questions) or None,
     }
+
+
+# -- progress --------------------------------------------------------------------------------
+
+
+def progress_message(report: ProgressReport) -> str:
+    """Return progress as a status message: "step 3 (3 of 5)", "3 of 5", "step 3 (3)" or "3"."""
+    done = _number(report.progress)
+    if report.total is not None:
+        done = f"{done} of {_number(report.total)}"
+    if not isinstance(report.message, str) or not report.message:
+        return done
+    # The record is JSON: a lone surrogate of the handler cannot be stored.
+    text = report.message.encode("utf-8", "replace").decode()
+    if len(text) > _MAX_MESSAGE_CHARS:
+        text = f"{text[: _MAX_MESSAGE_CHARS - 1]}…"
+    return f"{text} ({done})"
+
+
+def _number(value: float) -> str:
+    """Return a number with at most three decimals, and without those that are zero."""
+    try:
+        if abs(value) >= _MAX_PLAIN_NUMBER:
+            return f"{value:g}"
+        return f"{value:.3f}".rstrip("0").rstrip(".")
+    except (OverflowError, TypeError, ValueError):
+        return "?"  # an integer that no float holds, or not a number: the task goes on
 
 
 # -- outcome ---------------------------------------------------------------------------------

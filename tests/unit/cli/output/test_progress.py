@@ -11,6 +11,7 @@ import pytest
 
 from trunkline.cli.output import progress
 from trunkline.cli.output.progress import Console, is_interactive
+from trunkline.client.tasks.status_progress import StatusCount
 from trunkline.mcp.types import LoggingMessageNotificationParams as Message
 
 CANARY = "canary-6105"
@@ -49,6 +50,19 @@ def test_a_bar_is_drawn_over_and_taken_away(screen: Screen) -> None:
     assert screen.getvalue() == f"{drawn}\r{' ' * (len(drawn) - 1 + 2)}\r"
     console.clear()
     assert screen.getvalue().count("\r") == 3
+
+
+def test_status_message_of_a_task_is_drawn_without_the_number_that_counts_messages(
+    screen: Screen,
+) -> None:
+    Console().progress(StatusCount(7), None, "step 3 (3 of 5)")
+    assert screen.getvalue().endswith(" step 3 (3 of 5)")
+    assert "7" not in screen.getvalue()
+
+
+def test_progress_without_a_total_is_drawn_with_its_number(screen: Screen) -> None:
+    Console().progress(7, None, "rows")
+    assert screen.getvalue().endswith(" 7 rows")
 
 
 def test_wide_letters_are_taken_away_whole(screen: Screen, monkeypatch: pytest.MonkeyPatch) -> None:

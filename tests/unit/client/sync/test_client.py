@@ -339,6 +339,19 @@ def test_progress_is_reported_before_the_call_returns(app: Server) -> None:
         assert seen[-1] == (3, 3, "on the way")
 
 
+def test_progress_of_a_task_is_reported_before_the_call_returns() -> None:
+    app, seen = Server("slow"), list[tuple[float, float | None, str | None]]()
+
+    @app.tool(task="required")
+    def work(context: Context) -> str:
+        context.progress(1, 2, "half")
+        return "done"
+
+    with SyncClient(app) as client:
+        assert client.call_tool("work", on_progress=lambda *told: seen.append(told)).text == "done"
+    assert seen == [(1, None, "half (1 of 2)")]
+
+
 def test_a_callback_may_use_the_client(app: Server) -> None:
     found: list[object] = []
     main = threading.get_ident()

@@ -1539,6 +1539,62 @@ def test_progress_is_reported_until_a_core_task_ends(whose: str) -> None:
     use_core(place, work, on_progress=record_progress if whose == "client" else None)
 
 
+@pytest.mark.parametrize("whose", ["call", "client"])
+@pytest.mark.parametrize("how", ["call_tool", "call_tool_as_task", "submit_tool"])
+def test_status_messages_of_a_task_of_the_extension_are_its_progress(how: str, whose: str) -> None:
+    begun = {"resultType": "task", **task("working", statusMessage="begun")}
+    states = (
+        task("working", statusMessage="begun"),
+        task("working"),
+        task("working", statusMessage="step 1 (1 of 2)"),
+        task("input_required", statusMessage="step 1 (1 of 2)"),
+        task("completed", statusMessage="step 2 (2 of 2)", result=DONE["result"]),
+    )
+    shop = Shop(*states, **{"tools/call": begun})
+    seen: list[Any] = []
+
+    def record_progress(*report: Any) -> None:
+        seen.append(report)
+
+    async def work(client: Client) -> None:
+        own: Any = record_progress if whose == "call" else None
+        if how == "call_tool_as_task":
+            handle = await client.call_tool_as_task("x", on_progress=own)
+            assert handle.message == "begun"
+            assert seen == [(1, None, "begun")]
+            assert (await handle.result()).text == "done"
+            assert handle.message == "step 2 (2 of 2)"
+        else:
+            assert (await getattr(client, how)("x", on_progress=own)).text == "done"
+
+    use(shop, work, on_progress=record_progress if whose == "client" else None)
+    texts = ["begun", "step 1 (1 of 2)", "step 2 (2 of 2)"]
+    assert seen == [(number, None, text) for number, text in enumerate(texts, 1)]
+
+
+def test_message_of_a_task_that_failed_is_not_its_progress() -> None:
+    error = {"code": -32603, "message": "broken"}
+    shop = Shop(task("working"), task("failed", statusMessage="broken", error=error))
+    seen: list[Any] = []
+
+    async def work(client: Client) -> None:
+        with pytest.raises(PeerError, match="broken"):
+            await client.call_tool("x", on_progress=lambda *report: seen.append(report))
+
+    use(shop, work)
+    assert seen == []
+
+
+def test_progress_callback_of_a_task_that_raises_does_not_end_the_call() -> None:
+    shop = Shop(task("working", statusMessage="half"), DONE)
+
+    def raises(*report: Any) -> None:
+        raise ValueError("no")
+
+    found = use(shop, lambda client: client.call_tool("x", on_progress=raises))
+    assert found.text == "done"
+
+
 def test_a_task_of_the_core_goes_over_to_a_new_connection() -> None:
     place = Works()
 

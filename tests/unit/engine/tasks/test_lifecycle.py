@@ -528,7 +528,7 @@ def test_a_handler_is_stopped_once_and_may_clean_up() -> None:
     asyncio.run(main())
 
 
-def test_progress_keeps_its_token_in_the_cores_form_and_is_not_sent_in_the_other() -> None:
+def test_progress_keeps_its_token_in_the_core_form_and_is_a_message_in_the_extension() -> None:
     async def main() -> None:
         app = Server("test")
         gate = asyncio.Event()
@@ -559,7 +559,7 @@ def test_progress_keeps_its_token_in_the_cores_form_and_is_not_sent_in_the_other
             assert order.index("notifications/progress") < ended
         async with talking(app, PER_REQUEST) as talk:
             result = await talk.ask("tools/call", name="work", meta=told)
-            await talk.until(result)
+            assert (await talk.until(result))["statusMessage"] == "1 of 2"
             assert {each.get("method") for each in talk.wire.got} == {None}
 
     asyncio.run(main())
