@@ -144,7 +144,7 @@ def test_the_rows_of_the_file_explain_no_errors_of_ours() -> None:
     rows = load()
     assert {row.side for row in rows} == {"suite", "server"}
     assert {row.rule for row in rows if row.side == "server"} == {
-        "mcp.type.deprecated",
+        "mcp.method.deprecated",
         "mcp.type.not-yet",
         "trace.unanswered",
     }

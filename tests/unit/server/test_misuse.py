@@ -252,9 +252,10 @@ def test_a_field_that_a_revision_does_not_have_is_named() -> None:
     async def tool(ctx: Context) -> str:
         return str(await ctx.elicit("days?", Form))
 
-    with pytest.raises(Exception, match="2025-06-18 has no other fields") as raised:
-        call(app, "tool", revision="2025-06-18", on_elicit=lambda _: None, raise_exceptions=True)
-    assert 'a text, a number, a boolean or a choice of one text for "days"' in str(raised.value)
+    result = call(app, "tool", revision="2025-06-18", on_elicit=lambda _: None)
+    assert result.is_error
+    assert "2025-06-18 has no other fields" in result.text
+    assert 'a text, a number, a boolean or a choice of one text for "days"' in result.text
 
 
 # -- completions -------------------------------------------------------------------------------
