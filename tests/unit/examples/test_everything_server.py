@@ -320,8 +320,13 @@ def test_only_what_a_client_declares_is_asked() -> None:
         assert (await client.call_tool(name)).text == "Hi."
 
     async def unable(client: Client) -> None:
-        with pytest.raises(PeerError, match="sampling"):
-            await client.call_tool("test_missing_capability")
+        if client.era == "per_request":
+            with pytest.raises(PeerError, match="sampling"):
+                await client.call_tool("test_missing_capability")
+        else:
+            result = await client.call_tool("test_missing_capability")
+            assert result.is_error
+            assert "sampling" in result.text
 
     in_each_era(able, on_sample=model)
     in_each_era(unable)
