@@ -111,6 +111,7 @@ OURS: Final = {
     "server.registry.options.PromptOptions": "written by the author",
     "server.registry.options.ResourceOptions": "written by the author",
     "client.options.ClientOptions": "written by the author",
+    "client.tasks.status_progress.StatusCount": "a number",
     "server.registry.options.ServerOptions": "written by the author",
     "server.registry.options.ToolOptions": "written by the author",
     "server.registry.uri_template.UriTemplate": "written by the author",
