@@ -275,6 +275,27 @@ def test_close_writes_what_waits_and_events_after_it_are_counted(tmp_path: Path)
     assert len(lines_of(audit)) == 100
 
 
+def test_close_is_woken_by_the_last_write_not_by_its_timeout(tmp_path: Path) -> None:
+    class Wake(threading.Condition):
+        timed_out = 0
+
+        def wait(self, timeout: float | None = None) -> bool:
+            notified = super().wait(timeout)
+            Wake.timed_out += not notified
+            return notified
+
+    audit = JsonLinesAudit(tmp_path / "audit.jsonl")
+    audit._wake = Wake()
+    disk = Disk(audit)
+    disk.is_open.clear()
+    audit(event("last"))
+    assert disk.has_begun.wait(WAIT_S)
+    threading.Timer(0.05, disk.is_open.set).start()
+    audit.close()
+    assert lines_of(audit) == ["last"]
+    assert Wake.timed_out == 0
+
+
 def test_write_after_close_is_an_error_of_the_file(
     tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:

@@ -159,6 +159,16 @@ async def test_tools_and_prompts_have_the_name_of_their_server(revision: str) ->
 
 
 @bounded
+async def test_completion_is_of_a_prompt_or_of_a_resource_not_of_both_or_neither(
+    revision: str,
+) -> None:
+    async with Client(two(), revision=revision) as client:
+        for both in ({"prompt": "b_greet", "resource": "file:///{who}"}, {}):
+            with pytest.raises(TypeError, match="either `prompt` or `resource`"):
+                await client.complete("who", "x", **both)
+
+
+@bounded
 async def test_a_call_needs_no_list(revision: str) -> None:
     seen: list[str] = []
     app = server("a")

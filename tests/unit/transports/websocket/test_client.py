@@ -235,6 +235,26 @@ def test_closing_while_connecting_ends_the_attempt() -> None:
     play(script, use)
 
 
+def test_cancelled_connect_raises_cancelled_error_and_leaves_no_connection() -> None:
+    has_begun = asyncio.Event()
+
+    async def script(reader: Any, writer: Any, head: str) -> None:
+        has_begun.set()
+
+    async def use(port: int) -> None:
+        transport = Ws("127.0.0.1", port).transport(POLICY)
+        connecting = asyncio.create_task(transport.connect())
+        await has_begun.wait()
+        connecting.cancel()
+        await asyncio.wait((connecting,))
+        # `asyncio.timeout` makes a TimeoutError of that, and of nothing else.
+        assert connecting.cancelled()
+        assert transport._transport is None, "the connection is left open"
+        await transport.close()
+
+    play(script, use)
+
+
 def test_a_frame_in_the_same_segment_as_the_handshake_is_delivered() -> None:
     async def script(reader: Any, writer: Any, head: str) -> None:
         writer.write(accepting(head) + frame(1, b'"first"'))

@@ -185,6 +185,26 @@ def test_request_without_session_id_is_400_with_its_id() -> None:
     run(work)
 
 
+def test_request_with_meta_of_a_stateless_revision_but_no_version_is_refused_for_that() -> None:
+    meta = {"io.modelcontextprotocol/clientInfo": META["io.modelcontextprotocol/clientInfo"]}
+    body = frame("tools/list", {"_meta": meta}, id="seven")
+
+    async def both_eras(stage: Stage, plain: Plain) -> None:
+        refused = await plain.send(request(), body).over()
+        assert (refused.status, refused.json["id"]) == (400, "seven")
+        assert refused.json["error"]["code"] == -32602
+        assert "needs a protocol version" in refused.json["error"]["message"]
+
+    run(both_eras)
+
+    async def sessions_alone(stage: Stage, plain: Plain) -> None:
+        refused = plain.send(request(), body)
+        assert (refused.status, refused.json["error"]["code"]) == (400, -32600)
+        assert "Mcp-Session-Id is missing" in refused.json["error"]["message"]
+
+    run(sessions_alone, revisions=[HANDSHAKE])
+
+
 def test_get_and_delete_are_405_where_no_revision_has_sessions() -> None:
     async def work(stage: Stage, plain: Plain) -> None:
         for method in ("GET", "DELETE"):

@@ -143,6 +143,9 @@ def test_line_breaks_in_a_message_stay_inside_its_event() -> None:
         assert event.endswith(b"\n\n")
         assert b"\n\n" not in event[:-2]
         assert event.count(b"data:") == 2
+        # A client that has received the event can resume after it.
+        assert b"id: 1-2\n" in event
+        assert b"id:" not in event_of(frame)
 
 
 # -- statuses ----------------------------------------------------------------------------------
