@@ -8,6 +8,7 @@ annotation that names a class of an outer package ties the two together as well.
 from __future__ import annotations
 
 import ast
+import re
 from collections.abc import Iterator
 from functools import cache
 from graphlib import TopologicalSorter
@@ -19,7 +20,9 @@ import pytest
 from tests.cases import for_each
 from tests.source_imports import import_statements, statements_below
 
-SOURCE = Path(__file__).resolve().parents[2] / "src" / "trunkline"
+ROOT = Path(__file__).resolve().parents[2]
+SOURCE = ROOT / "src" / "trunkline"
+ARCHITECTURE = (ROOT / "docs" / "architecture.md").read_text(encoding="utf-8")
 
 # What each part may import of the others. A part that is not here does not exist yet.
 ALLOWED: dict[str, set[str]] = {
@@ -324,6 +327,37 @@ def test_no_module_imports_itself_through_others() -> None:
 def test_the_lists_have_no_cycle(lists: dict[str, dict[str, set[str]]]) -> None:
     for allowed in lists.values():
         TopologicalSorter(allowed).prepare()
+
+
+# Calls that open a connection or start a process.
+OPENERS = {
+    *("create_connection", "create_unix_connection", "create_server", "create_unix_server"),
+    *("start_server", "start_unix_server", "create_subprocess_exec", "create_subprocess_shell"),
+    *("Popen", "fork", "socketpair", "posix_spawn"),
+}
+
+
+def test_the_page_names_each_package_that_opens_something() -> None:
+    found = {
+        part_of(path)
+        for path in MODULES
+        for node in ast.walk(ast.parse(path.read_text(encoding="utf-8")))
+        if isinstance(node, ast.Call)
+        and isinstance(node.func, ast.Attribute | ast.Name)
+        and (node.func.attr if isinstance(node.func, ast.Attribute) else node.func.id) in OPENERS
+    }
+    (sentences,) = (each for each in ARCHITECTURE.splitlines() if each.startswith("Imports point"))
+    of_opening = sentences.partition(" open nothing ")[0].partition("`store`, ")[0]
+    assert found == set(re.findall(r"`(\w+)`", of_opening))
+
+
+def test_the_picture_on_the_page_has_every_package_and_its_arrows_are_true() -> None:
+    (picture,) = (each for each in ARCHITECTURE.splitlines() if each.startswith("    errors, "))
+    order = [name for level in picture.split("←") for name in level.strip().split(", ")]
+    packages = {name for name in ALLOWED if (SOURCE / name).is_dir()}
+    assert sorted(order) == sorted({*packages, "errors"})
+    for at, name in enumerate(order):
+        assert ALLOWED[name] & set(order) <= set(order[:at]), name
 
 
 INNER_PACKAGES = sorted(

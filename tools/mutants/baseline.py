@@ -54,10 +54,11 @@ class Suite:
 
 @dataclass(frozen=True, slots=True)
 class KnownTest:
-    """A test that passes on the clean source."""
+    """A test, and its outcome on the clean source: "passed", "failed" or "skipped"."""
 
     id: str
     seconds: float
+    outcome: str = "passed"
 
     @property
     def file(self) -> str:
@@ -69,7 +70,7 @@ class KnownTest:
 class Baseline:
     """What one suite did on the clean source."""
 
-    tests: tuple[KnownTest | None, ...]
+    tests: tuple[KnownTest, ...]
     # For each file of the source and each line, the numbers of the tests, as bits; None if
     # nothing was measured.
     lines: dict[str, dict[int, int]] | None = field(repr=False)
@@ -77,12 +78,15 @@ class Baseline:
     @property
     def passing(self) -> list[KnownTest]:
         """The tests that passed."""
-        return [test for test in self.tests if test is not None]
+        return [test for test in self.tests if test.outcome == "passed"]
 
-    @property
-    def failed(self) -> int:
-        """How many tests did not pass."""
-        return self.tests.count(None)
+    def summary(self, suite: Suite) -> str:
+        """Return how many tests are used, and a line for each that is left out."""
+        left_out = [test for test in self.tests if test.outcome != "passed"]
+        number = f", {len(left_out)} did not pass and are left out:" if left_out else ""
+        lines = (f"  {test.outcome} {test.id}" for test in left_out)
+        first = f"{suite.path} {suite.keyword}".rstrip()
+        return "\n".join((f"{first}: {len(self.passing)} tests{number}", *lines))
 
     def covering(self, file: str, first: int, last: int) -> list[KnownTest]:
         """Return the tests that execute one of the lines from `first` to `last`."""
@@ -102,7 +106,7 @@ class Baseline:
         for mask in masks:
             together |= mask
         for number, test in enumerate(self.tests):
-            if together >> number & 1 and test is not None:
+            if together >> number & 1 and test.outcome == "passed":
                 yield test
 
 
@@ -162,8 +166,7 @@ def collect(suite: Suite, slot: Slot, cache: Path) -> Baseline:
 
 def _read(document: dict[str, Any]) -> Baseline:
     tests = tuple(
-        KnownTest(each["id"], each["seconds"]) if each["passed"] else None
-        for each in document["tests"]
+        KnownTest(each["id"], each["seconds"], each["outcome"]) for each in document["tests"]
     )
     if document["lines"] is None:
         return Baseline(tests, None)

@@ -152,8 +152,7 @@ class Hunt:
 
         def one(suite: Suite, slot: Slot) -> Baseline:
             baseline = collect(suite, slot, self._cache)
-            failed = f", {baseline.failed} did not pass and are left out" if baseline.failed else ""
-            tell(f"{suite.path} {suite.keyword}: {len(baseline.passing)} tests{failed}")
+            tell(baseline.summary(suite))
             return baseline
 
         new = [suite for suite in suites if suite not in self._baselines]

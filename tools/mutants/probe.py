@@ -95,7 +95,7 @@ def pytest_sessionfinish() -> None:
             {
                 "id": nodeid,
                 "seconds": RECORD.seconds.get(nodeid, 0.0),
-                "passed": RECORD.outcomes.get(nodeid) == {"passed"},
+                "outcome": outcome_of(RECORD.outcomes.get(nodeid, set())),
             }
             for nodeid in RECORD.numbers
         ]
@@ -104,6 +104,12 @@ def pytest_sessionfinish() -> None:
             RECORD.measuring.stop()
             document["lines"] = hits_of(RECORD.measuring.get_data())
         Path(os.environ["MUTANTS_RECORD"]).write_text(json.dumps(document), encoding="utf-8")
+
+
+def outcome_of(phases: set[str]) -> str:
+    """Return the outcome of a test: a phase that failed or was skipped decides."""
+    rest = phases - {"passed"}
+    return "failed" if "failed" in rest or not phases else rest.pop() if rest else "passed"
 
 
 def hits_of(data: Any) -> dict[str, dict[str, str]]:

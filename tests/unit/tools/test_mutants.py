@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable
+from dataclasses import replace
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -31,7 +32,7 @@ from tools.mutants.draw import (
 )
 from tools.mutants.hunt import Stage, Verdict, mirror_of, stage_of, try_mutant
 from tools.mutants.operators import Edit, edits_of, is_valid
-from tools.mutants.probe import hits_of
+from tools.mutants.probe import hits_of, outcome_of
 from tools.mutants.report import report
 from tools.mutants.slots import Run
 
@@ -353,8 +354,37 @@ def test_a_budget_takes_the_quickest_tests_and_says_that_it_cut() -> None:
 
 
 def test_a_test_that_did_not_pass_on_clean_source_is_not_used() -> None:
-    partly = Baseline((None, *TESTS[1:]), {"src/shop/till.py": {2: 0b1001}})
-    assert (partly.failed, chosen(stage_of("x", till("return"), [partly], 10))) == (1, ["b.py::4"])
+    first = replace(TESTS[0], outcome="failed")
+    partly = Baseline((first, *TESTS[1:]), {"src/shop/till.py": {2: 0b1001}})
+    assert chosen(stage_of("x", till("return"), [partly], 10)) == ["b.py::4"]
+
+
+def test_tests_that_did_not_pass_on_clean_source_are_named() -> None:
+    failed, skipped = replace(TESTS[0], outcome="failed"), replace(TESTS[1], outcome="skipped")
+    partly = Baseline((failed, skipped, *TESTS[2:]), None)
+    assert partly.summary(Suite("tests/unit")).splitlines() == [
+        "tests/unit: 2 tests, 2 did not pass and are left out:",
+        "  failed tests/a.py::1",
+        "  skipped tests/a.py::2",
+    ]
+    assert Baseline(TESTS, None).summary(Suite("tests/x", "quick")) == "tests/x quick: 4 tests"
+
+
+@pytest.mark.parametrize(
+    ("phases", "outcome"),
+    [
+        ({"passed"}, "passed"),
+        ({"passed", "failed"}, "failed"),
+        ({"passed", "skipped"}, "skipped"),
+        ({"skipped", "failed"}, "failed"),
+        (set(), "failed"),
+    ],
+    ids=str,
+)
+def test_a_phase_that_did_not_pass_is_the_outcome_of_its_test(
+    phases: set[str], outcome: str
+) -> None:
+    assert outcome_of(phases) == outcome
 
 
 def test_without_measured_lines_every_test_is_used() -> None:
