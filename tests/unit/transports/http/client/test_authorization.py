@@ -455,9 +455,12 @@ def test_an_old_server_gets_the_credential_with_its_stream_and_each_message(
     monkeypatch.setattr(asyncio, "wait", wait_a_part)
 
     async def main() -> None:
-        async with asyncio.timeout(WAIT), stub:
-            async with Client(stub.url, revision=SESSION, auth=auth) as client:
-                await succeeds(client)
+        async with (
+            asyncio.timeout(WAIT),
+            stub,
+            Client(stub.url, revision=SESSION, auth=auth) as client,
+        ):
+            await succeeds(client)
 
     asyncio.run(main())
     assert passed == 2 * parts
