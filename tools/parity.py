@@ -1,10 +1,11 @@
 """Count how far Trunkline covers the systems it sets out to supersede.
 
-The rows live in `docs/parity.toml`. A row is
+The rows live in `docs/parity.toml`, those of repositories and jobs in
+`docs/parity-repositories.toml`. A row is
 
 * *proven* when it names a test that shows all of it,
 * *in part* when `less` says what of the original is left out,
-* *waiting* when it names in `needs` a missing capability from the head of that file,
+* *waiting* when it names in `needs` a missing capability from the head of the first file,
 * *declined* when it has the reason,
 * *missing* when none of that holds.
 
@@ -24,9 +25,12 @@ from enum import Enum
 from pathlib import Path
 from typing import Any, Final
 
-PARITY: Final = Path(__file__).resolve().parent.parent / "docs" / "parity.toml"
+DOCS: Final = Path(__file__).resolve().parent.parent / "docs"
+PARITY: Final = DOCS / "parity.toml"
+# Rows alone: what they may wait for is at the head of the first file.
+FILES: Final = (PARITY, DOCS / "parity-repositories.toml")
 
-# The first letter of an id, and its system.
+# What precedes the number of an id, and its system.
 SYSTEMS: Final = {
     "E": "erlmcp protocol layer",
     "F": "message-format notes",
@@ -35,8 +39,13 @@ SYSTEMS: Final = {
     "C": "mcpp",
     "K": "contradictions",
     "X": "across systems",
+    "R-EM": "erlmcp repository",
+    "R-PI": "Pierre repository",
+    "R-CP": "mcpp repository",
+    "J": "jobs of users",
 }
 WIDTH: Final = 9
+NAME_WIDTH: Final = 28
 
 
 class Standing(Enum):
@@ -62,8 +71,8 @@ class Row:
 
     @property
     def system(self) -> str:
-        """The letter of the system this row belongs to."""
-        return self.id.partition("-")[0]
+        """The letters of the system this row belongs to."""
+        return self.id.rpartition("-")[0]
 
     def standing(self, needs: Mapping[str, str]) -> Standing:
         """Return the state of this row, given the capabilities a row may wait for."""
@@ -88,27 +97,32 @@ def row_from(table: dict[str, Any]) -> Row:
     )
 
 
-def load(path: Path = PARITY) -> tuple[dict[str, str], list[Row]]:
+def documents() -> list[dict[str, Any]]:
+    """Return what the files hold; the first has `needs`, and each `rows`."""
+    return [tomllib.loads(path.read_text(encoding="utf-8")) for path in FILES]
+
+
+def load() -> tuple[dict[str, str], list[Row]]:
     """Return the missing capabilities with their meanings, and all rows in file order."""
-    document = tomllib.loads(path.read_text(encoding="utf-8"))
-    return document["needs"], [row_from(table) for table in document["rows"]]
+    found = documents()
+    return found[0]["needs"], [row_from(table) for each in found for table in each["rows"]]
 
 
 def line(name: str, standings: Iterable[Standing]) -> str:
     """Return one line of the table: a name, the number of rows and the count of each standing."""
     counts = Counter(standings)
     cells = [counts.total(), *(counts[standing] for standing in Standing)]
-    return f"{name:<24}" + "".join(f"{cell:>{WIDTH}}" for cell in cells)
+    return f"{name:<{NAME_WIDTH}}" + "".join(f"{cell:>{WIDTH}}" for cell in cells)
 
 
 def report(needs: Mapping[str, str], rows: list[Row]) -> Iterator[str]:
     """Yield the lines of the report: what rows wait for, then the standings per system."""
     yield from waiting(needs, rows)
     heads = ["rows", *(standing.value for standing in Standing)]
-    yield f"{'system':<24}" + "".join(f"{head:>{WIDTH}}" for head in heads)
-    for letter, name in SYSTEMS.items():
+    yield f"{'system':<{NAME_WIDTH}}" + "".join(f"{head:>{WIDTH}}" for head in heads)
+    for letters, name in SYSTEMS.items():
         yield line(
-            f"{letter}  {name}", (row.standing(needs) for row in rows if row.system == letter)
+            f"{letters:<5}{name}", (row.standing(needs) for row in rows if row.system == letters)
         )
     yield line("total", (row.standing(needs) for row in rows))
 
@@ -120,9 +134,9 @@ def waiting(needs: Mapping[str, str], rows: list[Row]) -> Iterator[str]:
     """
     counts = Counter(row.needs for row in rows if row.needs is not None)
     if counts:
-        yield f"{'needs':<24}{'rows':>{WIDTH}}"
+        yield f"{'needs':<{NAME_WIDTH}}{'rows':>{WIDTH}}"
         for need, meaning in needs.items():
-            yield f"{need:<24}{counts[need]:>{WIDTH}}  {meaning}"
+            yield f"{need:<{NAME_WIDTH}}{counts[need]:>{WIDTH}}  {meaning}"
         yield ""
 
 
@@ -130,19 +144,19 @@ def missing(needs: Mapping[str, str], rows: list[Row]) -> Iterator[str]:
     """Yield a line for each row without a test, a known need or a reason."""
     for row in rows:
         if row.standing(needs) is Standing.MISSING:
-            yield f"  {row.id:<6} {row.says}"
+            yield f"  {row.id:<8} {row.says}"
 
 
 def left_out(rows: list[Row]) -> Iterator[str]:
     """Yield a line for each row that is there in part or declined: what is left out."""
     for row in rows:
         if row.less or row.declined:
-            yield f"  {row.id:<6} {row.less or row.declined}"
+            yield f"  {row.id:<8} {row.less or row.declined}"
 
 
 def main(arguments: list[str] | None = None) -> int:
     """Print the report; return 1 if any row is missing, else 0."""
-    parser = argparse.ArgumentParser(description="Count the rows of docs/parity.toml.")
+    parser = argparse.ArgumentParser(description="Count the rows of docs/parity*.toml.")
     parser.add_argument("--missing", action="store_true", help="also list the missing rows")
     parser.add_argument("--less", action="store_true", help="also list what is left out, and why")
     options = parser.parse_args(arguments)

@@ -1,8 +1,8 @@
-"""`docs/parity.toml` is complete, readable and honest.
+"""`docs/parity.toml` and `docs/parity-repositories.toml` are complete, readable and honest.
 
 Every row of the feature inventory is there once, says one short sentence, and has one
 standing: a test that exists, with what it leaves out if it shows less than the original has;
-one of the missing capabilities listed at the head of the file; or a reason to decline it.
+one of the missing capabilities listed at the head of the first; or a reason to decline it.
 Named tests are looked up in their source text, and by pytest if a parameter is named.
 """
 
@@ -13,7 +13,6 @@ import json
 import re
 import subprocess
 import sys
-import tomllib
 from collections import Counter
 from functools import cache
 from pathlib import Path
@@ -21,21 +20,29 @@ from typing import Any, Final
 
 import pytest
 
-from tools.parity import Standing, row_from
+from tools.parity import SYSTEMS, Standing, documents, load, row_from
 
 ROOT: Final = Path(__file__).resolve().parents[2]
-DOCUMENT: Final[dict[str, Any]] = tomllib.loads(
-    (ROOT / "docs" / "parity.toml").read_text(encoding="utf-8")
-)
-NEEDS: Final[dict[str, str]] = DOCUMENT["needs"]
-ROWS: Final[list[dict[str, Any]]] = DOCUMENT["rows"]
+TEXTS, REPOSITORIES = documents()
+NEEDS: Final[dict[str, str]] = TEXTS["needs"]
+ROWS: Final[list[dict[str, Any]]] = [*TEXTS["rows"], *REPOSITORIES["rows"]]
 
 # The last number of each system's rows in the feature inventory, in its order.
 LAST: Final = {"E": 131, "F": 48, "P": 65, "S": 59, "C": 49, "K": 80}
 # Rows of ours, about what several systems have.
 LAST_OF_OURS: Final = 4
+# What the repositories add: whole tables first, then the numbers of rows, which have gaps.
+TABLES: Final = ("R-EM-1", "R-EM-2", "R-EM-5")
+NUMBERS: Final = {
+    "R-EM": (*((1, 12), (20, 39), (40, 74), (80, 97), (100, 110), (120, 133)),),
+    "R-PI": ((1, 36),),
+    "R-CP": ((1, 26),),
+    "J": ((1, 20),),
+}
 KEYS: Final = {"id", "says", "test", "needs", "less", "declined"}
-ALLOWED_NEEDS: Final = {"http", "websocket", "auth", "conformance", "live-check", "a2a"}
+ALLOWED_NEEDS: Final = {
+    *("live-check", "a2a", "shared-sessions", "redis", "hub", "openapi", "inspector", "apps"),
+}
 # A parametrized test outside the conversations that more rows share is named with its parameter.
 MOST_SHARED: Final = 3
 LONGEST_SENTENCE: Final = 139
@@ -56,11 +63,29 @@ def test_every_id_is_there_once_and_in_order() -> None:
     expected = [f"{letter}-{n:02}" for letter, last in LAST.items() for n in range(1, last + 1)]
     assert len(expected) == 432
     expected += [f"X-{n:02}" for n in range(1, LAST_OF_OURS + 1)]
-    assert [row["id"] for row in ROWS] == expected
+    assert [row["id"] for row in TEXTS["rows"]] == expected
 
 
-def test_the_file_has_needs_and_rows_and_rows_have_the_known_keys() -> None:
-    assert DOCUMENT.keys() == {"needs", "rows"}
+def test_every_id_of_the_repositories_is_there_once_and_in_order() -> None:
+    numbered = [
+        f"{letters}-{n:02}"
+        for letters, ranges in NUMBERS.items()
+        for first, last in ranges
+        for n in range(first, last + 1)
+    ]
+    assert len(numbered) == 172 + 20
+    assert [row["id"] for row in REPOSITORIES["rows"]] == [*TABLES, *numbered]
+
+
+def test_every_row_belongs_to_a_system_that_is_counted() -> None:
+    _, rows = load()
+    assert [row.id for row in rows] == [row["id"] for row in ROWS]
+    assert {row.system for row in rows} == SYSTEMS.keys()
+
+
+def test_the_files_have_needs_and_rows_and_rows_have_the_known_keys() -> None:
+    assert TEXTS.keys() == {"needs", "rows"}
+    assert REPOSITORIES.keys() == {"rows"}
     assert [row["id"] for row in ROWS if not row.keys() <= KEYS] == []
 
 

@@ -93,6 +93,17 @@ def test_reference_run_keeps_the_claim_about_messages_unless_it_is_recorded(grou
     assert (row["p99_ns"] < p99_us * 1000) is (group not in TOO_SLOW_AT_P99)
 
 
+@pytest.mark.parametrize("message", ["small request", "initialize", "result", "error"])
+@pytest.mark.parametrize("direction", ["decode", "encode"])
+def test_reference_run_is_twice_as_fast_as_the_json_module(direction: str, message: str) -> None:
+    rows = targets.rows(SECTIONS["codec"])
+    ours, standard = (
+        min(rows[f"codec | {direction} {message} | dict {name}"]["cpu_ns"])
+        for name in ("trunkline", "json")
+    )
+    assert 2 * ours < standard
+
+
 @pytest.mark.parametrize(
     ("measure", "unit", "wanted"),
     [

@@ -168,6 +168,7 @@ async def test_a_refused_token_has_the_code_of_its_cause_and_is_shown_nowhere(
         ):
             refused = await wire.who(f"{token}.{SECRET}")
             assert (refused["code"], refused["message"]) == (code, text)
+            assert refused["data"].keys() == {"detailed_error", "authentication_failed"}
             assert refused["data"]["authentication_failed"] is True
         down = await wire.who(f"down.{SECRET}")
         assert down["data"] == {"retryAfterMs": 3000}
