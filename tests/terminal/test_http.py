@@ -253,6 +253,18 @@ def test_a_conversation_through_the_proxy_is_that_without_it(
         assert {200} <= {each["http"]["status"] for each in answers if "http" in each}
 
 
+def test_http_and_sse_and_streamable_http_are_bridged_both_ways(start: Start) -> None:
+    old = ("--revision", "2024-11-05")
+    streamable = serve(start).address
+    front = start("proxy", "--sse", "http://127.0.0.1:0/mcp", streamable).address
+    done = verb("call", front.replace("/mcp", "/sse"), "add", "a=1", "b=2", *old)
+    assert (done.returncode, done.stdout, done.stderr) == (0, "3\n", "")
+    behind = serve(start, "--sse").address.replace("/mcp", "/sse")
+    front = start("proxy", "http://127.0.0.1:0/mcp", behind).address
+    done = verb("call", front, "add", "a=1", "b=2", *old)
+    assert (done.returncode, done.stdout, done.stderr) == (0, "3\n", "")
+
+
 def test_every_session_has_a_process_of_its_own_and_ends_it(start: Start, tmp_path: Path) -> None:
     note = f"import os; open({str(tmp_path)!r} + f'/{{os.getpid()}}', 'w').close()\n"
     script = tmp_path / "noted.py"
