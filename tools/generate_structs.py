@@ -66,6 +66,14 @@ META: Final = (
 READ_HERE: Final = ("RequestMetaObject", "SubscriptionsAcknowledgedNotificationParams")
 # What a program sees though clients send it, too: a change of a subscription has it.
 SEEN_TOO: Final = ("TaskStatusNotificationParams",)
+# What programs read of a client, where a name of another library has advice. It makes reading an
+# attribute slower, so what servers and clients read for every call is not among them.
+WITH_HINTS: Final = (
+    *("CompleteResult", "DiscoverResult", "GetPromptResult", "InitializeResult"),
+    *("ListPromptsResult", "ListResourceTemplatesResult", "ListResourcesResult", "ListToolsResult"),
+    *("Prompt", "ReadResourceResult", "Resource", "ResourceTemplate", "ServerCapabilities", "Tool"),
+    "ToolAnnotations",
+)
 # What the JSON-RPC layer has already.
 ELSEWHERE: Final = {"Error": "ErrorObject", "RequestId": "RequestId"}
 
@@ -111,16 +119,29 @@ dicts and lose nothing.
 
 # No `from __future__ import annotations`: msgspec would evaluate every annotation again when
 # a decoder is made.
-from typing import Annotated, Any, ClassVar, Literal, TypeAlias
+from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Literal, TypeAlias
 
 from msgspec import UNSET, Meta, Struct, UnsetType, field
 
 from ..jsonrpc.messages import ErrorObject, RequestId, Shown
+from ..migration_hints import RESULT_ATTRIBUTES, missing_member, not_subscriptable
 '''
 
 WIRE: Final = '''\
 class Wire(Shown, Struct, frozen=True, rename="camel", omit_defaults=True):
     """A value of the protocol. It is written without absent members, and prints without secrets."""
+
+
+class HintedWire(Wire, frozen=True):
+    """A value that programs read; the name that another library has for a member has advice."""
+
+    if not TYPE_CHECKING:  # a type checker would take every name for an attribute
+
+        def __getattr__(self, name: str) -> Any:
+            raise missing_member(self, name, RESULT_ATTRIBUTES.get(type(self).__name__, {}))
+
+        def __getitem__(self, key: object) -> Any:
+            raise not_subscriptable(self, key, RESULT_ATTRIBUTES.get(type(self).__name__, {}))
 '''
 
 # What a class has beside its members: what callers mostly want of it.
@@ -492,7 +513,8 @@ class Writer:
     def struct(self, model: Model) -> str:
         """Return the source of a class."""
         tag = f', tag_field="{model.tag[0]}", tag={model.tag[1]}' if model.tag else ""
-        lines = [f"class {class_name(model.name)}(Wire, frozen=True{tag}):", self.doc(model), ""]
+        base = "HintedWire" if model.name in WITH_HINTS else "Wire"
+        lines = [f"class {class_name(model.name)}({base}, frozen=True{tag}):", self.doc(model), ""]
         if model.tag:
             wire_name, value = model.tag
             lines.append(f"    {python_name(wire_name)}: ClassVar[Literal[{value}]] = {value}")

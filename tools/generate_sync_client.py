@@ -246,6 +246,8 @@ class Writer:
             params.append("*")
         for arg, default in zip(given.kwonlyargs, given.kw_defaults, strict=True):
             params.append(self.param(source, arg, default))
+        if given.kwarg:
+            params.append(f"**{self.param(source, given.kwarg, None)}")
         returns = "None" if returns_nothing(source, node) else self.annotation(source, node.returns)
         # A trailing comma in the source keeps one parameter per line.
         written = source.lines[node.lineno - 1 : node.body[0].lineno]
@@ -278,6 +280,8 @@ class Writer:
         handle = SYNC.get(returned.partition("[")[0])
         if handle is not None and made.is_lazy:
             yield f"        from .handles import {handle}\n"
+        if node.args.kwarg:
+            yield f"        self._check_unknown({node.args.args[1].arg}, {node.args.kwarg.arg})"
         if callbacks:
             yield "        told = self._proxy.callbacks.told"
         start = "inner = " if handle else "" if returns_nothing(source, node) else "return "

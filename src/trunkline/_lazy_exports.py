@@ -4,6 +4,8 @@ A package lists its public names once, by the module that defines them:
 
     __all__, __getattr__, __dir__ = lazy_exports(__name__, {"addresses": "Tcp Unix", "": "spec"})
 
+A name of another library, or of another package of this one, raises an error that says what to use.
+
 Type checkers and editors read `__init__.pyi` beside it, which `make exports` writes from the
 same table. This module imports nothing: it is loaded by `import trunkline`.
 """
@@ -33,7 +35,7 @@ def lazy_exports(
 
     def load(name: str) -> object:
         if name not in homes:
-            raise AttributeError(f"module {package!r} has no attribute {name!r}")
+            raise _missing(package, name)
         from importlib import import_module
         from sys import modules
 
@@ -46,3 +48,17 @@ def lazy_exports(
         return found
 
     return public_names, load, lambda: public_names
+
+
+def _missing(package: str, name: str) -> Exception:
+    """Return the error for a name that a package does not export."""
+    if name.startswith("_"):  # programs probe modules for these
+        return AttributeError(f"module {package!r} has no attribute {name!r}", name=name)
+    # Imported here, as are the exports: few programs need it.
+    from sys import _getframe
+
+    from .migration_hints import missing_name
+
+    # `from package import name` looks for the name in this function of the interpreter, which is
+    # two frames up: Python ignores the text of an AttributeError there.
+    return missing_name(package, name, is_import=_getframe(2).f_code.co_name == "_handle_fromlist")

@@ -3,15 +3,29 @@
 from __future__ import annotations
 
 import asyncio
+import copy
 import inspect
+import pickle
 import re
 from collections.abc import Callable
 from typing import Any
 
 import pytest
 
-from trunkline import Client, Context, HttpLimits, HttpSettings, Server, migration_hints
-from trunkline.migration_hints import missing_attribute, with_hints
+import trunkline
+from trunkline import (
+    Client,
+    Context,
+    HttpLimits,
+    HttpSettings,
+    Server,
+    SyncClient,
+    ToolResult,
+    migration_hints,
+)
+from trunkline.auth import OAuth
+from trunkline.mcp import types
+from trunkline.migration_hints import POSITIONAL, missing_attribute, with_hints
 
 OPTIONS: list[tuple[Callable[..., Any], dict[str, tuple[str, str]]]] = [
     (Server.__init__, dict(migration_hints.SERVER_OPTIONS)),
@@ -22,6 +36,7 @@ OPTIONS: list[tuple[Callable[..., Any], dict[str, tuple[str, str]]]] = [
     (Server.mount, dict(migration_hints.MOUNT_OPTIONS)),
     (Server.run, dict(migration_hints.RUN_OPTIONS)),
     (Client.__init__, dict(migration_hints.CLIENT_OPTIONS)),
+    (OAuth.__init__, dict(migration_hints.OAUTH_OPTIONS)),
     (Context.elicit, dict(migration_hints.ELICIT_OPTIONS)),
     (Context.debug, dict(migration_hints.LOG_OPTIONS)),
     (Context.info, dict(migration_hints.LOG_OPTIONS)),
@@ -33,6 +48,7 @@ OPTION_ROWS = [
     pytest.param(function, name, *hint, id=f"{function.__qualname__}-{name}")
     for function, hints in OPTIONS
     for name, hint in hints.items()
+    if name != POSITIONAL
 ]
 
 
@@ -41,6 +57,7 @@ OPTION_ROWS = [
     [
         *((Server, name) for name in migration_hints.SERVER_ATTRIBUTES),
         *((Client, name) for name in migration_hints.CLIENT_ATTRIBUTES),
+        *((SyncClient, name) for name in migration_hints.CLIENT_ATTRIBUTES),
     ],
 )
 def test_an_attribute_of_another_library_raises_an_error_that_names_ours(
@@ -49,7 +66,7 @@ def test_an_attribute_of_another_library_raises_an_error_that_names_ours(
     is_server = owner is Server
     hints = migration_hints.SERVER_ATTRIBUTES if is_server else migration_hints.CLIENT_ATTRIBUTES
     ours, advice = hints[name]
-    made = Server("a") if is_server else Client(Server("a"))
+    made = Server("a") if is_server else owner(Server("a"))
     with pytest.raises(AttributeError) as caught:
         getattr(made, name)
     assert str(caught.value) == f"{owner.__name__!r} object has no attribute {name!r}; {advice}"
@@ -91,6 +108,166 @@ def test_an_option_of_another_library_raises_an_error_that_names_ours(
         function(**{name: 1})
     called = function.__qualname__.replace(".__init__", "")
     assert str(caught.value) == f"{called}() has no option {name!r}: {advice}"
+
+
+@pytest.mark.parametrize(
+    ("function", "hints"), [row for row in OPTIONS if POSITIONAL in row[1]], ids=lambda each: ""
+)
+def test_options_that_are_given_by_position_raise_an_error_that_names_one(
+    function: Callable[..., Any], hints: dict[str, tuple[str, str]]
+) -> None:
+    ours, advice = hints[POSITIONAL]
+    parameters = inspect.signature(function).parameters.values()
+    assert ours in {each.name for each in parameters if each.kind is each.KEYWORD_ONLY}
+    positional = [each for each in parameters if each.kind is not each.KEYWORD_ONLY]
+    with pytest.raises(TypeError) as caught:
+        function(*["x"] * (len(positional) + 1))
+    text = str(caught.value)
+    assert text.endswith(f", not {len(positional)}: {advice}")
+    assert f" takes {len(positional) - 1 or 'no'} argument" in text
+
+
+@pytest.mark.parametrize("name", ["as_proxy", "from_client", "from_fastapi", "from_openapi"])
+def test_a_class_method_of_another_library_raises_an_error_that_names_ours(name: str) -> None:
+    _, advice = migration_hints.SERVER_ATTRIBUTES[name]
+    with pytest.raises(AttributeError) as caught:
+        getattr(Server, name)
+    assert str(caught.value) == f"type object 'Server' has no attribute {name!r}; {advice}"
+    assert not hasattr(Server, name)
+    assert isinstance(inspect.signature(Server), inspect.Signature)
+
+
+@pytest.mark.parametrize("name", migration_hints.MODULE_NAMES)
+def test_a_module_name_of_another_library_raises_an_error_that_names_ours(name: str) -> None:
+    ours, advice = migration_hints.MODULE_NAMES[name]
+    assert not ours or hasattr(trunkline, ours)
+    assert not hasattr(trunkline, name)
+    with pytest.raises(AttributeError) as missing:
+        getattr(trunkline, name)
+    assert str(missing.value) == f"module 'trunkline' has no attribute {name!r}; {advice}"
+    with pytest.raises(ImportError) as refused:
+        exec(f"from trunkline import {name}")  # the statement is what is tested
+    assert str(refused.value) == f"cannot import name {name!r} from 'trunkline'; {advice}"
+
+
+def test_a_name_of_another_package_of_this_library_raises_an_error_that_names_the_package() -> None:
+    assert not hasattr(trunkline, "OAuth")
+    with pytest.raises(ImportError, match=r"use `from trunkline.auth import OAuth`"):
+        exec("from trunkline.server import OAuth")
+    with pytest.raises(AttributeError, match=r"use `from trunkline import Server`"):
+        trunkline.auth.Server  # type: ignore[attr-defined]  # noqa: B018  # reading it is the point
+
+
+def test_an_import_of_a_name_that_is_nowhere_has_the_error_of_python() -> None:
+    with pytest.raises(ImportError, match=r"^cannot import name 'Nothing' from 'trunkline' \("):
+        exec("from trunkline import Nothing")
+    for name in ("Nothing", "nothing", "__wrapped__"):
+        with pytest.raises(AttributeError) as caught:
+            getattr(trunkline, name)
+        assert str(caught.value) == f"module 'trunkline' has no attribute {name!r}"
+
+
+def test_public_names_that_advice_names_exist() -> None:
+    advice = [text for _, text in migration_hints.MODULE_NAMES.values()]
+    named = {
+        name
+        for text in advice
+        for name in re.findall(r"\b(?:use|with|of|or|Client\()\s?([A-Z]\w+)\(?", text)
+        if name not in ("HTTP", "OAuth", "OpenAPI", "FastAPI")
+    }
+    public = {name for each in (trunkline, trunkline.auth) for name in each.__all__}
+    assert len(named) > 8
+    assert named - public == set()
+
+
+@pytest.mark.parametrize(
+    ("made", "hints"),
+    [
+        (ToolResult.__new__(ToolResult), migration_hints.TOOL_RESULT_ATTRIBUTES),
+        (types.ReadResourceResult([]), migration_hints.RESULT_ATTRIBUTES["ReadResourceResult"]),
+        (types.GetPromptResult([]), migration_hints.RESULT_ATTRIBUTES["GetPromptResult"]),
+        (types.Tool({}, "x"), migration_hints.RESULT_ATTRIBUTES["Tool"]),
+        (
+            types.CompleteResult(types.CompleteResultCompletion([])),
+            migration_hints.RESULT_ATTRIBUTES["CompleteResult"],
+        ),
+    ],
+    ids=lambda each: type(each).__name__,
+)
+def test_an_attribute_of_another_result_raises_an_error_that_names_ours(
+    made: Any, hints: dict[str, tuple[str, str]]
+) -> None:
+    for name, (ours, advice) in hints.items():
+        assert hasattr(type(made), ours)
+        assert not hasattr(made, name)
+        if name == "[]":
+            with pytest.raises(TypeError) as caught:
+                made[0]
+            assert str(caught.value).endswith(f"object is not subscriptable; {advice}")
+            continue
+        with pytest.raises(AttributeError) as missing:
+            getattr(made, name)
+        text = f"{type(made).__name__!r} object has no attribute {name!r}; {advice}"
+        assert str(missing.value) == text
+
+
+def test_every_result_with_hints_is_tested() -> None:
+    tested = {"ReadResourceResult", "GetPromptResult", "Tool", "CompleteResult"}
+    assert set(migration_hints.RESULT_ATTRIBUTES) == tested
+
+
+def test_a_wire_name_of_a_member_raises_an_error_that_names_the_attribute() -> None:
+    tool: Any = types.Tool({}, "x")
+    with pytest.raises(AttributeError, match=r"'inputSchema'; use input_schema$"):
+        tool.inputSchema  # noqa: B018  # reading it is the point
+    with pytest.raises(TypeError, match=r"not subscriptable; use the attribute input_schema$"):
+        tool["inputSchema"]
+    with pytest.raises(TypeError, match=r"'Tool' object is not subscriptable$"):
+        tool[0]
+    assert not hasattr(tool, "inputSchema")
+    assert copy.deepcopy(tool) == pickle.loads(pickle.dumps(tool)) == tool
+
+
+def test_options_of_other_clients_for_a_call_raise_errors_that_name_ours() -> None:
+    app = Server("a")
+    parameters = inspect.signature(Client.call_tool).parameters
+
+    async def main() -> None:
+        async with Client(app) as client:
+            call: Any = client.call_tool
+            for name, (ours, advice) in migration_hints.CALL_OPTIONS.items():
+                assert not ours or ours in parameters
+                with pytest.raises(TypeError) as caught:
+                    await call("x", **{name: 1})
+                assert str(caught.value) == f"call_tool() has no option {name!r}: {advice}"
+            with pytest.raises(TypeError, match=r"call_tool\('x', \{'city': \.\.\.\}\)$"):
+                await call("x", city="Oslo")
+
+    asyncio.run(main())
+    with (
+        SyncClient(app) as client,
+        pytest.raises(TypeError, match="arguments of a tool are a dict"),
+    ):
+        client.call_tool("x", city="Oslo")  # type: ignore[call-overload]  # that is the point
+
+
+def test_the_error_for_a_misspelt_attribute_has_what_python_needs_to_suggest_a_name() -> None:
+    app: Any = Server("a")
+    with pytest.raises(AttributeError) as caught:
+        app.tols  # noqa: B018  # reading it is the point
+    assert (caught.value.name, caught.value.obj) == ("tols", app)
+    with pytest.raises(AttributeError) as advised:
+        app.list_tools  # noqa: B018  # as above
+    assert advised.value.obj is not app  # a suggestion would contradict the advice
+
+
+@pytest.mark.parametrize("auth", ["oauth", "canary-7f3a"])
+def test_a_text_as_authorization_is_refused_with_the_classes_to_use(auth: str) -> None:
+    with pytest.raises(
+        ValueError, match=r"such as OAuth\(\) or Bearer\(token\), not str"
+    ) as caught:
+        Client("http://127.0.0.1:1/mcp", auth=auth)  # type: ignore[arg-type]  # that is the point
+    assert auth not in str(caught.value)
 
 
 def test_a_decorator_passes_on_the_advice_about_its_options() -> None:

@@ -13,7 +13,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Awaitable, Callable, Iterable, Mapping
 from functools import update_wrapper
-from typing import TYPE_CHECKING, Any, Self, TypeVar, overload
+from typing import TYPE_CHECKING, Any, Never, Self, TypeVar, overload
 
 from msgspec import UNSET
 
@@ -42,7 +42,12 @@ from ..mcp.types import (
     Task,
     Tool,
 )
-from ..migration_hints import CLIENT_ATTRIBUTES, MissingClassAttribute, missing_attribute
+from ..migration_hints import (
+    CLIENT_ATTRIBUTES,
+    MissingClassAttribute,
+    missing_attribute,
+    unknown_call_option,
+)
 from ..redaction import show
 from .connect.connection import ClientConnection, ConnectionState
 from .connect.targets import TargetLike, is_group, target_of
@@ -94,7 +99,7 @@ class Client(ClientConstructor, SubmitMethods):
 
         # A type checker would take every name for an attribute.
         def __getattr__(self, name: str) -> Any:
-            raise missing_attribute("Client", name, CLIENT_ATTRIBUTES)
+            raise missing_attribute("Client", name, CLIENT_ATTRIBUTES, self)
 
         from_config = MissingClassAttribute(CLIENT_ATTRIBUTES["from_config"][1])
 
@@ -245,6 +250,7 @@ class Client(ClientConstructor, SubmitMethods):
         timeout: float | None = None,
         on_progress: OnProgress | None = None,
         meta: Mapping[str, Any] | None = None,
+        **unknown: Never,
     ) -> ToolResult[Any]:
         """Call a tool; `result.value` is what it returned, as `result_type`.
 
@@ -259,6 +265,8 @@ class Client(ClientConstructor, SubmitMethods):
                 input that the server requested could not be given.
             RemoteProtocolError: the reply is not a result of `tools/call`.
         """
+        if unknown:
+            raise unknown_call_option(name, next(iter(unknown)))
         given = UNSET if arguments is None else arguments
         tasks = self._tasks
         must_be_task = tasks.support is not None and tasks.must_be_task(name)

@@ -15,11 +15,12 @@ dicts and lose nothing.
 
 # No `from __future__ import annotations`: msgspec would evaluate every annotation again when
 # a decoder is made.
-from typing import Annotated, Any, ClassVar, Literal, TypeAlias
+from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Literal, TypeAlias
 
 from msgspec import UNSET, Meta, Struct, UnsetType, field
 
 from ..jsonrpc.messages import ErrorObject, RequestId, Shown
+from ..migration_hints import RESULT_ATTRIBUTES, missing_member, not_subscriptable
 
 __all__ = [
     "Annotations",
@@ -146,6 +147,18 @@ NotNegative: TypeAlias = Annotated[int, Meta(ge=0)]
 
 class Wire(Shown, Struct, frozen=True, rename="camel", omit_defaults=True):
     """A value of the protocol. It is written without absent members, and prints without secrets."""
+
+
+class HintedWire(Wire, frozen=True):
+    """A value that programs read; the name that another library has for a member has advice."""
+
+    if not TYPE_CHECKING:  # a type checker would take every name for an attribute
+
+        def __getattr__(self, name: str) -> Any:
+            raise missing_member(self, name, RESULT_ATTRIBUTES.get(type(self).__name__, {}))
+
+        def __getitem__(self, key: object) -> Any:
+            raise not_subscriptable(self, key, RESULT_ATTRIBUTES.get(type(self).__name__, {}))
 
 
 Role: TypeAlias = Literal["assistant", "user"]
@@ -401,7 +414,7 @@ class CompleteResultCompletion(Wire, frozen=True):
     total: int | None = None
 
 
-class CompleteResult(Wire, frozen=True):
+class CompleteResult(HintedWire, frozen=True):
     """Result of `completion/complete`, in every revision."""
 
     completion: CompleteResultCompletion
@@ -458,7 +471,7 @@ class SamplingMessage(Wire, frozen=True):
     meta: dict[str, Any] | None = field(default=None, name="_meta")  # since 2025-11-25
 
 
-class ToolAnnotations(Wire, frozen=True):
+class ToolAnnotations(HintedWire, frozen=True):
     """`ToolAnnotations`, since 2025-03-26."""
 
     destructive_hint: bool | None = None
@@ -474,7 +487,7 @@ class ToolExecution(Wire, frozen=True):
     task_support: Literal["forbidden", "optional", "required"] | None = None
 
 
-class Tool(Wire, frozen=True):
+class Tool(HintedWire, frozen=True):
     """`Tool`, in every revision."""
 
     input_schema: dict[str, Any]
@@ -602,7 +615,7 @@ class ServerCapabilitiesTools(Wire, frozen=True):
     list_changed: bool | None = None
 
 
-class ServerCapabilities(Wire, frozen=True):
+class ServerCapabilities(HintedWire, frozen=True):
     """`ServerCapabilities`, in every revision."""
 
     completions: dict[str, Any] | None = None  # since 2025-03-26
@@ -615,7 +628,7 @@ class ServerCapabilities(Wire, frozen=True):
     tools: ServerCapabilitiesTools | None = None
 
 
-class DiscoverResult(Wire, frozen=True, tag_field="resultType", tag="complete"):
+class DiscoverResult(HintedWire, frozen=True, tag_field="resultType", tag="complete"):
     """Result of `server/discover`, since 2026-07-28."""
 
     result_type: ClassVar[Literal["complete"]] = "complete"
@@ -700,7 +713,7 @@ class PromptMessage(Wire, frozen=True):
     role: Role
 
 
-class GetPromptResult(Wire, frozen=True):
+class GetPromptResult(HintedWire, frozen=True):
     """Result of `prompts/get`, in every revision."""
 
     messages: list[PromptMessage]
@@ -782,7 +795,7 @@ class InitializeRequestParams(Wire, frozen=True):
     meta: dict[str, Any] | UnsetType = field(default=UNSET, name="_meta")
 
 
-class InitializeResult(Wire, frozen=True):
+class InitializeResult(HintedWire, frozen=True):
     """Result of `initialize`, up to 2025-11-25."""
 
     capabilities: ServerCapabilities
@@ -810,7 +823,7 @@ class PromptArgument(Wire, frozen=True):
     title: str | None = None  # since 2025-06-18
 
 
-class Prompt(Wire, frozen=True):
+class Prompt(HintedWire, frozen=True):
     """`Prompt`, in every revision."""
 
     name: str
@@ -821,7 +834,7 @@ class Prompt(Wire, frozen=True):
     title: str | None = None  # since 2025-06-18
 
 
-class ListPromptsResult(Wire, frozen=True):
+class ListPromptsResult(HintedWire, frozen=True):
     """Result of `prompts/list`, in every revision."""
 
     prompts: list[Prompt]
@@ -832,7 +845,7 @@ class ListPromptsResult(Wire, frozen=True):
     ttl_ms: NotNegative | None = None  # since 2026-07-28; required
 
 
-class ResourceTemplate(Wire, frozen=True):
+class ResourceTemplate(HintedWire, frozen=True):
     """`ResourceTemplate`, in every revision."""
 
     name: str
@@ -845,7 +858,7 @@ class ResourceTemplate(Wire, frozen=True):
     title: str | None = None  # since 2025-06-18
 
 
-class ListResourceTemplatesResult(Wire, frozen=True):
+class ListResourceTemplatesResult(HintedWire, frozen=True):
     """Result of `resources/templates/list`, in every revision."""
 
     resource_templates: list[ResourceTemplate]
@@ -856,7 +869,7 @@ class ListResourceTemplatesResult(Wire, frozen=True):
     ttl_ms: NotNegative | None = None  # since 2026-07-28; required
 
 
-class Resource(Wire, frozen=True):
+class Resource(HintedWire, frozen=True):
     """`Resource`, in every revision."""
 
     name: str
@@ -870,7 +883,7 @@ class Resource(Wire, frozen=True):
     title: str | None = None  # since 2025-06-18
 
 
-class ListResourcesResult(Wire, frozen=True):
+class ListResourcesResult(HintedWire, frozen=True):
     """Result of `resources/list`, in every revision."""
 
     resources: list[Resource]
@@ -904,7 +917,7 @@ class ListTasksResult(Wire, frozen=True):
     next_cursor: str | None = None
 
 
-class ListToolsResult(Wire, frozen=True):
+class ListToolsResult(HintedWire, frozen=True):
     """Result of `tools/list`, in every revision."""
 
     tools: list[Tool]
@@ -987,7 +1000,7 @@ class ReadResourceRequestParams(Wire, frozen=True):
     request_state: str | UnsetType = UNSET  # since 2026-07-28
 
 
-class ReadResourceResult(Wire, frozen=True):
+class ReadResourceResult(HintedWire, frozen=True):
     """Result of `resources/read`, in every revision."""
 
     contents: list[ResourceContents]

@@ -16,6 +16,7 @@ from collections.abc import Callable, Collection
 from typing import TYPE_CHECKING
 from urllib.parse import urlsplit
 
+from ...migration_hints import OAUTH_OPTIONS, with_hints
 from ...redaction import show
 from ...transports.http.client.fetch import is_loopback_host
 from .flow.client_authentication import ClientIdentity
@@ -62,6 +63,7 @@ class OAuth:
         ValueError: an argument does not go with another; the text says which.
     """
 
+    @with_hints(OAUTH_OPTIONS)
     def __init__(
         self,
         *,

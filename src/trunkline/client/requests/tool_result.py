@@ -22,7 +22,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from functools import lru_cache
-from typing import Any, Final, Generic, TypeVar, cast, final
+from typing import TYPE_CHECKING, Any, Final, Generic, TypeVar, cast, final
 
 from msgspec import UNSET, Raw, Struct, UnsetType
 from msgspec.json import Decoder, encode
@@ -33,6 +33,7 @@ from ...jsonrpc.messages import Shown
 from ...mcp.meta import WRAPPED
 from ...mcp.shaping import Forwardable
 from ...mcp.types import CallToolResult, ContentBlock, TextContent
+from ...migration_hints import TOOL_RESULT_ATTRIBUTES, missing_attribute
 from ...redaction import show
 from ...spec.mcp.meta import META_KEYS
 from ..session.decode import decode_again, decoder, look_again, type_name, where_and_what
@@ -74,6 +75,11 @@ class ToolResult(Forwardable, Generic[T]):
         self._type = kind
         self._value: Any = NOTHING
         self._plain: Any = NOTHING
+
+    if not TYPE_CHECKING:  # a type checker would take every name for an attribute
+
+        def __getattr__(self, name: str) -> Any:
+            raise missing_attribute("ToolResult", name, TOOL_RESULT_ATTRIBUTES, self)
 
     @property
     def content(self) -> list[ContentBlock]:

@@ -18,7 +18,12 @@ from functools import partial
 from typing import TYPE_CHECKING, Any, Final, Generic, Self, TypeVar, cast
 
 from ...errors import Cancelled, RequestTimeout, TrunklineError
-from ...migration_hints import CLIENT_ATTRIBUTES, MissingClassAttribute
+from ...migration_hints import (
+    CLIENT_ATTRIBUTES,
+    MissingClassAttribute,
+    missing_attribute,
+    unknown_call_option,
+)
 from ..client import Client, state_of
 from ..requests.call import future_of
 from ..session.options import check_seconds
@@ -56,7 +61,11 @@ _CALLBACKS: Final = (
 class SyncClientBase:
     """A `Client` on the event loop thread, and the proxy to it."""
 
-    if not TYPE_CHECKING:  # it is not there
+    if not TYPE_CHECKING:  # a type checker would take every name for an attribute
+
+        def __getattr__(self, name: str) -> Any:
+            raise missing_attribute("SyncClient", name, CLIENT_ATTRIBUTES, self)
+
         from_config = MissingClassAttribute(CLIENT_ATTRIBUTES["from_config"][1])
 
     def __init__(self, target: Any, **options: Any) -> None:
@@ -68,6 +77,11 @@ class SyncClientBase:
         # A client that another thread closes is found without a session on the event loop.
         callbacks.budget = state_of(self._client).use_threads(NOT_CONNECTED)
         self._proxy = LoopProxy(self._client, callbacks)
+
+    def _check_unknown(self, name: str, unknown: Mapping[str, Any]) -> None:
+        """Raise TypeError for an option that `call_tool` does not have."""
+        if unknown:
+            raise unknown_call_option(name, next(iter(unknown)))
 
     def __repr__(self) -> str:
         return repr(self._client).replace("<Client ", "<SyncClient ", 1)

@@ -13,7 +13,7 @@ called by any thread.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
-from typing import TYPE_CHECKING, Any, TypedDict, TypeVar, Unpack, overload
+from typing import TYPE_CHECKING, Any, Never, TypedDict, TypeVar, Unpack, overload
 
 from ...errors import TrunklineError
 from ...jsonrpc.peer.peer import Extras
@@ -207,6 +207,7 @@ class SyncClient(SyncClientBase):
         timeout: float | None = None,
         on_progress: OnProgress | None = None,
         meta: Mapping[str, Any] | None = None,
+        **unknown: Never,
     ) -> ToolResult[Any]:
         """Call a tool; `result.value` is what it returned, as `result_type`.
 
@@ -221,6 +222,7 @@ class SyncClient(SyncClientBase):
                 input that the server requested could not be given.
             RemoteProtocolError: the reply is not a result of `tools/call`.
         """
+        self._check_unknown(name, unknown)
         told = self._proxy.callbacks.told
         return self._proxy.run(
             self._client.call_tool,

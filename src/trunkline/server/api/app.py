@@ -22,6 +22,7 @@ from ...migration_hints import (
     RUN_OPTIONS,
     RUN_TRANSPORTS,
     SERVER_ATTRIBUTES,
+    MissingClassAttribute,
     missing_attribute,
     with_hints,
 )
@@ -79,7 +80,12 @@ class Server(RegistrationMethods):
     if not TYPE_CHECKING:  # a type checker would take every name for an attribute
 
         def __getattr__(self, name: str) -> Any:
-            raise missing_attribute("Server", name, SERVER_ATTRIBUTES)
+            raise missing_attribute("Server", name, SERVER_ATTRIBUTES, self)
+
+        as_proxy = MissingClassAttribute(SERVER_ATTRIBUTES["as_proxy"][1])
+        from_client = MissingClassAttribute(SERVER_ATTRIBUTES["from_client"][1])
+        from_fastapi = MissingClassAttribute(SERVER_ATTRIBUTES["from_fastapi"][1])
+        from_openapi = MissingClassAttribute(SERVER_ATTRIBUTES["from_openapi"][1])
 
     @property
     def name(self) -> str:

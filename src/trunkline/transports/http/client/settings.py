@@ -75,9 +75,8 @@ class HttpOptions(Struct, frozen=True, kw_only=True):
             if not callable(getattr(self.auth, "for_server", None)):
                 # Without the value: it may be a secret.
                 kind = type(self.auth).__name__
-                raise ValueError(
-                    f"HttpOptions.auth is one of trunkline.auth, such as OAuth(), not {kind}"
-                )
+                advice = "such as OAuth() or Bearer(token)"
+                raise ValueError(f"HttpOptions.auth is one of trunkline.auth, {advice}, not {kind}")
             if any(name.lower() == "authorization" for name in given):
                 raise ValueError("HttpOptions has auth, and an Authorization header: give one")
         for name in ("connect_timeout", "read_timeout", "longest_retry"):
