@@ -30,7 +30,7 @@ from __future__ import annotations
 from collections.abc import Collection
 from typing import Any, Final
 
-from .redaction import HIDDEN, conceal, is_secret_name, redact, show
+from .redaction import HIDDEN, conceal, is_secret_name, redact, show, show_json
 
 __all__ = [
     "AuthorizationFailed",
@@ -101,7 +101,7 @@ class ProtocolError(TrunklineError):
             parts.append(f"at {show_pointer(self.where)}")
         if self.got is not NOTHING:
             is_secret = any(map(is_secret_name, self.where.split("/")))
-            parts.append(f"got {HIDDEN if is_secret else show(self.got)}")
+            parts.append(f"got {HIDDEN if is_secret else show_json(self.got)}")
         text = " ".join(parts)
         return f"{text}: expected {self.expected}" if self.expected else text
 

@@ -311,6 +311,22 @@ def show(value: object, *, limit: int = _MAX_TEXT) -> str:
     return text if len(text) <= limit else f"{text[:limit]}…"
 
 
+def show_json(value: object, *, limit: int = _MAX_TEXT) -> str:
+    """Return a JSON `value` as one short, safe line of JSON for an error text."""
+    # Imported here: few programs show a value. It takes what msgspec refuses: half a character.
+    from json import dumps
+
+    shown = redact(value, depth=3)
+    try:
+        text = dumps(shown, ensure_ascii=False)
+    except (TypeError, ValueError):
+        return show(value, limit=limit)  # not JSON, such as a dict whose keys are not texts
+    if not text.isprintable():
+        # As JSON escapes them: a surrogate, or a character that changes the direction of text.
+        text = "".join(each if each.isprintable() else dumps(each)[1:-1] for each in text)
+    return text if len(text) <= limit else f"{text[:limit]}…"
+
+
 def first_and_last(secret: str) -> str:
     """Return the first 10 and last 8 characters of a long secret; hide a short one whole."""
     if not isinstance(secret, str) or len(secret) <= 20:

@@ -85,17 +85,17 @@ def test_the_tree_loads_without_the_codecs_dependency() -> None:
     [
         (LocalProtocolError("a.rule"), "a.rule"),
         (LocalProtocolError("a.rule", where="/id"), "a.rule at /id"),
-        (LocalProtocolError("a.rule", got=None), "a.rule got None"),
-        (LocalProtocolError("a.rule", got="x"), "a.rule got 'x'"),
+        (LocalProtocolError("a.rule", got=None), "a.rule got null"),
+        (LocalProtocolError("a.rule", got="x"), 'a.rule got "x"'),
         (LocalProtocolError("a.rule", expected="a string"), "a.rule: expected a string"),
         (
             LocalProtocolError("a.rule", where="/id", got=True, expected="a string", source="RFC"),
-            "a.rule at /id got True: expected a string",
+            "a.rule at /id got true: expected a string",
         ),
         (invalid(), "jsonrpc.id.type (-32600 Invalid Request)"),
         (
             invalid(where="/id", got="null", expected="an id", data={"a": 1}, id=5),
-            "jsonrpc.id.type at /id got 'null': expected an id (-32600 Invalid Request)",
+            'jsonrpc.id.type at /id got "null": expected an id (-32600 Invalid Request)',
         ),
     ],
 )
@@ -122,13 +122,15 @@ def test_missing_fact_is_distinct_from_none() -> None:
 @pytest.mark.parametrize(
     ("got", "text"),
     [
-        ({"token": "hunter2"}, "{'token': '[redacted]'}"),
-        ("Bearer abcdefghijkl", "'[redacted]'"),
-        (b"hunter2", "'<7 bytes>'"),
-        (object(), "'<object>'"),
-        pytest.param(10**5000, "'<integer of 16610 bits>'", id="an int too long to print"),
-        ("\ud800", r"'\ud800'"),
-        ("line\nbreak", r"'line\nbreak'"),
+        ({"token": "hunter2"}, '{"token": "[redacted]"}'),
+        ("Bearer abcdefghijkl", '"[redacted]"'),
+        (b"hunter2", '"<7 bytes>"'),
+        (object(), '"<object>"'),
+        pytest.param(10**5000, '"<integer of 16610 bits>"', id="an int too long to print"),
+        ("\ud800", r'"\ud800"'),
+        ({"listChanged": True, "of": [None, 1.5]}, '{"listChanged": true, "of": [null, 1.5]}'),
+        ("\u202e", r'"\u202e"'),
+        ("line\nbreak", r'"line\nbreak"'),
     ],
 )
 def test_text_shows_what_was_there_in_a_safe_way(got: Any, text: str) -> None:

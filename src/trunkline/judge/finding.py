@@ -15,7 +15,7 @@ from msgspec import Struct
 
 from ..errors import NOTHING, show_pointer
 from ..jsonrpc.messages import Shown, shown_tuple
-from ..redaction import HIDDEN, is_secret_name, show
+from ..redaction import HIDDEN, is_secret_name, show_json
 
 __all__ = ["CUT_RULE", "MAX_FINDINGS", "Finding", "Level", "as_shown", "ordered"]
 
@@ -99,16 +99,12 @@ def _step(step: str) -> tuple[int, int, str]:
 
 
 def as_shown(value: Any, where: str) -> str:
-    """Return the value found at `where` as JSON-like text, truncated and redacted."""
+    """Return the value found at `where` as JSON, truncated and redacted."""
     if value is NOTHING:
         return ""
     if any(map(is_secret_name, _names(where))):
         return HIDDEN
-    if value is None:
-        return "null"
-    if value is True or value is False:
-        return "true" if value else "false"
-    return show(value)
+    return show_json(value)
 
 
 def _names(where: str) -> list[str]:

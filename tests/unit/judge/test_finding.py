@@ -60,7 +60,7 @@ def test_a_finding_does_not_change_and_can_be_kept() -> None:
 
 def test_a_value_is_shown_in_the_words_of_json() -> None:
     shown = [as_shown(value, "/a") for value in (NOTHING, None, True, False, 1, "x")]
-    assert shown == ["", "null", "true", "false", "1", "'x'"]
+    assert shown == ["", "null", "true", "false", "1", '"x"']
 
 
 def test_value_under_a_secret_name_is_hidden() -> None:
@@ -107,4 +107,4 @@ def test_few_findings_are_all_kept() -> None:
     ],
 )
 def test_names_of_a_schema_and_keys_of_questions_hide_nothing(where: str, is_shown: bool) -> None:
-    assert as_shown("a value", where) == ("'a value'" if is_shown else "[redacted]")
+    assert as_shown("a value", where) == ('"a value"' if is_shown else "[redacted]")

@@ -26,7 +26,7 @@ from ...errors import (
     TrunklineError,
     visible,
 )
-from ...redaction import show
+from ...redaction import show, show_json
 from ..command import UsageError
 from ..exit_codes import PROBLEMS_FOUND, UNREACHABLE, USAGE_ERROR
 
@@ -90,7 +90,7 @@ def sentence(error: TrunklineError, options: argparse.Namespace) -> str:
         )
     kind = f", {error.kind}" if error.kind else ""
     text = str(error).removesuffix(")")
-    data = "" if error.data is None else f"\n  data: {visible(show(error.data), kept='')}"
+    data = "" if error.data is None else f"\n  data: {visible(show_json(error.data), kept='')}"
     advice = ""
     if error.kind == "MISSING_REQUIRED_CLIENT_CAPABILITY":
         advice = "\n  answer questions at a terminal or by --answer; offer roots by --root"

@@ -29,7 +29,7 @@ from websockets.uri import WebSocketURI
 from ...errors import AuthorizationFailed, TransportError
 from ..addresses import Tcp, Tls
 from ..base import ignore
-from ..http.client.proxy import open_tunnel, parse_proxy, proxy_for
+from ..http.client.proxy import failure_text, open_tunnel, parse_proxy, proxy_for
 from ..sockets.connection import dial_host, tune
 from .connection import SUBPROTOCOL, WebSocketFrames, WebSocketTransport
 
@@ -173,9 +173,7 @@ class DialledWebSocket(WebSocketTransport):
             reason = getattr(fault, "verify_message", "") or fault.reason or "TLS failed"
             error = TransportError(f"{address} cannot be trusted: {reason}")
         except OSError as fault:
-            # The end of a connection during its TLS handshake has no text.
-            reason = fault.strerror or str(fault) or "it closed the connection"
-            error = TransportError(f"{address} cannot be reached: {reason}")
+            error = TransportError(f"{address} cannot be reached: {failure_text(fault)}")
         except TransportError as fault:
             error = fault
         except BaseException:  # refused, or a cancelled task: nothing may be left open

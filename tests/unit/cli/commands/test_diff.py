@@ -71,7 +71,7 @@ def test_breaking_changes_end_with_1_and_are_printed_first(run: Any, save: Any) 
     assert (shown.status, shown.err) == (1, "")
     assert shown.out.splitlines() == [
         "BREAKING (1)",
-        "  tool add, argument a: the old type is no longer accepted: 'integer' → 'string'",
+        '  tool add, argument a: the old type is no longer accepted: "integer" → "string"',
         "    listing.input.type-narrowed: Calls with a value of the old type are refused.",
         "",
         "SAFE (1)",
@@ -294,9 +294,9 @@ def test_json_is_one_document(run: Any, save: Any, words: list[str]) -> None:
         "level": "breaking",
         "what": "tool add",
         "where": "/inputSchema/properties/a",
-        "old": "'integer'",
-        "new": "'string'",
-        "says": "the old type is no longer accepted: 'integer' → 'string'",
+        "old": '"integer"',
+        "new": '"string"',
+        "says": 'the old type is no longer accepted: "integer" → "string"',
         "why": "Calls with a value of the old type are refused.",
     }
 

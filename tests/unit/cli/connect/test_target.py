@@ -214,7 +214,7 @@ def test_a_refusal_shows_code_and_place_and_data(run: Any, server: list[str]) ->
     assert (shown.status, shown.out) == (1, "")
     assert "the server refused resources/read: " in shown.err
     assert "(-32002, RESOURCE_NOT_FOUND)\n" in shown.err
-    assert "data: {'uri': 'demo://nowhere'}\n" in shown.err
+    assert 'data: {"uri": "demo://nowhere"}\n' in shown.err
 
 
 def test_revision_missing_on_the_server_ends_with_3(run: Any, silent: Any) -> None:
@@ -606,5 +606,5 @@ def test_a_server_that_is_not_there_ends_with_3_over_http(run: Any, monkeypatch:
     monkeypatch.setenv("TOKEN", f"Bearer {CANARY}")
     shown = run("ping", "http://127.0.0.1:1/mcp", "--header-env", "Authorization=TOKEN", "-v")
     assert (shown.status, shown.out) == (3, "")
-    assert "http://127.0.0.1:1/mcp cannot be reached" in shown.err
+    assert "http://127.0.0.1:1/mcp cannot be reached: Connection refused\n" in shown.err
     assert CANARY not in shown.err

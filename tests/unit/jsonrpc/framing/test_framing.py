@@ -511,7 +511,7 @@ def test_parts_follow_the_style_of_the_peer() -> None:
 
 
 def test_parts_of_an_unframeable_message_raises() -> None:
-    with pytest.raises(LocalProtocolError, match="newline-inside got 'a line feed at byte 1'"):
+    with pytest.raises(LocalProtocolError, match='newline-inside got "a line feed at byte 1"'):
         NewlineFraming().parts(b"{\n}")
 
     class Huge(bytes):

@@ -264,8 +264,8 @@ def test_another_media_type_breaks(member: str, kind: str, key: str) -> None:
     (change,) = compare({member: [old]}, {member: [new]}).changes
     assert (change.rule, change.old, change.new) == (
         f"listing.{kind}.media-type-changed",
-        "'text/csv'",
-        "'text/html'",
+        '"text/csv"',
+        '"text/html"',
     )
 
 

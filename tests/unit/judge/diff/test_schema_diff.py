@@ -251,8 +251,8 @@ def test_changed_header_is_reported_with_its_pointer() -> None:
     assert (found.rule, found.where, found.old, found.new) == (
         "listing.input.header-changed",
         "/inputSchema/properties/a/x-mcp-header",
-        "'A'",
-        "'B'",
+        '"A"',
+        '"B"',
     )
 
 

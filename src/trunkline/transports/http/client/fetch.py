@@ -33,7 +33,7 @@ from ....errors import TransportError
 from ....jsonrpc.framing.framing import Pieces
 from ....redaction import show
 from .connection import HttpClientConnection
-from .proxy import dial, open_tunnel, proxy_for
+from .proxy import dial, failure_text, open_tunnel, proxy_for
 
 __all__ = [
     "FetchRefused",
@@ -206,7 +206,7 @@ async def _ask(
     except PermissionError as error:
         raise FetchRefused(f"{_shown(parts)} {error}") from None
     except (OSError, UnicodeError) as error:
-        reason = getattr(error, "strerror", None) or str(error) or "it closed the connection"
+        reason = failure_text(error)
         raise TransportError(f"{_shown(parts)} cannot be reached: {reason}") from None
     try:
         connection.send(_encode(parts, method, headers, body), handler)

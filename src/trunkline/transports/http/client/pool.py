@@ -27,7 +27,7 @@ from ....errors import TransportError
 from ...addresses import Tls
 from ...base import ignore
 from .connection import HttpClientConnection
-from .proxy import ProxyAddress, dial, open_tunnel
+from .proxy import ProxyAddress, dial, failure_text, open_tunnel
 
 if TYPE_CHECKING:
     import socket
@@ -172,8 +172,7 @@ class ConnectionPool:
             reason = getattr(error, "verify_message", "") or error.reason or "TLS failed"
             raise TransportError(f"{self._address} cannot be trusted: {reason}") from None
         except OSError as error:
-            # The end of a connection during its TLS handshake has no text.
-            reason = error.strerror or str(error) or "it closed the connection"
+            reason = failure_text(error)
             raise TransportError(f"{self._address} cannot be reached: {reason}") from None
         except UnicodeError:
             raise TransportError(f"{self._address} has a host that is not valid") from None

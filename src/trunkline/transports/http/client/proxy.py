@@ -26,7 +26,7 @@ from urllib.parse import unquote, urlsplit
 from ....errors import TransportError
 from ....redaction import redact
 
-__all__ = ["ProxyAddress", "dial", "open_tunnel", "parse_proxy", "proxy_for"]
+__all__ = ["ProxyAddress", "dial", "failure_text", "open_tunnel", "parse_proxy", "proxy_for"]
 
 _MAX_RESPONSE_BYTES: Final = 16 * 1024
 HAPPY_EYEBALLS_DELAY_S: Final = 0.25
@@ -154,6 +154,17 @@ async def dial(
     finally:
         await _give_up(tried)
     raise failure or OSError("the host has no address")
+
+
+def failure_text(error: OSError | UnicodeError) -> str:
+    """Return why a server is not reached, as the system words it: "Connection refused".
+
+    The text of asyncio names its own calls.
+    """
+    if isinstance(error, OSError) and not isinstance(error, socket.gaierror) and error.errno:
+        return os.strerror(error.errno)
+    # The end of a connection during its TLS handshake has no text.
+    return getattr(error, "strerror", None) or str(error) or "it closed the connection"
 
 
 async def _give_up(tried: Mapping[asyncio.Task[None], socket.socket]) -> None:
