@@ -36,6 +36,7 @@ from ..command import UnreadableInput
 from ..exit_codes import PROBLEMS_FOUND, SUCCESS
 from ..output.reports import (
     FORMATS,
+    Excerpt,
     JudgedMessage,
     LocatedFinding,
     ValidationReport,
@@ -43,7 +44,7 @@ from ..output.reports import (
     render,
     visible,
 )
-from ..output.reports.text import excerpt_of
+from ..output.reports.text import excerpt_of, headers_excerpt, is_of_http
 from ..output.terminal import tell
 
 __all__ = ["EXAMPLES", "configure", "run"]
@@ -456,8 +457,16 @@ def _judged(
 ) -> JudgedMessage:
     method = _object(piece.value).get("method", answered)
     name = visible(str(redact(method))) if isinstance(method, str) else ""
-    seen = tuple(LocatedFinding(each, excerpt_of(piece.value, each.where)) for each in found)
+    seen = tuple(LocatedFinding(each, _excerpt(piece, each)) for each in found)
     return JudgedMessage(number, _label(piece, name), name, piece.line, sender or "", seen)
+
+
+def _excerpt(piece: _Piece, finding: Finding) -> Excerpt | None:
+    """Return the part of a message that a finding is about: its HTTP headers, or its body."""
+    http = piece.given.http if isinstance(piece.given, TraceEntry) else None
+    if http is not None and http.headers is not None and is_of_http(finding):
+        return headers_excerpt(http, finding)
+    return excerpt_of(piece.value, finding.where)
 
 
 def _is_id(value: Any) -> TypeGuard[int | str]:

@@ -146,6 +146,51 @@ def test_recording_gives_the_sender_of_each_message(
     assert "trace.line" in rules(found)[3]
 
 
+def test_a_finding_about_http_shows_the_headers_that_came(
+    file: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("NO_COLOR", "1")
+    about = {"protocolVersion": "2025-06-18", "capabilities": {}}
+    info = {"name": "a", "version": "1"}
+    opened = {"jsonrpc": "2.0", "id": 1, "method": "initialize"}
+    headers = {
+        "content-type": "application/json",
+        "accept": "application/json, text/event-stream",
+        "authorization": "Bearer canary-9f8e7d6c5b",
+    }
+    wrong = {**headers, "accept": "application/json", "mcp-protocol-version": "2025-03-26"}
+
+    def entry(sender: str, message: object, **http: object) -> object:
+        return {"from": sender, "transport": "http", "message": message, "http": http}
+
+    post = {"method": "POST", "path": "/mcp"}
+    first = {**opened, "params": {**about, "clientInfo": info}}
+    reply = {"jsonrpc": "2.0", "id": 1, "result": {**about, "serverInfo": info}}
+    notice = {"jsonrpc": "2.0", "method": "notifications/initialized"}
+    file.write_text(
+        recording(
+            entry("client", first, **post, headers=headers),
+            entry("server", reply, status=200, headers={"content-type": "application/json"}),
+            entry("client", notice, **post, headers=headers),
+            entry("client", notice, **post, headers=wrong),
+        )
+    )
+    assert main(["validate", str(file)]) == 1
+    shown = capsys.readouterr().out
+    assert "canary" not in shown
+    assert "mcp.headers.version-sent: its HTTP headers\n" in shown
+    assert (
+        "    POST /mcp\n"
+        "    ^^^^^^^^^ Every HTTP request after initialize has MCP-Protocol-Version.\n"
+        "    content-type: application/json\n"
+        "    accept: application/json, text/event-stream\n"
+        "    authorization: [redacted]\n"
+    ) in shown
+    # The header that has the value, and that the rule names.
+    assert "    accept: application/json\n            ^^^^^^^^^^^^^^^^ The Accept" in shown
+    assert "    mcp-protocol-version: 2025-03-26\n" + " " * 26 + "^^^^^^^^^^ expected" in shown
+
+
 def test_a_recording_is_judged_as_a_conversation(
     file: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:

@@ -8,8 +8,9 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterator
+from itertools import islice
 from json import dumps
-from typing import Any, Final, NamedTuple
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from ....errors import show_pointer
 from ....judge.finding import Finding
@@ -17,7 +18,19 @@ from ....redaction import HIDDEN, redact
 from ..terminal import bold, cells, cut, dim, paint, row_width, wrap
 from . import Excerpt, JudgedMessage, LocatedFinding, ValidationReport, visible
 
-__all__ = ["advice", "excerpt_of", "marker", "render", "sentence", "where_it_is"]
+if TYPE_CHECKING:
+    from ....judge.trace.reader import TraceHttp
+
+__all__ = [
+    "advice",
+    "excerpt_of",
+    "headers_excerpt",
+    "is_of_http",
+    "marker",
+    "render",
+    "sentence",
+    "where_it_is",
+]
 
 _INDENT: Final = "  "
 _COLOURS: Final = {"error": "red", "warn": "yellow", "info": "cyan"}
@@ -26,6 +39,10 @@ _MAX_VALUE_LENGTH: Final = 60
 _MAX_DEPTH: Final = 20
 # The same finding is shown so often, and then counted.
 _MAX_REPEATS: Final = 3
+# Of the HTTP headers of a message.
+_MAX_HEADERS: Final = 20
+# Rules about the HTTP side of a message, if they name no place in its body.
+_OF_HTTP: Final = ("mcp.auth.", "mcp.headers.", "mcp.http.", "mcp.security.header-", "mcp.session.")
 
 
 def render(report: ValidationReport) -> str:
@@ -76,7 +93,14 @@ def sentence(finding: Finding) -> str:
     got = f"got {visible(finding.got)}" if finding.got else "nothing"
     if finding.where:
         return f"{got} at {visible(show_pointer(finding.where))}"
-    return got if finding.got else "the message as a whole"
+    if finding.got:
+        return got
+    return "its HTTP headers" if is_of_http(finding) else "the message as a whole"
+
+
+def is_of_http(finding: Finding) -> bool:
+    """Return True if a finding is about the HTTP headers of a message, and not about its body."""
+    return not finding.where and finding.rule.startswith(_OF_HTTP)
 
 
 def advice(finding: Finding) -> str:
@@ -136,6 +160,27 @@ def excerpt_of(message: Any, pointer: str) -> Excerpt | None:
     target = _descend(message, steps, before, after)
     lines = (*before, target.text, *reversed(after))
     return Excerpt(lines, len(before), target.start, target.end)
+
+
+def headers_excerpt(http: TraceHttp, finding: Finding) -> Excerpt:
+    """Return the first line and the headers of a request or a response, without secrets.
+
+    The header whose value was found is marked, else the first line.
+    """
+    head = f"{http.method} {http.path}".strip() if http.status is None else f"HTTP {http.status}"
+    lines = [visible(str(redact(head or "HTTP")))]
+    mark = (0, 0, len(lines[0]))
+    for name, value in islice((http.headers or {}).items(), _MAX_HEADERS):
+        shown = redact({name: value}, depth=1)
+        text = str(shown[name]) if isinstance(shown, dict) and name in shown else HIDDEN
+        line = f"{visible(name)}: {visible(text)}"
+        is_named = name.lower() in finding.expected.lower()
+        if (is_named or mark[0] == 0) and finding.got == dumps(value, ensure_ascii=False):
+            mark = (len(lines), len(name) + 2, len(line))
+        lines.append(line)
+    if len(http.headers or {}) > _MAX_HEADERS:
+        lines.append("…")
+    return Excerpt(tuple(lines), *mark)
 
 
 def _descend(value: Any, steps: list[str], before: list[str], after: list[str]) -> _ExcerptLine:
