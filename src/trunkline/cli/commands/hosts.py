@@ -13,7 +13,7 @@ from ..command import declare_options
 from ..connect.options import add_output, parse_seconds
 from ..exit_codes import PROBLEMS_FOUND, SUCCESS
 from ..output.progress import is_interactive
-from ..output.terminal import bold, dim, paint, print_json, tell, writing
+from ..output.terminal import bold, dim, paint, print_json, row_width, tell, wrap, writing
 
 if TYPE_CHECKING:
     from ...hosts.entries import ServerEntry
@@ -339,28 +339,34 @@ def _print_hosts(
     if absent:
         if not is_first:
             print()
-        print(dim(f"not here: {', '.join(absent)}"))
+        _print(dim(f"not here: {', '.join(absent)}"), "")
 
 
 def _print_file(file: HostFile, outcomes: dict[int, CheckOutcome]) -> None:
     state = "" if file.is_there else dim(" (missing)")
-    print(f"  {file.location.scope}: {_tilde(visible(file.path, kept=''))}{state}")
+    _print(f"{file.location.scope}: {_tilde(visible(file.path, kept=''))}{state}", "  ")
     if file.error:
-        print(f"    {paint('cannot be read:', 'red')} {visible(file.error, kept='')}")
+        _print(f"{paint('cannot be read:', 'red')} {visible(file.error, kept='')}", "    ")
     for entry in file.entries:
-        print(f"    {visible(entry.name, kept='')}{dim(' (disabled)') if entry.disabled else ''}")
+        name = f"{visible(entry.name, kept='')}{dim(' (disabled)') if entry.disabled else ''}"
+        _print(name, "    ")
         for line in _entry_lines(entry):
-            print(f"      {visible(line, kept='')}")
+            _print(visible(line, kept=""), "      ")
         outcome = outcomes[id(entry)]
         if outcome.problem:
-            print(f"      {paint('fails:', 'red')} {visible(outcome.problem, kept='')}")
+            _print(f"{paint('fails:', 'red')} {visible(outcome.problem, kept='')}", "      ")
         elif outcome.server:
-            print(f"      answers: {visible(outcome.server, kept='')}")
+            _print(f"answers: {visible(outcome.server, kept='')}", "      ")
         elif outcome.note:
-            print(f"      {outcome.note}")
+            _print(outcome.note, "      ")
     for problem in file.problems:
-        print(f"    {visible(problem.name, kept='')}")
-        print(f"      {paint('wrong:', 'red')} {visible(problem.problem, kept='')}")
+        _print(visible(problem.name, kept=""), "    ")
+        _print(f"{paint('wrong:', 'red')} {visible(problem.problem, kept='')}", "      ")
+
+
+def _print(text: str, indent: str) -> None:
+    """Print a line; on a terminal it is broken at spaces."""
+    print("\n".join(wrap(text, row_width(), indent=indent, hanging=f"{indent}  ")))
 
 
 def _entry_lines(entry: ServerEntry) -> Iterator[str]:

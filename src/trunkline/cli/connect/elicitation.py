@@ -131,8 +131,9 @@ class ElicitationPrompt:
         filled = self._from_advance(fields)
         if self.can_ask:
             self._introduce(message)
-            if fields.keys() - filled.keys():
-                self._console.note("(Enter accepts the default, Ctrl-D declines)")
+            left = [name for name in fields if name not in filled]
+            if left:
+                self._console.note(f"({_keys(schema, left, needed)})")
             for name, field in fields.items():
                 if name not in filled and isinstance(field, dict):
                     label = "answer" if [*fields] == ["value"] else name
@@ -166,9 +167,12 @@ class ElicitationPrompt:
                 given = _read(text, field, choices) if text.strip() else default
                 # A form has no null; None is a field that was left out.
                 value = fit({"properties": {name: field}}, {name: given}).get(name)
-            except (ArgumentMismatch, FormMismatch) as misfit:
+            except ArgumentMismatch as mismatch:
                 is_boolean = field.get("type") == "boolean"
-                self._console.note("  y or n, please" if is_boolean else f"  {misfit}")
+                self._console.note("  y or n, please" if is_boolean else f"  expected {mismatch}")
+                continue
+            except FormMismatch as mismatch:
+                self._console.note(f"  {mismatch}")
                 continue
             if value is not None or not is_needed:
                 return value
@@ -328,6 +332,17 @@ def _without_echo() -> Iterator[None]:
         termios.tcsetattr(descriptor, termios.TCSADRAIN, before)
 
 
+def _keys(schema: dict[str, Any], names: Sequence[str], needed: Sequence[Any]) -> str:
+    """Return what keys do in a form: Enter has a meaning only for some fields."""
+    with_default = defaults(schema)
+    parts = []
+    if any(name in with_default for name in names):
+        parts.append("Enter accepts the default")
+    if any(name not in with_default and name not in needed for name in names):
+        parts.append(f"Enter {'otherwise ' if parts else ''}leaves out what is not required")
+    return ", ".join([*parts, "Ctrl-D declines"])
+
+
 def _given(word: str) -> tuple[str, str]:
     name, sign, text = word.partition("=")
     if not sign or not name:
@@ -393,7 +408,7 @@ def _chosen(word: str, choices: list[tuple[str, str]]) -> str:
             return value
     if word.isdecimal() and 1 <= int(word) <= len(choices):
         return choices[int(word) - 1][0]
-    raise ArgumentMismatch(f"choose a number from 1 to {len(choices)}")
+    raise ArgumentMismatch(f"a number from 1 to {len(choices)}")
 
 
 def _address_shown(url: str) -> str:

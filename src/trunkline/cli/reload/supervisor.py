@@ -33,6 +33,7 @@ from ...errors import TransportError
 from ...transports.io.fd import check_platform
 from ..exit_codes import SUCCESS, USAGE_ERROR
 from ..loader import AppTarget
+from ..output.terminal import fitted
 from .file_watch import FileWatch
 from .worker import WorkerOrders, WorkerReport
 
@@ -83,7 +84,7 @@ class WorkerRejected(Exception):
 def notify(text: str) -> None:
     """Print a line on standard error."""
     try:
-        print(f"trunkline serve: {text}", file=sys.stderr, flush=True)
+        print(fitted(f"trunkline serve: {text}", hanging="  "), file=sys.stderr, flush=True)
     except OSError:
         pass  # a closed stderr must not end the server
 

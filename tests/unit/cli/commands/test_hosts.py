@@ -61,6 +61,20 @@ def test_hosts_that_are_here_are_listed_with_their_files_and_entries(run: Any, h
     assert "\nnot here: claude-desktop, claude-code, vscode" in shown.out
 
 
+def test_lines_are_broken_at_spaces_on_a_narrow_terminal(
+    run: Any, home: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("trunkline.cli.commands.hosts.row_width", lambda: 60)
+    write(home, weather={"command": "trunkline", "args": ["serve", "/folder/of/the/" + "x" * 30]})
+    shown = run("hosts").out
+    assert "      trunkline serve\n        /folder/of/the/xxx" in shown
+    absent = shown[shown.index("not here:") :]
+    assert absent.count("\n  ") >= 1
+    assert max(map(len, absent.splitlines())) <= 60
+    # No name is cut.
+    assert "copilot-cli," in absent.split()
+
+
 def test_entries_are_started_and_ended_by_a_check(run: Any, home: Path, tmp_path: Path) -> None:
     pid = tmp_path / "pid"
     crash = f"import sys; sys.exit('the key {CANARY} is wrong')"

@@ -84,6 +84,40 @@ def test_a_field_takes_what_is_typed(
     assert filled(form({"f": field}, "f")) == {"f": value}
 
 
+@pytest.mark.parametrize(
+    ("fields", "required", "keys"),
+    [
+        ({"a": {"type": "integer"}}, ["a"], "(Ctrl-D declines)"),
+        ({"a": {"type": "integer", "default": 2}}, ["a"], "(Enter accepts the default, Ctrl-D"),
+        ({"a": {"type": "integer"}}, [], "(Enter leaves out what is not required, Ctrl-D"),
+        (
+            {"a": {"type": "integer", "default": 2}, "b": {"type": "string"}},
+            [],
+            "(Enter accepts the default, Enter otherwise leaves out what is not required, Ctrl-D",
+        ),
+    ],
+)
+def test_a_form_says_what_enter_does_in_it(
+    fields: dict[str, Any],
+    required: list[str],
+    keys: str,
+    type_in: Callable[[str], None],
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    type_in("1\n" * len(fields))
+    filled(form(fields, *required))
+    assert keys in capsys.readouterr().err
+
+
+def test_what_is_expected_is_said_of_an_answer_that_does_not_fit(
+    type_in: Callable[[str], None], capsys: pytest.CaptureFixture[str]
+) -> None:
+    type_in("abc\n")
+    type_in("3\n")
+    assert filled(form({"a": {"type": "integer"}}, "a")) == {"a": 3}
+    assert "  expected an integer\n" in capsys.readouterr().err
+
+
 def test_optional_fields_can_be_left_empty(type_in: Callable[[str], None]) -> None:
     type_in("\n\n")
     assert filled(form({"f": {"type": "integer"}, "g": SEVERAL})) == {}

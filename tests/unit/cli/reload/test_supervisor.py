@@ -71,6 +71,16 @@ def test_worker_reports_ready_and_ends_on_stop(file: Path) -> None:
     run(script)
 
 
+def test_a_note_is_broken_at_spaces_on_a_terminal(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("trunkline.cli.output.terminal._error_width", lambda: 80)
+    reloading.notify("the server could not be loaded; still serving the previous version")
+    assert capsys.readouterr().err == (
+        "trunkline serve: the server could not be loaded; still serving the previous\n  version\n"
+    )
+
+
 def test_a_worker_that_ends_before_it_reports_has_no_report(file: Path) -> None:
     file.write_text("import os\nos._exit(5)")
 
