@@ -32,6 +32,7 @@ WITH_SERVER = {
     "call-text": (0, ["call", "shout"]),
     "call-wrong-argument": (2, ["call", "forecast", "city=Oslo", "days=three"]),
     "call-unknown-tool": (2, ["call", "forecats"]),
+    "call-without-name": (2, ["call"]),
     "call-failed": (1, ["call", "fail"]),
     "call-log": (0, ["call", "warn", "--log", "warning"]),
     "read": (0, ["read", "demo://notes"]),
@@ -47,6 +48,7 @@ WITHOUT_SERVER = {
     "spec-statuses": ["spec", "statuses"],
     "spec-diff": ["spec", "diff", "2025-03-26", "2025-06-18"],
     "spec-schema": ["spec", "schema", "Root"],
+    "spec-find": ["spec", "logging"],
 }
 TIMES = {r"\d+\.\d+ ms": "N ms", r"(min|avg|max) [\d.]+": r"\1 N", r"max N ms": "max N"}
 
@@ -81,7 +83,7 @@ def test_a_form(on_screen: Start, address: str) -> None:
     run.type("Ada\n")
     run.until("size (1 to 2):")
     run.type("huge\n")
-    run.until("choose a number")
+    run.until("expected a number")
     run.type("2\n")
     run.until("number [2]:")
     run.type("\n")

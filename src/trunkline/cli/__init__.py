@@ -2,8 +2,8 @@
 
 A verb is a module of `commands`, imported only when it is used: `--version` and `--help` load
 nothing else of the library. It has `configure(parser)`, `run(options) -> int` and `EXAMPLES` for
-its help; `TAKES_COMMAND = True` if a command may follow `--`, and `COMPLETES` if there are words
-for shell completion.
+its help; `TAKES_COMMAND = True` if a command may follow `--`, `COMPLETES` if there are words
+for shell completion, and `expand(words)` if words are short for others.
 
 The rules that live here, and only here:
 

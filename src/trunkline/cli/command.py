@@ -24,41 +24,8 @@ __all__ = [
     "split",
 ]
 
-# Options of similar commands, and what they are called here: of `serve`, and of the verbs that
-# connect to a server.
-_SERVE_ELSEWHERE: Final = {
-    "--bind": "--http HOST:PORT",
-    "--host": "--http HOST:PORT",
-    "--port": "--http PORT",
-    "-p": "--http PORT",
-    "--transport": "--http PORT, --tcp PORT or --unix PATH; the default is stdio",
-    "-t": "--http PORT, --tcp PORT or --unix PATH; the default is stdio",
-    "--debug": "--log debug",
-    "--log-level": "--log LEVEL",
-    "--verbose": "--log debug",
-    "-v": "--log debug",
-    "--watch": "--reload",
-}
-_CONNECT_ELSEWHERE: Final = {
-    "-H": "--header NAME=VALUE",
-    "-e": "--env KEY=VALUE",
-    "--args": "key=value after the name, or --json OBJECT",
-    "--arguments": "key=value after the name, or --json OBJECT",
-    "--command": "the command after --",
-    "--data": "key=value after the name, or --json OBJECT",
-    "-d": "key=value after the name, or --json OBJECT",
-    "--input-json": "--json OBJECT",
-    "--format": "-o text or -o json",
-    "--method": "a verb: list, call, read or prompt",
-    "--protocol-version": "--revision R",
-    "--stdio": "the command after --",
-    "--tool-arg": "key=value after the name",
-    "--tool-name": "the name after the server",
-    "--transport": "an address such as http://HOST:PORT/mcp, or a command after --",
-    "--uri": "the URI after the server",
-    "--url": "the address without an option",
-}
-
+# What argparse says of an option that a verb does not have.
+_UNKNOWN: Final = "unrecognized arguments: "
 # Their modules are in a sub-package.
 _LOGIN_VERBS: Final = ("login", "logout", "auth")
 
@@ -86,33 +53,27 @@ class Verb(Protocol):
 class _VerbParser(argparse.ArgumentParser):
     """A parser whose errors are one line that names the help."""
 
+    # The words to parse; the error for a missing option does not name what stands in its place.
+    _words: Sequence[str] = ()
+
+    def parse_known_args(self, args: Any = None, namespace: Any = None) -> Any:  # argparse's
+        self._words = args or ()
+        return super().parse_known_args(args, namespace)
+
     def error(self, message: str) -> NoReturn:
-        message = f"{message}{self._advice(message)}"
-        self.exit(USAGE_ERROR, f"{self.prog}: {message}; try {self.prog} --help\n")
+        self.exit(USAGE_ERROR, f"{self.prog}: {self._advised(message)}; try {self.prog} --help\n")
 
-    def _advice(self, message: str) -> str:
-        """Return what to write in place of an option of another tool, or a misspelt one."""
-        words = message.removeprefix("unrecognized arguments: ")
-        if words == message:
-            return ""
-        option, _, value = words.replace("=", " ", 1).partition(" ")
-        if self.prog == "trunkline serve":
-            meant = _SERVE_ELSEWHERE.get(option)
-            number = value.split(" ")[0]
-            if meant == "--http PORT" and number.isdecimal():
-                meant = f"--http {number}"
-        else:
-            is_connecting = "--revision" in self._option_string_actions
-            meant = _CONNECT_ELSEWHERE.get(option) if is_connecting else None
-        if meant is not None:
-            return f"; use {meant}"
-        if not option.startswith("--"):
-            return ""
-        # Imported here: it is slow to load.
-        from difflib import get_close_matches
+    def _advised(self, message: str) -> str:
+        """Add what to write in place of an option of another tool, or a misspelt one."""
+        # Imported here: most command lines are right.
+        from .output.option_advice import advice_on_option, unknown_option
 
-        near = get_close_matches(option, self._option_string_actions, n=1)
-        return f"; did you mean {near[0]}?" if near else ""
+        known = self._option_string_actions
+        if message.startswith("the following arguments are required: "):
+            unknown = unknown_option(self._words, known)
+            message = f"{_UNKNOWN}{unknown}" if unknown else message
+        words = message.removeprefix(_UNKNOWN)
+        return message if words == message else message + advice_on_option(self.prog, words, known)
 
     def print_help(self, file: Any = None) -> None:
         # argparse ignores an output that cannot be written.
@@ -272,9 +233,32 @@ def _unify(parser: argparse.ArgumentParser) -> None:
     for action in parser._actions:
         if isinstance(action, argparse._HelpAction):
             action.help = "show this help"
+    parser.usage = parser.usage or _usage(parser)
+    for action in parser._actions:
         if isinstance(action, argparse._SubParsersAction):
             for each in action.choices.values():
                 _unify(each)
+
+
+def _usage(parser: argparse.ArgumentParser) -> str:
+    """Return the words of a verb in short: options that may be left out are not listed."""
+    words, is_optional = [parser.prog], False
+    for action in parser._actions:
+        if not action.option_strings:
+            shown = action.metavar if isinstance(action.metavar, str) else _choices(action)
+            if isinstance(action, argparse._SubParsersAction):
+                words.append(f"{shown} ..." if action.required else f"[{shown} ...]")
+            else:
+                words.append(shown if action.nargs is None else f"[{shown}]")
+        elif action.required:
+            words.append(f"{action.option_strings[-1]} {action.metavar}")
+        else:
+            is_optional |= not isinstance(action, argparse._HelpAction)
+    return " ".join([*words, "[options]"] if is_optional else words)
+
+
+def _choices(action: argparse.Action) -> str:
+    return "|".join(map(str, action.choices)) if action.choices else action.dest.upper()
 
 
 def split(verb: Verb, words: Sequence[str]) -> tuple[Sequence[str], list[str] | None]:
@@ -310,6 +294,7 @@ def _run(name: str, words: Sequence[str]) -> int:
     try:
         verb = load(name)
         words, command = split(verb, words)
+        words = getattr(verb, "expand", list)(words)
         options = parser_of(name).parse_args(words)
         options.command = command
         return verb.run(options)

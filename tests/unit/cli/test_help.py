@@ -9,15 +9,15 @@ from collections.abc import Iterator
 import pytest
 
 from trunkline.cli import VERBS, main
-from trunkline.cli import command as command_module
 from trunkline.cli.command import declare_options, load, parser_of, split
+from trunkline.cli.output.option_advice import CONNECTING, OF_VERB
 from trunkline.client.connect.resolve import is_target
 
 _OUTPUT = {"-h", "--help", "-o", "--output", "--json"}
 _HTTP = {"--header", "--header-env"}
 _TLS = {"--tls-ca", "--tls-cert", "--tls-key"}
 _CONNECTION = {"--revision", "--timeout", "--env", "--framing", *_HTTP, *_TLS}
-_DIAGNOSIS = {"--log", "--trace", "-v", "--verbose"}
+_DIAGNOSIS = {"--log", "--trace", "--record", "-v", "--verbose"}
 _CONNECTING = _OUTPUT | _CONNECTION | _DIAGNOSIS
 _HELP = {"-h", "--help"}
 
@@ -51,7 +51,15 @@ OPTIONS: dict[str, set[str]] = {
     "proxy": _HELP
     | _HTTP
     | _TLS
-    | {"--record", "--judge", "--fail", "--revision", "--source-framing", "--target-framing"}
+    | {
+        "--record",
+        "--trace",
+        "--judge",
+        "--fail",
+        "--revision",
+        "--source-framing",
+        "--target-framing",
+    }
     | {
         "--max-size",
         "--env",
@@ -139,8 +147,9 @@ def test_an_example_is_parsed(line: str) -> None:
         words = words[: words.index(">")]
     found = load(verb)
     rest, command = split(found, words)
+    rest = getattr(found, "expand", list)(rest)
     options = parser_of(verb).parse_args(rest)  # exits if it is wrong
-    if command is None and "words" in options and verb != "diff":
+    if command is None and "words" in options and verb not in ("diff", "spec"):
         assert is_target(options.words[0])
     if command is not None:
         assert command
@@ -202,15 +211,19 @@ def test_every_suggestion_for_the_verb_of_another_tool_is_a_verb_or_an_option() 
                 assert each in OPTIONS[verb]
 
 
-def test_every_suggestion_for_an_option_of_serve_is_an_option_of_it() -> None:
-    for option, meant in command_module._SERVE_ELSEWHERE.items():
-        assert option not in OPTIONS["serve"]
-        assert meant.split()[0] in OPTIONS["serve"]
+@pytest.mark.parametrize("verb", OF_VERB)
+def test_every_suggestion_for_an_option_of_a_verb_is_an_option_of_it(verb: str) -> None:
+    known = {name for each in parsers(verb) for name in each._option_string_actions}
+    assert OF_VERB[verb].keys().isdisjoint(OPTIONS[verb])
+    for meant in OF_VERB[verb].values():
+        words = meant.replace(",", " ").split()
+        of = OPTIONS[words[1]] | {"--json"} if words[0] == "trunkline" else known
+        assert {word for word in words if word.startswith("-") and word != "--"} <= of
 
 
 @pytest.mark.parametrize("verb", ["list", "call", "read", "prompt", "ping", "diff"])
 def test_a_suggestion_for_an_option_replaces_one_that_is_unknown(verb: str) -> None:
-    for option, meant in command_module._CONNECT_ELSEWHERE.items():
+    for option, meant in CONNECTING.items():
         assert option not in OPTIONS[verb]
         if meant.startswith("-"):
             assert meant.split()[0] in OPTIONS[verb]
@@ -226,6 +239,16 @@ def test_a_suggestion_for_an_option_replaces_one_that_is_unknown(verb: str) -> N
         (["call", "tcp://a:1", "t", "-H", "A: b"], "; use --header NAME=VALUE;"),
         (["call", "tcp://a:1", "--tool-name", "t"], "; use the name after the server;"),
         (["list", "tcp://a:1", "--timout", "3"], "; did you mean --timeout?;"),
+        (["install", "x.py", "--host", "cursor"], "--host; use --to HOST;"),
+        (["install", "x.py", "--client=cursor"], "--client=cursor; use --to HOST;"),
+        (["install", "x.py", "--zzz"], "unrecognized arguments: --zzz; try trunkline install"),
+        (["uninstall", "x", "--to", "cursor"], "--to; use --from HOST;"),
+        (["hosts", "--json"], "; use -o json;"),
+        (["validate", "x", "--json"], "; use --format json;"),
+        (["login", "http://a", "--scopes", "x"], "; use --scope SCOPE, once for each;"),
+        (["auth", "--json"], "; use trunkline auth status --json;"),
+        (["spec", "methods", "--protocol-version", "x"], "; use --revision R;"),
+        (["proxy", "--port", "1", "tcp://a:1"], "; use a first word such as http://"),
         (["list", "tcp://a:1", "--zzz"], "unrecognized arguments: --zzz; try trunkline list"),
     ],
 )
@@ -236,6 +259,46 @@ def test_an_option_of_another_tool_is_translated(
     shown = capsys.readouterr().err
     assert said in shown
     assert shown.count("\n") == 1
+
+
+def test_a_missing_option_is_named_if_no_other_stands_in_its_place(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    assert main(["install", "x.py", "--dry-run", "-y"]) == 2
+    assert "the following arguments are required: --to; try" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("verb", VERBS)
+def test_usage_is_short_and_has_the_words_in_their_order(verb: str) -> None:
+    for parser in parsers(verb):
+        usage = parser.format_usage()
+        assert usage.startswith(f"usage: {parser.prog}")
+        assert "[-h]" not in usage
+        is_optional = any(
+            not action.required and not isinstance(action, argparse._HelpAction)
+            for action in parser._actions
+            if action.option_strings
+        )
+        assert ("[options]" in usage) is is_optional
+
+
+@pytest.mark.parametrize(
+    ("words", "usage"),
+    [
+        (["login"], "usage: trunkline login URL [options]"),
+        (["uninstall"], "usage: trunkline uninstall NAME --from HOST [options]"),
+        (["hosts"], "usage: trunkline hosts [HOST] [options]"),
+        (["completion"], "usage: trunkline completion bash|zsh|fish"),
+        (["spec"], "usage: trunkline spec WHAT ..."),
+        (["auth"], "usage: trunkline auth [WHAT ...]"),
+        (["spec", "error"], "usage: trunkline spec error CODE [options]"),
+    ],
+)
+def test_usage_of_a_verb_is_one_line(
+    words: list[str], usage: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert main([*words, "--help"]) == 0
+    assert capsys.readouterr().out.splitlines()[0] == usage
 
 
 def test_options_are_declared_from_a_table() -> None:

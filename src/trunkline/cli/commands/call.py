@@ -80,7 +80,13 @@ def add_options(parser: argparse.ArgumentParser) -> None:
 
 def run(options: argparse.Namespace) -> int:
     """Call the tool and return the exit status."""
-    return talk(options, work_of(options, take_words(options, "TOOL")))
+    words = take_words(options, "TOOL", can_list=True)
+    if not words:
+        # Imported here: most command lines have one.
+        from ..connect.listing import missing_name
+
+        return talk(options, missing_name(options.prog, "TOOL", "tools"))
+    return talk(options, work_of(options, words))
 
 
 def work_of(options: argparse.Namespace, words: Sequence[str]) -> Work:

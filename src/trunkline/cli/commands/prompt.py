@@ -40,7 +40,13 @@ def configure(parser: argparse.ArgumentParser) -> None:
 
 def run(options: argparse.Namespace) -> int:
     """Get the prompt and return the exit status."""
-    return talk(options, work_of(options, take_words(options, "NAME")))
+    words = take_words(options, "NAME", can_list=True)
+    if not words:
+        # Imported here: most command lines have one.
+        from ..connect.listing import missing_name
+
+        return talk(options, missing_name(options.prog, "NAME", "prompts"))
+    return talk(options, work_of(options, words))
 
 
 def work_of(options: argparse.Namespace, words: Sequence[str]) -> Work:

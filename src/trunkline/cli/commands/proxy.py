@@ -53,7 +53,7 @@ trunkline proxy http://127.0.0.1:8000/mcp -- python server.py
 _PROG: Final = "trunkline proxy"
 _NEEDS_TLS: Final = "the --source-tls-… options need a SOURCE of the form tls:// or https://"
 _MESSAGE_TABLE: Final = f"""\
---record FILE          record all messages to a file; a recording that is there is continued
+--record, --trace FILE  record all messages to a file; a recording that is there is continued
 --judge                report broken protocol rules on standard error
 --fail                 like --judge, and exit with status 1 after an error
 --revision R           MCP revision to judge messages by that name none: {", ".join(REVISIONS)};

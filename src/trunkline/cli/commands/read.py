@@ -46,7 +46,13 @@ def add_options(parser: argparse.ArgumentParser) -> None:
 
 def run(options: argparse.Namespace) -> int:
     """Read the resource and return the exit status."""
-    return talk(options, work_of(options, take_words(options, "URI")))
+    words = take_words(options, "URI", can_list=True)
+    if not words:
+        # Imported here: most command lines have one.
+        from ..connect.listing import missing_name
+
+        return talk(options, missing_name(options.prog, "URI", "resources"))
+    return talk(options, work_of(options, words))
 
 
 def work_of(options: argparse.Namespace, words: Sequence[str]) -> Work:

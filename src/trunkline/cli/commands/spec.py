@@ -8,14 +8,14 @@ from __future__ import annotations
 
 import argparse
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from enum import Enum
 from itertools import groupby
-from typing import Any, Final, NamedTuple
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from ... import spec
 from ...spec.lookup.revision_diff import SpecChange
-from ...spec.profiles import PROFILE_NAMES, candidates
+from ...spec.profiles import OFFICIAL_PROFILE, PROFILE_NAMES, candidates
 from ...spec.requirements import ACTORS, JUDGES, LEVELS, requirement, requirements
 from ...spec.revisions import LATEST, REVISIONS, Window
 from ...spec.rows import Capability, ErrorCode, Method
@@ -23,16 +23,50 @@ from ...spec.types import TypeView, need, parse
 from ..command import UsageError
 from ..exit_codes import SUCCESS
 from ..output.reports import address, emit
-from ..output.terminal import bold, columns, dim, highlighted_document, table, width, wrap
+from ..output.terminal import (
+    bold,
+    columns,
+    dim,
+    highlighted_document,
+    row_width,
+    table,
+    width,
+    wrap,
+)
 
-__all__ = ["EXAMPLES", "FORMAT", "configure", "run"]
+if TYPE_CHECKING:
+    from ...spec.lookup.search import FoundRow
+
+__all__ = ["EXAMPLES", "FORMAT", "WORDS", "configure", "expand", "run"]
 
 # The member `format` of what `--json` prints; it changes when the document does.
 FORMAT: Final = "trunkline.spec/1"
 EXAMPLES: Final = """\
+trunkline spec elicitation
 trunkline spec method tools/call
 trunkline spec diff 2025-11-25 2026-07-28
 """
+
+
+# What the verb looks up; any other word is searched for.
+WORDS: Final = (
+    *("find", "methods", "method", "errors", "error", "transports", "capabilities", "types"),
+    *("type", "headers", "statuses", "meta", "requirements", "requirement", "diff", "schema"),
+)
+# How many rows of a kind the text of a search shows.
+_MAX_FOUND: Final = 12
+# By the word that lists rows: their title in a search, and the word that shows one of them.
+_FOUND: Final = {
+    "methods": ("Methods", "method"),
+    "capabilities": ("Capabilities", ""),
+    "types": ("Types", "type"),
+    "errors": ("Errors", "error"),
+    "headers": ("HTTP headers", ""),
+    "statuses": ("HTTP statuses", ""),
+    "meta": ("Keys of _meta", ""),
+    "transports": ("Transports", ""),
+    "requirements": ("Requirements", "requirement"),
+}
 
 
 class _SpecAnswer(NamedTuple):
@@ -74,19 +108,27 @@ def _plain(value: Any) -> Any:
 def configure(parser: argparse.ArgumentParser) -> None:
     """Declare the arguments."""
     words = parser.add_subparsers(dest="about", required=True, metavar="WHAT", title="what")
+    parser.description = (
+        f"{parser.description} A word that is not below is searched for: `spec tools` is "
+        "`spec find tools`."
+    )
+    find = _word(words, "find", _find, "everything with a word in its name or description")
+    find.add_argument("words", nargs="+", metavar="WORD", help="a word such as elicitation")
     _word(words, "methods", _methods, "every method and notification")
     _word(
         words, "method", _method, "one method, with the types of its params and result"
-    ).add_argument("name", help="such as tools/call")
+    ).add_argument("name", metavar="NAME", help="such as tools/call")
     _profile(_word(words, "errors", _errors, "the error codes of a profile"), "mcp")
     one = _word(words, "error", _error, "what an error number or symbol means, by profile")
-    one.add_argument("code", help="a number such as -32602, or a symbol such as INVALID_PARAMS")
+    one.add_argument(
+        "code", metavar="CODE", help="a number such as -32602, or a symbol such as INVALID_PARAMS"
+    )
     _profile(one, None)
     _word(words, "transports", _transports, "every transport")
     _word(words, "capabilities", _capabilities, "the capabilities of clients and servers")
     _word(words, "types", _types, "every type")
     _word(words, "type", _type, "one type, with its fields").add_argument(
-        "name", help="such as CallToolResult"
+        "name", metavar="NAME", help="such as CallToolResult"
     )
     _word(words, "headers", _headers, "the HTTP headers")
     _word(words, "statuses", _statuses, "the HTTP statuses of answers")
@@ -104,7 +146,9 @@ def configure(parser: argparse.ArgumentParser) -> None:
         help="only requirements that can be judged by this much; default: all",
     )
     single = _word(words, "requirement", _requirement, "one requirement", revision=False)
-    single.add_argument("id", help="the id of a requirement, such as mcp.progress.grows")
+    single.add_argument(
+        "id", metavar="ID", help="the id of a requirement, such as mcp.progress.grows"
+    )
     both = _word(
         words,
         "diff",
@@ -118,6 +162,18 @@ def configure(parser: argparse.ArgumentParser) -> None:
     both.add_argument("after", choices=REVISIONS, metavar="AFTER", help="another revision")
     schema = _word(words, "schema", _schema, "the JSON Schema of a type, or of all of them")
     schema.add_argument("name", nargs="?", metavar="TYPE", help="default: all types")
+
+
+def expand(words: Sequence[str]) -> Sequence[str]:
+    """Return the words of a search if the first one is not a word of this verb.
+
+    A number is that of an error.
+    """
+    if not words or words[0] in WORDS:
+        return words
+    if words[0].removeprefix("-").isdecimal():
+        return ["error", *words]
+    return words if words[0].startswith("-") else ["find", *words]
 
 
 def _word(
@@ -150,8 +206,48 @@ def _profile(parser: argparse.ArgumentParser, default: str | None) -> None:
         default=default,
         choices=PROFILE_NAMES,
         metavar="P",
-        help=f"one of {', '.join(PROFILE_NAMES)}; default: {default or 'all'}",
+        help=f"the system that gives numbers their meaning: {', '.join(PROFILE_NAMES)}; "
+        f"default: {default or 'all'}",
     )
+
+
+# A search
+
+
+def _find(options: argparse.Namespace) -> _SpecAnswer:
+    # Imported here: other words need none of it.
+    from ...spec.lookup.search import search
+
+    rows = search(options.words, options.revision)
+    if not rows:
+        raise UsageError(_not_found(options.words, options.revision))
+    by_kind = {kind: [*found] for kind, found in groupby(rows, lambda row: row.kind)}
+    sections = [_found_section(kind, found) for kind, found in by_kind.items()]
+    return _SpecAnswer({"words": options.words, "found": rows}, "\n\n".join(sections))
+
+
+def _found_section(kind: str, rows: list[FoundRow]) -> str:
+    title, single = _FOUND[kind]
+    command = f"trunkline spec {single} {rows[0].name}" if single else f"trunkline spec {kind}"
+    heading = f"{bold(f'{title} ({len(rows)})')}  {dim(command)}"
+    lines = wrap(heading, row_width(), hanging="  ")
+    lines.append(table([(row.name, row.says) for row in rows[:_MAX_FOUND]], indent=2))
+    if len(rows) > _MAX_FOUND:
+        lines.append(dim(f"  … {len(rows) - _MAX_FOUND} more: trunkline spec {kind}"))
+    return "\n".join(lines)
+
+
+def _not_found(words: Sequence[str], revision: str) -> str:
+    from difflib import get_close_matches
+
+    from ...spec.lookup.search import search
+
+    text = f"nothing in MCP {revision} has {' and '.join(map(repr, words))}"
+    others = [other for other in REVISIONS if search(words, other)]
+    if others:
+        return f"{text}; MCP has it in {', '.join(others)}"
+    near = get_close_matches(words[0], WORDS, n=1)
+    return f"{text}; did you mean trunkline spec {near[0]}?" if near else text
 
 
 # Methods
@@ -351,9 +447,21 @@ def _error(options: argparse.Namespace) -> _SpecAnswer:
             f"{code} has no meaning for {whose} in {options.revision}{_hint(code, options)}"
         )
     facts = [{"profile": name, "error": row} for name, row in readings]
-    lines = [(name, *_error_line(row), f"{row.category}, {row.retry}") for name, row in readings]
     heading = ("PROFILE", "CODE", "SYMBOL", "HTTP", "SENT", "MESSAGE", "CATEGORY, WHAT TO DO")
-    return _SpecAnswer({"code": code, "readings": facts}, table(lines, heading))
+    lines = [(name, *_error_line(row), f"{row.category}, {row.retry}") for name, row in readings]
+    text = table(lines, heading)
+    others = [name for name, _ in readings if name != OFFICIAL_PROFILE]
+    if others:
+        text = f"{text}\n\n{_prose(_other_systems(others))}"
+    return _SpecAnswer({"code": code, "readings": facts}, text)
+
+
+def _other_systems(names: Sequence[str]) -> str:
+    """Return what a profile is that is not the one of MCP."""
+    return (
+        f"Profiles other than {OFFICIAL_PROFILE} are those of other systems "
+        f"({', '.join(names)}), which give numbers a meaning of their own."
+    )
 
 
 def _number_or_symbol(word: str) -> int | str:

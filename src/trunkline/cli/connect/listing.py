@@ -12,6 +12,8 @@ revisions with a handshake, which names only one.
 from __future__ import annotations
 
 import asyncio
+import re
+import sys
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any, Final
 
@@ -19,12 +21,15 @@ from msgspec import to_builtins
 
 from ...errors import PeerError, RemoteProtocolError
 from ...spec.error_kinds import ErrorKind
+from ..exit_codes import USAGE_ERROR
 
 if TYPE_CHECKING:
     from ...client.client import Client
     from ...client.requests.pagination import Page
+    from ..output.progress import Console
+    from .talk import Work
 
-__all__ = ["FORMAT", "KINDS", "listing_of"]
+__all__ = ["FORMAT", "KINDS", "listing_of", "missing_name"]
 
 # The member `format`; it changes when the document does.
 FORMAT: Final = "trunkline.listing/1"
@@ -68,6 +73,28 @@ async def listing_of(client: Client, kinds: Sequence[str] = KINDS) -> dict[str, 
     if versions is not None:
         document["supportedVersions"] = versions
     return document | {member: entries for (member, _), entries in zip(wanted, found, strict=True)}
+
+
+def missing_name(prog: str, word: str, kind: str) -> Work:
+    """Return what shows the entries of a kind, for a command line that lacks the name of one.
+
+    The exit status is that of wrong usage.
+    """
+
+    async def work(client: Client, console: Console) -> int:
+        # Imported here: most command lines have a name.
+        from ..output.terminal import wants_colour
+        from .listing_text import listing_lines
+
+        with console.waiting("listing"):
+            listing = await listing_of(client, (kind,))
+        console.error(prog, f"{word} is missing; the server has")
+        lines = "\n".join(listing_lines(listing, kind))
+        # They have the styles of standard output.
+        console.note(lines if wants_colour(sys.stderr) else re.sub("\033\\[[0-9;]*m", "", lines))
+        return USAGE_ERROR
+
+    return work
 
 
 async def _versions(client: Client) -> list[str] | None:

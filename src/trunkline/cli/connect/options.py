@@ -86,10 +86,10 @@ _ROOT_TABLE: Final = """\
 --root DIR  folder to offer to the server as a root; repeatable
 """
 _DIAGNOSIS_TABLE: Final = f"""\
---log LEVEL    show log messages of the server from this level on: {", ".join(LOG_LEVELS)};
-               default: warning, and none in 2026-07-28
---trace FILE   record all messages to a file
--v, --verbose  show what the server writes to stderr; default: only when it fails
+--log LEVEL             show log messages of the server from this level on:
+                        {", ".join(LOG_LEVELS)}; default: warning, and none in 2026-07-28
+--trace, --record FILE  record all messages to a file
+-v, --verbose           show what the server writes to stderr; default: only when it fails
 """
 # Addresses whose requests have headers, and those that TLS protects.
 _WITH_HEADERS: Final = ("http://", "https://", "http+unix:", "ws://", "wss://")
@@ -186,8 +186,10 @@ def wants_json(options: argparse.Namespace) -> bool:
     return options.output == "json" or options.json is True
 
 
-def take_words(options: argparse.Namespace, *names: str) -> list[str]:
+def take_words(options: argparse.Namespace, *names: str, can_list: bool = False) -> list[str]:
     """Resolve the first word as the target, unless there is a command; return the others.
+
+    With `can_list` there may be none: the verb shows what the server has.
 
     Raises:
         UsageError: TARGET, or one of the words called `names`, is missing; TARGET names no
@@ -213,7 +215,7 @@ def take_words(options: argparse.Namespace, *names: str) -> list[str]:
         raise UsageError("give --config and a name, or a command after --, not both")
     elif words and words[0].startswith(ADDRESSES) and not _is_uri(words, names):
         raise UsageError(f"give the address {show(words[0])} or a command after --, not both")
-    if len(words) < len(names):
+    if len(words) < len(names) and not (can_list and not words):
         missing = " and ".join(names[len(words) :])
         raise UsageError(f"{missing} is missing; try {options.prog} --help")
     for name, word in zip(names, words, strict=False):

@@ -196,6 +196,9 @@ def closest_name(name: str, names: Iterable[str]) -> str | None:
 def _parse_word(word: str) -> _ArgumentWord:
     key, sign, text = word.partition("=")
     if not sign or not key or key == ":":
+        if word.lstrip().startswith("{"):
+            # The object is not quoted: it may hold a secret.
+            raise UsageError("all arguments as one JSON object are given by --json OBJECT")
         shown = _short(word)
         raise UsageError(f"an argument is key=value, key:=JSON or key=@file, not {shown!r}")
     check_text(key, "the name of an argument")

@@ -33,6 +33,7 @@ from ..revisions import (
 from ..rows import ErrorCode
 
 __all__ = [
+    "OFFICIAL_PROFILE",
     "PROFILE_NAMES",
     "Profile",
     "UnknownProfile",
@@ -54,7 +55,7 @@ _MODULES: Final = {
 PROFILE_NAMES: Final = tuple(_MODULES)
 
 # The profile of the official specification, which takes precedence.
-_OFFICIAL: Final = "mcp"
+OFFICIAL_PROFILE: Final = "mcp"
 
 # Since this revision implementations may not define codes in the block that JSON-RPC
 # reserves.  [MCP 2026-07-28, basic]
@@ -139,7 +140,7 @@ class Profile:
         if accepted is None:
             ours = self._table(revision).sent
             listed = frozenset(row.number for row in ours.values())
-            kinds = {*ours, *profile(_OFFICIAL).symbols(revision)}
+            kinds = {*ours, *profile(OFFICIAL_PROFILE).symbols(revision)}
             accepted = listed.union(self.to_send(kind, revision)[0] for kind in kinds)
             self._accepted[revision] = accepted
         return number in accepted
@@ -155,10 +156,10 @@ class Profile:
             UnknownSymbol: neither this profile nor MCP has a number for `kind`, or this
                 profile only reads it.
         """
-        if self.name == _OFFICIAL:
+        if self.name == OFFICIAL_PROFILE:
             return self.number(kind, revision), None
         row = self._table(revision).sent.get(kind)
-        official = profile(_OFFICIAL)._table(revision).sent.get(kind)
+        official = profile(OFFICIAL_PROFILE)._table(revision).sent.get(kind)
         if official is not None and (row is None or official.number in _MCP_BLOCK):
             return official.number, None
         row = self.of_kind(kind, revision)
@@ -171,19 +172,19 @@ class Profile:
             UnknownSymbol: neither has `kind`.
         """
         row = self._table(revision).sent.get(kind)
-        return (row or profile(_OFFICIAL).of_kind(kind, revision)).message
+        return (row or profile(OFFICIAL_PROFILE).of_kind(kind, revision)).message
 
     def _moves(self, row: ErrorCode, revision: str) -> bool:
         # True if the number is reserved, so that peers would misread it.
         if (
-            self.name == _OFFICIAL
+            self.name == OFFICIAL_PROFILE
             or row.number not in _RESERVED_BLOCK
             or not _BLOCK_IS_RESERVED.holds(revision)
         ):
             return False
         # The five of JSON-RPC stay, whatever a profile uses them for: they are generic.
         # -32021 has an exact meaning, which the missing template of erlmcp does not have.
-        official = profile(_OFFICIAL).meaning(row.number, revision)
+        official = profile(OFFICIAL_PROFILE).meaning(row.number, revision)
         return official is None or official.category != "jsonrpc"
 
     def _table(self, revision: str) -> _RevisionCodes:

@@ -96,6 +96,7 @@ def test_an_object_needs_no_list_of_tools(run: Any, server: list[str], tmp_path:
         (["add", "--json", '{"a": "\udcff"}'], "not UTF-8 text"),
         (["\udcff", "--json", "{}"], "TOOL is not UTF-8 text"),
         ([], "TOOL is missing"),
+        (["add", '{"a": 1, "b": "canary-9920"}'], "are given by --json OBJECT\n"),
         (["tcp://127.0.0.1:1", "add"], "not both"),
     ],
 )
@@ -103,6 +104,40 @@ def test_misuse_is_a_sentence(run: Any, server: list[str], words: list[str], sai
     shown = run("call", *words, *server)
     assert (shown.status, shown.out) == (2, "")
     assert said in shown.err
+    assert CANARY not in shown.err
+
+
+@pytest.mark.parametrize(
+    ("verb", "word", "entry"),
+    [
+        ("call", "TOOL", "add(a: integer, b: integer)"),
+        ("read", "URI", "demo://notes"),
+        ("prompt", "NAME", "report("),
+    ],
+)
+def test_what_a_server_has_is_listed_if_no_name_is_given(
+    run: Any, server: list[str], verb: str, word: str, entry: str
+) -> None:
+    shown = run(verb, *server)
+    assert (shown.status, shown.out) == (2, "")
+    first, *lines = shown.err.splitlines()
+    assert first == f"trunkline {verb}: {word} is missing; the server has"
+    assert any(line.strip().startswith(entry) for line in lines)
+
+
+def test_a_server_that_cannot_be_reached_is_an_error_without_a_name_too(run: Any) -> None:
+    shown = run("call", "tcp://127.0.0.1:1")
+    assert (shown.status, shown.out) == (3, "")
+    assert shown.err == "trunkline call: tcp://127.0.0.1:1: Connection refused\n"
+
+
+@pytest.mark.parametrize("option", ["--trace", "--record"])
+def test_a_recording_has_two_names(
+    run: Any, server: list[str], option: str, tmp_path: Path
+) -> None:
+    file = tmp_path / "talk.jsonl"
+    assert run("call", "add", "a=1", "b=2", option, str(file), *server).out == "3\n"
+    assert "tools/call" in file.read_text()
 
 
 @pytest.mark.parametrize(

@@ -272,6 +272,7 @@ def test_the_status_shows_what_names_a_login_and_no_secret(desk: Desk) -> None:
     desk.tokens.store("three", ended.without_tokens().encode())
     desk.tokens.store("four", b"not a record")
     shown = desk.run("auth", "status")
+    assert desk.run("auth") == shown
     assert shown.status == 0
     assert "server:        https://mcp.example.org/mcp\n" in shown.out
     assert "\x1b" not in shown.out
@@ -293,6 +294,7 @@ def test_the_status_shows_what_names_a_login_and_no_secret(desk: Desk) -> None:
 
 def test_the_status_without_logins_and_with_a_file_that_others_can_read(desk: Desk) -> None:
     assert desk.run("auth", "status") == Ran(1, "no logins are kept\n", "")
+    assert desk.run("auth") == Ran(1, "no logins are kept\n", "")
     desk.tokens.store("one", b"{}")
     next(Path(desk.tokens.path).glob("*.json")).chmod(0o644)
     shown = desk.run("auth", "status")

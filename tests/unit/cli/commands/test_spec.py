@@ -9,7 +9,9 @@ import pytest
 
 from trunkline import spec
 from trunkline.cli import main
+from trunkline.cli.command import parser_of
 from trunkline.cli.commands.spec import FORMAT
+from trunkline.cli.commands.spec import WORDS as WORDS_OF_VERB
 from trunkline.spec.profiles import PROFILE_NAMES
 from trunkline.spec.revisions import LATEST, REVISIONS
 
@@ -28,6 +30,7 @@ WORDS = [
     ["statuses"],
     ["meta"],
     ["requirements"],
+    ["find", "tool"],
     ["schema"],
     ["schema", "Tool"],
 ]
@@ -55,6 +58,50 @@ def refusal(capsys: pytest.CaptureFixture[str], *words: str) -> str:
     shown = capsys.readouterr()
     assert shown.out == ""
     return shown.err
+
+
+# A search
+
+
+def test_a_word_that_is_not_one_of_the_verb_is_searched_for(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    shown = text(capsys, "elicitation")
+    assert shown == text(capsys, "find", "elicitation")
+    assert "Methods (1)  trunkline spec method elicitation/create\n  elicitation/create  " in shown
+    assert "\nCapabilities (3)  trunkline spec capabilities\n" in shown
+    assert "\n  mcp.elicitation.mode-default  " in shown
+    assert " more: trunkline spec requirements\n" in shown
+    found = document(capsys, "elicitation")["found"]
+    assert len([row for row in found if row["kind"] == "requirements"]) > 12
+
+
+def test_a_number_is_that_of_an_error(capsys: pytest.CaptureFixture[str]) -> None:
+    assert text(capsys, "-32601") == text(capsys, "error", "-32601")
+
+
+@pytest.mark.parametrize(
+    ("words", "said"),
+    [
+        (["metods"], "has 'metods'; did you mean trunkline spec methods?"),
+        (["logging/setLevel"], "MCP has it in 2024-11-05, 2025-03-26, 2025-06-18, 2025-11-25"),
+        (["find", "tool", "zzz"], "nothing in MCP 2026-07-28 has 'tool' and 'zzz'\n"),
+    ],
+)
+def test_a_search_without_a_result_says_what_to_try(
+    words: list[str], said: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert said in refusal(capsys, *words)
+
+
+def test_the_words_of_the_verb_are_those_of_its_help() -> None:
+    (words,) = (each for each in parser_of("spec")._actions if each.dest == "about")
+    assert set(words.choices or ()) == set(WORDS_OF_VERB)
+
+
+def test_a_profile_of_another_system_is_called_so(capsys: pytest.CaptureFixture[str]) -> None:
+    assert "those of other systems (erlmcp), which" in text(capsys, "error", "-32021")
+    assert "other systems" not in text(capsys, "error", "-32021", "--profile", "mcp")
 
 
 # All of them

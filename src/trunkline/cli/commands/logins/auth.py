@@ -14,17 +14,18 @@ __all__ = ["EXAMPLES", "FORMAT", "configure", "run"]
 
 FORMAT: Final = "trunkline.auth-status/1"
 EXAMPLES: Final = """\
-trunkline auth status
+trunkline auth
 trunkline auth status https://mcp.example.org/mcp --json
 """
 
 
 def configure(parser: argparse.ArgumentParser) -> None:
     """Declare the arguments."""
-    words = parser.add_subparsers(dest="about", required=True, metavar="WHAT", title="what")
+    parser.set_defaults(url=None, json=False)  # without a word it is `status`
+    words = parser.add_subparsers(dest="about", metavar="WHAT", title="what")
     status = words.add_parser(
         "status",
-        help="the logins that are kept: server, issuer, client, scopes, end",
+        help="the logins that are kept: server, issuer, client, scopes, end; the default",
         description="Show the logins that are kept. Tokens and secrets are not shown.",
         formatter_class=parser.formatter_class,
     )
