@@ -606,7 +606,7 @@ def missing_name(package: str, name: str, *, is_import: bool) -> AttributeError 
             AttributeError; with advice, the error is an ImportError.
     """
     advice = MODULE_NAMES[name][1] if name in MODULE_NAMES else _home(package, name)
-    if is_import and advice:
+    if is_import and advice and not _is_module(f"{package}.{name}"):
         return ImportError(f"cannot import name {name!r} from {package!r}; {advice}", name=package)
     text = f"module {package!r} has no attribute {name!r}"
     return AttributeError(f"{text}; {advice}" if advice else text, name=name)
@@ -623,6 +623,13 @@ def _home(package: str, name: str) -> str:
         if home != package and name in import_module(home).__all__:
             return f"use `from {home} import {name}`"
     return ""
+
+
+def _is_module(name: str) -> bool:
+    """Return True for a module that is not imported yet: after this error Python looks for it."""
+    from importlib.util import find_spec
+
+    return find_spec(name) is not None
 
 
 def unknown_call_option(tool: str, name: str) -> TypeError:

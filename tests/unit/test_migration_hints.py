@@ -7,6 +7,8 @@ import copy
 import inspect
 import pickle
 import re
+import subprocess
+import sys
 from collections.abc import Callable
 from typing import Any
 
@@ -165,6 +167,13 @@ def test_an_import_of_a_name_that_is_nowhere_has_the_error_of_python() -> None:
         with pytest.raises(AttributeError) as caught:
             getattr(trunkline, name)
         assert str(caught.value) == f"module 'trunkline' has no attribute {name!r}"
+
+
+def test_a_module_with_the_name_of_another_library_is_imported() -> None:
+    # In a new process: here it may be imported already.
+    program = "from trunkline.spec import types; print(types.__name__)"
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True)
+    assert done.stdout == "trunkline.spec.types\n", done.stderr
 
 
 def test_public_names_that_advice_names_exist() -> None:
