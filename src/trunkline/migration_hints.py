@@ -233,7 +233,7 @@ PROMPT_OPTIONS: Hints = {
 }
 
 MOUNT_OPTIONS: Hints = {
-    POSITIONAL: ("prefix", "give options by name: mount(other, prefix=...)"),
+    POSITIONAL: ("scopes", "give options by name: mount(other, prefix=..., scopes=...)"),
     "as_proxy": ("", "the handlers of a mounted server keep its middleware, lifespan and state"),
     "namespace": ("prefix", "use prefix="),
     "server": ("other", "give the server first: mount(other, prefix=...)"),
@@ -446,7 +446,6 @@ RESULT_ATTRIBUTES: Mapping[str, Hints] = {
         "blob": ("contents", "use contents[0].blob"),
         "content": ("contents", _FIRST_TEXT),
         "data": ("contents", _FIRST_TEXT),
-        "text": ("contents", _FIRST_TEXT),
         "value": ("contents", _FIRST_TEXT),
     },
     "Tool": {"parameters": ("input_schema", "use input_schema")},

@@ -183,6 +183,7 @@ MODULES: Final = {
     "trunkline.Audio": WORKS,
     "trunkline.File": WORKS,
     "trunkline.ToolResult": WORKS,
+    "trunkline.ToolResult(content=[], structured_content={})": "ToolOutput(value, text=...)",
     "trunkline.ToolError": WORKS,
     "trunkline.McpError": "PeerError",
     "trunkline.ResourceError": "RequestError",

@@ -22,7 +22,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from functools import lru_cache
-from typing import TYPE_CHECKING, Any, Final, Generic, TypeVar, cast, final
+from typing import TYPE_CHECKING, Any, Final, Generic, Never, TypeVar, cast, final
 
 from msgspec import UNSET, Raw, Struct, UnsetType
 from msgspec.json import Decoder, encode
@@ -70,7 +70,15 @@ class ToolResult(Forwardable, Generic[T]):
 
     __slots__ = ("_answer", "_plain", "_type", "_value")
 
-    def __init__(self, answer: _CallResult, kind: Any) -> None:
+    def __init__(
+        self, answer: _CallResult | None = None, kind: Any = None, **foreign: Never
+    ) -> None:
+        if answer is None:
+            # In FastMCP a tool returns a class of this name.
+            raise TypeError(
+                "a client makes the ToolResult of a call; a tool returns a value, or "
+                "ToolOutput(value, text=...) with a text of its own"
+            )
         self._answer = answer
         self._type = kind
         self._value: Any = NOTHING
