@@ -88,6 +88,7 @@ OF_VERB: Final[Mapping[str, Mapping[str, str]]] = {
         "--command": _COMMAND,
         "--stdio": _COMMAND,
         "--url": _PLAIN_ADDRESS,
+        "--trace": "--record FILE",
         "--with": "--uv, for the packages of the project of the file",
         "--with-editable": "--uv, for the packages of the project of the file",
         **_HOST_SCOPES,
