@@ -24,7 +24,7 @@ from math import isfinite
 from typing import Any, Final, TypeAlias
 
 from ...mcp.tables import members
-from ...redaction import HIDDEN, is_secret_name, show
+from ...redaction import HIDDEN, is_secret_name, show, show_json
 
 __all__ = ["FormMismatch", "answers_may_be_lists", "defaults", "fit"]
 
@@ -128,7 +128,7 @@ def _choices(field: dict[str, Any], titled: str) -> list[str] | None:
 def _one_of(choices: list[str]) -> str:
     if not choices or len(choices) > _CHOICES_SHOWN:
         return "one of its choices"
-    return f"one of {', '.join(map(show, choices))}"
+    return f"one of {', '.join(map(show_json, choices))}"
 
 
 def _text(field: dict[str, Any], value: Any) -> _Fault:
@@ -157,9 +157,9 @@ def _number(field: dict[str, Any], value: Any) -> _Fault:
         return "a number"
     least, most = field.get("minimum"), field.get("maximum")
     if _is_number(least) and value < least:
-        return f"at least {show(least)}"
+        return f"at least {show_json(least)}"
     if _is_number(most) and value > most:
-        return f"at most {show(most)}"
+        return f"at most {show_json(most)}"
     return None
 
 
@@ -214,4 +214,4 @@ def _sent(field: dict[str, Any], value: Any) -> Any:
 
 
 def _shown(name: str, value: Any) -> str:
-    return HIDDEN if is_secret_name(name) else show(value)
+    return HIDDEN if is_secret_name(name) else show_json(value)

@@ -20,6 +20,7 @@ from msgspec.structs import replace
 from ...errors import NOTHING
 from ...jsonrpc.limits import Limits
 from ...jsonrpc.policy import Policy
+from ...redaction import show_json
 from ...spec import lookup
 from ...spec.mcp.meta import CLIENT_CAPABILITIES
 from ...spec.requirements import requirements
@@ -99,7 +100,7 @@ class Conversation:
                 "trace.unanswered",
                 "info",
                 "",
-                f"{call.method} with the id {call.id!r}",
+                f"{call.method} with the id {show_json(call.id)}",
                 "a reply before the recording ends",
                 "Trunkline",
                 call.index,

@@ -13,7 +13,7 @@ from msgspec.json import Decoder
 
 from ...errors import NOTHING
 from ...jsonrpc.codec.decoders import UNREADABLE
-from ...redaction import show
+from ...redaction import show_json
 from ..trace.reader import HEADER, TraceFault, read_trace
 from .compare import PARTS
 
@@ -66,7 +66,7 @@ def _is_recorded(values: list[Any]) -> bool:
 def _from_object(value: dict[str, Any]) -> dict[str, Any]:
     form = value.get("format", FORMAT)
     if form != FORMAT:
-        raise ValueError(f"its format is {show(form)}, expected {FORMAT!r}")
+        raise ValueError(f"its format is {show_json(form)}, expected {show_json(FORMAT)}")
     parts = [name for name in PARTS if name in value]
     if not parts and "format" not in value:
         raise ValueError("it is an object without tools, prompts or resources")

@@ -5,6 +5,7 @@ from __future__ import annotations
 from functools import cache
 from typing import Any, Final
 
+from ...redaction import show_json
 from ...spec import lookup
 from ...spec.mcp.methods import EXTENSION_METHODS
 from ...spec.mcp.rules import RULES
@@ -51,7 +52,8 @@ def judge_reply(members: Members, path: Path, context: MessageContext, sink: Sin
 def _judge_id(asked: int | str, answered: Any, at: Path, sink: Sink) -> None:
     # 7 and "7" are different ids, and in Python True == 1.
     if answered is not None and (type(answered) is not type(asked) or answered != asked):
-        sink.report("mcp.reply.id", at, answered, f"the id of the request it answers: {asked!r}")
+        expected = f"the id of the request it answers: {show_json(asked)}"
+        sink.report("mcp.reply.id", at, answered, expected)
 
 
 # -- results ---------------------------------------------------------------------------------

@@ -137,8 +137,13 @@ def test_unanswered_request_is_a_finding_at_the_end() -> None:
     talk.feed(call(2, "tools/call", name="a"), "client")
     cancel = {"jsonrpc": "2.0", "method": "notifications/cancelled", "params": {"requestId": 2}}
     talk.feed(cancel, "client")
-    (found,) = talk.end()
+    talk.feed(call("2", "tools/call", name="a"), "client")
+    found, other = talk.end()
     assert (found.rule, found.level, found.message_index) == ("trace.unanswered", "info", 3)
+    assert (found.got, other.got) == (
+        "tools/call with the id 1",
+        'tools/call with the id "2"',
+    )
 
 
 def test_a_late_reply_after_a_cancellation_is_in_order() -> None:

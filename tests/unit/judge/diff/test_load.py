@@ -99,7 +99,7 @@ def test_the_versions_that_a_server_speaks_are_kept() -> None:
         ('{"a": 1}', "an object without tools"),
         ("[1, 2]", "but not of tools"),
         ('{"tools": 5}', "tools are not an array"),
-        ('{"format": "trunkline.listing/2", "tools": []}', "expected 'trunkline.listing/1'"),
+        ('{"format": "trunkline.listing/2", "tools": []}', 'expected "trunkline.listing/1"'),
         (lines(request_of(1, "tools/list")), "without a list request"),
         (lines(reply_to(1, tools=[], nextCursor="x")), "before the last page of tools"),
         (lines(request_of(1, "tools/list"), reply_to(1, tools=5)), "no array of tools"),
