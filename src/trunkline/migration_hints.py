@@ -74,8 +74,8 @@ _ROUTES = (
 )
 _OPENAPI = "tools from {} are not supported yet; register functions with @app.tool"
 _PROXY = (
-    "serving another server as one of your own is not supported yet; `trunkline proxy` joins a "
-    "client and a server, mount(other, prefix=...) takes a Server"
+    "serving a server elsewhere as one of your own is not supported yet; mount(other, prefix=...) "
+    "takes a Server, and a tool may return what `await client.call_tool(...)` returned"
 )
 _OPTION_OF_RUN = "give it to run, listen or asgi: {}"
 _ANNOTATIONS = "use annotations={{{}: True}}"
@@ -172,7 +172,10 @@ SERVER_OPTIONS: Hints = {
     "sse_path": ("", _OPTION_OF_RUN.format("http=HttpSettings(old_sse=True)")),
     "stateless_http": ("", _SESSIONS),
     "streamable_http_path": ("", _URL),
-    "strict_input_validation": ("", "arguments are always validated strictly"),
+    "strict_input_validation": (
+        "coerce_arguments",
+        "arguments are validated strictly, unless coerce_arguments=True",
+    ),
     "subscriptions": ("", "subscriptions work without an option"),
     "token_verifier": ("auth", _AUTH),
     "tool_serializer": ("", "return ToolOutput(value, text=...) for a text of your own"),
@@ -434,7 +437,7 @@ TOOL_RESULT_ATTRIBUTES: Hints = {
 
 # What is read of a result of a method other than `tools/call`, by the name of its type. "[]" is for
 # an index: other libraries return the list itself.
-_FIRST_TEXT = "use contents[0].text"
+_FIRST_TEXT = "use text, or contents"
 RESULT_ATTRIBUTES: Mapping[str, Hints] = {
     "CompleteResult": {"values": ("completion", "use completion.values")},
     "GetPromptResult": {
@@ -442,7 +445,7 @@ RESULT_ATTRIBUTES: Mapping[str, Hints] = {
         "text": ("messages", "use messages[0].content.text"),
     },
     "ReadResourceResult": {
-        "[]": ("contents", "the contents are a list: contents[0].text"),
+        "[]": ("contents", "use text, or the list contents"),
         "blob": ("contents", "use contents[0].blob"),
         "content": ("contents", _FIRST_TEXT),
         "data": ("contents", _FIRST_TEXT),

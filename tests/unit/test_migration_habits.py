@@ -49,6 +49,7 @@ SERVERS: Final = {
     "app.tool(destructive=True)(one)": "annotations={'destructiveHint': True}",
     "app.tool(meta={'a': 1})(one)": WORKS,
     "app.tool(timeout=5)(one)": WORKS,
+    "app.tool(task=True)(awaited)": WORKS,
     "app.tool(enabled=False)(one)": "visible=",
     "app.tool(auth=print)(one)": "scopes=[...]",
     "app.tool(exclude_args=['a'])(one)": "functools.partial",
@@ -70,6 +71,8 @@ SERVERS: Final = {
     "app.run_async()": "app.serve(StdioServer())",
     "app.run_http_async()": "app.listen(",
     'app.mount(Server("z"), prefix="x")': WORKS,
+    'app.mount(Server("z"), "x")': WORKS,
+    "app.mount(url)": "mount takes a Server",
     'app.mount(Server("z"), namespace="x")': "use prefix=",
     "app.mount(Server('z'), as_proxy=True)": "keep its middleware",
     "app.import_server(Server('z'))": "use mount(other, prefix=...)",
@@ -155,8 +158,9 @@ CLIENTS: Final = {
     "result.meta": WORKS,
     "read.contents": WORKS,
     "read.contents[0].text": WORKS,
-    "read.value": "contents[0].text",
-    "read[0].text": "contents[0].text",
+    "read.text": WORKS,
+    "read.value": "use text",
+    "read[0].text": "use text",
     "tool.name": WORKS,
     "tool.input_schema": WORKS,
     "tool.inputSchema": "use input_schema",
@@ -285,6 +289,7 @@ async def names_of(client: Client, app: Server, folder: Path) -> dict[str, Any]:
         "url": "http://127.0.0.1:1/mcp",
         "server_file": str(path),
         "one": _one,
+        "awaited": _awaited,
         "text": _text,
         "result": await client.call_tool("add", {"a": 1}),
         "read": await client.read_resource("note://1"),
@@ -294,6 +299,10 @@ async def names_of(client: Client, app: Server, folder: Path) -> dict[str, Any]:
 
 
 def _one(a: int) -> int:
+    return a
+
+
+async def _awaited(a: int) -> int:
     return a
 
 
