@@ -560,7 +560,7 @@ def test_a_synchronous_client_has_credentials_too() -> None:
         (
             "https://a.example/mcp",
             {"auth": "secret-text"},
-            "auth is one of trunkline.auth, such as OAuth\\(\\), not str",
+            "auth is one of trunkline.auth, such as OAuth\\(\\) or Bearer\\(token\\), not str",
         ),
         (
             "https://a.example/mcp",
