@@ -322,6 +322,18 @@ def test_a_chart_is_well_formed_and_has_colours_for_dark_pages(name: str) -> Non
     chart = report.charts(REFERENCE)[name]
     assert places(chart)
     assert "prefers-color-scheme: dark" in chart
-    width = charts.WIDTH
+    width = float(ElementTree.fromstring(chart).attrib["width"])
     for _, start, length in places(chart):
         assert start + length <= width
+
+
+@pytest.mark.parametrize("name", sorted(report.charts(REFERENCE)))
+def test_labels_of_a_chart_are_not_cut_in_a_wide_font(name: str) -> None:
+    texts = ElementTree.fromstring(report.charts(REFERENCE)[name]).iter(
+        "{http://www.w3.org/2000/svg}text"
+    )
+    labels = [each for each in texts if each.attrib.get("text-anchor") == "end"]
+    assert labels
+    for label in labels:
+        # DejaVu Sans has 0.6 em for a character of prose; a label of this page is 13 px high.
+        assert float(label.attrib["x"]) - 0.6 * 13 * len(label.text or "") >= 0, label.text
