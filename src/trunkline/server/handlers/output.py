@@ -106,10 +106,11 @@ class ToolOutput(_Given[T], Generic[T], frozen=True, kw_only=True):
     """A structured value with a text of its own: `ToolOutput(forecast, text="Rain until noon")`.
 
     `text` replaces the value's JSON in the content: short for a reader, while programs use the
-    structure. `content` holds further blocks, texts or bytes; `meta` is the `_meta` of the
-    result. `is_error` marks a tool that ran and failed; the value then need not fit the output
-    schema. The value is structured content without an output schema too, unless it is a text, a
-    content block or None; up to 2025-11-25 structured content is an object.
+    structure. Beside a value that is an image, audio or a file, it comes first. `content` holds
+    further blocks, texts or bytes; `meta` is the `_meta` of the result. `is_error` marks a tool
+    that ran and failed; the value then need not fit the output schema. The value is structured
+    content without an output schema too, unless it is a text, a content block or None; up to
+    2025-11-25 structured content is an object.
     """
 
     content: Sequence[Any] = ()
@@ -267,7 +268,10 @@ class Output:
         content = inner.content
         try:
             if result.text is not None:
-                content = [TextContent(sendable(result.text))] if result.text else []
+                # It stands for the text of the value; an image or a file has none, and stays.
+                others = [block for block in content if not isinstance(block, TextContent)]
+                text = [TextContent(sendable(result.text))] if result.text else []
+                content = [*text, *others]
             more = [block for each in result.content for block in blocks_of(each) or ()]
         except OutputMismatch as error:
             raise self._cannot_send(error) from None

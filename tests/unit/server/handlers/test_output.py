@@ -30,6 +30,7 @@ from trunkline.mcp.types import (
     ResourceLink,
     TextContent,
 )
+from trunkline.server.handlers.content import Image
 from trunkline.server.handlers.output import (
     DERIVE,
     Output,
@@ -659,3 +660,11 @@ def test_prompt_value_that_is_not_a_message_is_refused(value: Any) -> None:
     with pytest.raises(OutputMismatch, match="a prompt is made of texts") as refused:
         messages_of(value)
     assert CANARY not in str(refused.value)
+
+
+def test_text_of_a_result_comes_before_an_image_that_is_its_value() -> None:
+    def tool() -> ToolOutput[Any]:
+        return ToolOutput(Image(data=PNG, format="png"), text="a chart")
+
+    rendered = output_of(tool).render(tool())
+    assert [type(block).__name__ for block in rendered.content] == ["TextContent", "ImageContent"]
