@@ -22,6 +22,7 @@ import sys
 from typing import TYPE_CHECKING, Final
 
 from ...errors import TransportError
+from ...jsonrpc.policy import Policy
 from ..framed import FramedTransport
 from ..io.fd import NO_WRITER, FdReader, FdWriter, can_watch, is_abandoned, is_watchable
 from ..io.thread import ThreadReader, ThreadWriter
@@ -29,8 +30,6 @@ from ..io.thread import ThreadReader, ThreadWriter
 if TYPE_CHECKING:
     from collections.abc import Set
     from typing import TextIO
-
-    from ...jsonrpc.policy import Policy
 
 __all__ = ["StdioServer"]
 
@@ -43,12 +42,15 @@ _CLOSE_TIMEOUT_S: Final = 5.0
 
 
 class StdioServer(FramedTransport):
-    """A transport on standard input and output, or on the descriptors given in their place."""
+    """A transport on standard input and output, or on the descriptors given in their place.
+
+    Framing and limits are those of `policy`, by default those of MCP.
+    """
 
     def __init__(
-        self, policy: Policy, *, stdin: int | None = None, stdout: int | None = None
+        self, policy: Policy | None = None, *, stdin: int | None = None, stdout: int | None = None
     ) -> None:
-        super().__init__(policy, "stdio")
+        super().__init__(policy or Policy(), "stdio")
         self._given = (stdin, stdout)
         # The error of an output that cannot be written; None if its reader is gone.
         self.write_error: TransportError | None = None
