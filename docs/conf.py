@@ -29,7 +29,7 @@ smartquotes_action = "D"
 templates_path = ["_site/templates"]
 
 # Markdown as a forge shows it. HTML in a page is shown as text.
-myst_enable_extensions = ["attrs_block", "colon_fence", "fieldlist"]
+myst_enable_extensions = ["colon_fence", "fieldlist"]
 myst_heading_anchors = 4
 myst_disable_syntax = ["html_block", "html_inline"]
 

@@ -1,4 +1,4 @@
-"""Smaller things: console blocks, pages outside the navigation, and llms.txt."""
+"""Smaller things: console blocks, pages outside the navigation, the home page, and llms.txt."""
 
 from __future__ import annotations
 
@@ -65,10 +65,22 @@ def read(app: Sphinx, tree: nodes.document) -> None:
     app.env.metadata[app.env.docname]["about"] = " ".join(first.astext().split()) if first else ""
 
 
+def style_home(app: Sphinx, tree: nodes.document) -> None:
+    """Set the classes of the home page: it is plain Markdown, which a forge shows as well."""
+    if app.env.docname != app.config.root_doc:
+        return
+    lead, facts = list(tree.findall(nodes.paragraph))[:2]
+    lead["classes"].append("lead")
+    facts["classes"].append("facts")
+    for cards in tree.findall(nodes.bullet_list):
+        cards["classes"].append("cards")
+
+
 def setup(app: Sphinx) -> dict[str, Any]:
     """Register with Sphinx."""
     app.add_lexer("console", ConsoleLexer)
     app.connect("source-read", set_aside)
     app.connect("doctree-read", read)
+    app.connect("doctree-read", style_home)
     app.connect("build-finished", write_llms_txt)
     return {"parallel_read_safe": True, "parallel_write_safe": True}
