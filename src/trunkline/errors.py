@@ -15,7 +15,7 @@
         TooManyRoundTrips           the server asked for input too many times
       TransportError                the transport failed: spawn, connect, read, write
       AuthorizationFailed           a client has no credential for a server, and could not get one
-      RequestError                  raised by a handler to choose the wire error, by symbol
+      RequestError                  raised by a handler to choose the wire error
       ToolError                     raised by a tool to choose the text of its `isError` result
       ToolFailed                    raised by a client that asks a failed tool for its value
       ResultTypeMismatch            a result is not of the `result_type` of the caller
@@ -334,16 +334,15 @@ class AuthorizationFailed(TrunklineError):
 
 
 class RequestError(TrunklineError):
-    """Raised by a handler to answer with an error of its choice, by symbol.
+    """Raised by a handler to answer with an error of its choice, by symbol or by number.
 
     `RequestError("RESOURCE_NOT_FOUND", data={"uri": uri})` is sent with the code that the
-    symbol has in the negotiated revision. An integer is sent unchanged, and has to be outside
-    -32768 to -32000, which are reserved for JSON-RPC and MCP.
+    symbol has in the negotiated revision. An integer is sent unchanged where that revision does
+    not reserve it, and as `data.code` of an internal error (-32603) where it does: -32000 to
+    -32099 belong to applications up to 2025-11-25, and positive codes in every revision.
     """
 
     def __init__(self, kind: str | int, message: str | None = None, *, data: Any = NOTHING) -> None:
-        if isinstance(kind, int) and -32768 <= kind <= -32000:
-            raise ValueError(f"{kind} is reserved: name the error by its symbol instead")
         super().__init__(kind, message)
         self.kind = kind
         self.message = message

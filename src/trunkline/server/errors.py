@@ -28,7 +28,7 @@ from ..errors import (
     visible,
 )
 from ..exception_text import as_redacted, one_line
-from ..jsonrpc.error_codes import named_error
+from ..jsonrpc.error_codes import application_error, code_warning, named_error
 from ..jsonrpc.messages import ErrorObject
 from ..jsonrpc.policy import Policy
 from ..mcp.types import CallToolResult, TextContent
@@ -63,6 +63,11 @@ _log: Final = logging.getLogger("trunkline.server")
 _ASKED: Final = frozenset(
     row.name for row in METHODS if row.kind == "request" and row.by == "server"
 )
+
+
+# Codes of handlers that were logged. A handler could count through the integers.
+_reported: set[int] = set()
+_MAX_REPORTED: Final = 1000
 
 
 class RefusedRequest(RequestError):
@@ -118,7 +123,8 @@ def refusal(error: RequestError, policy: Policy) -> ErrorObject:
     """Return the wire error that a handler chose by raising `RequestError`."""
     data = UNSET if error.data is NOTHING else error.data
     if isinstance(error.kind, int):
-        return ErrorObject(error.kind, error.message or "Refused", data)
+        _warn_of_code(error.kind, policy)
+        return application_error(error.kind, error.message, data, policy=policy)
     try:
         return named_error(error.kind, policy=policy, message=error.message, data=data)
     except LookupError as unknown:
@@ -127,6 +133,14 @@ def refusal(error: RequestError, policy: Policy) -> ErrorObject:
             one_line(unknown),
         )
         return named_error(ErrorKind.INTERNAL_ERROR, policy=policy)
+
+
+def _warn_of_code(code: int, policy: Policy) -> None:
+    """Log, once per code, that a code of a handler is not sent to every client."""
+    warning = None if code in _reported else code_warning(code, policy)
+    if warning is not None and len(_reported) < _MAX_REPORTED:
+        _reported.add(code)
+        _log.warning("RequestError of a handler: %s", warning)
 
 
 def error_of(error: BaseException, request: ServerRequest, policy: Policy) -> ErrorObject:

@@ -43,6 +43,7 @@ __all__ = [
     "Place",
     "Replies",
     "Reserved",
+    "ReservedCodes",
     "Retry",
     "Role",
     "Sender",
@@ -92,6 +93,15 @@ TypeKind: TypeAlias = Literal["object", "union", "enum", "alias"]
 
 # Further conditions on a value: keywords of JSON Schema and their values.
 Limits: TypeAlias = tuple[tuple[str, object], ...]
+
+
+class ReservedCodes(NamedTuple):
+    """A range of error codes that a specification keeps for itself."""
+
+    # The specification: "jsonrpc" or "mcp".
+    by: str
+    codes: range
+    when: Window
 
 
 class Field(NamedTuple):

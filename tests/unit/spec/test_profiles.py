@@ -15,10 +15,18 @@ from trunkline.spec.profiles import (
     UnknownRevision,
     UnknownSymbol,
     candidates,
+    is_reserved,
     profile,
 )
 from trunkline.spec.profiles.erlmcp import range_group, range_severity
-from trunkline.spec.revisions import LATEST, V2025_06_18, V2025_11_25, V2026_07_28, Window
+from trunkline.spec.revisions import (
+    LATEST,
+    REVISIONS,
+    V2025_06_18,
+    V2025_11_25,
+    V2026_07_28,
+    Window,
+)
 from trunkline.spec.rows import ALWAYS, ErrorCode
 
 OLD = Window(until=V2026_07_28)
@@ -403,3 +411,39 @@ def test_a_missing_resource_is_graded_by_its_symbol_and_its_number_by_its_range(
 def test_a_kind_is_its_own_name_as_text(kind: ErrorKind) -> None:
     assert kind == kind.name == str(kind)
     assert hash(kind) == hash(kind.name)
+
+
+# -- codes of applications ---------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("name", "number", "before", "since"),
+    [
+        ("mcp", -32050, True, False),
+        ("mcp", -32000, True, False),
+        ("mcp", -32099, True, False),
+        ("mcp", -32100, False, False),
+        ("mcp", -32768, False, False),
+        ("mcp", -32769, True, True),
+        ("mcp", -31999, True, True),
+        ("mcp", 1001, True, True),
+        ("mcp", -32602, True, True),
+        ("mcp", -32022, True, True),
+        ("mcp", -32002, True, False),
+        ("erlmcp", -32110, True, False),
+        ("pierre", -32110, False, False),
+    ],
+)
+def test_an_application_may_send_what_no_specification_reserves_and_what_the_profile_sends(
+    name: str, number: int, before: bool, since: bool
+) -> None:
+    codes = profile(name)
+    assert codes.allows(number, V2025_11_25) == before
+    assert codes.allows(number, V2026_07_28) == since
+
+
+def test_mcp_reserves_the_block_since_2026_07_28_and_json_rpc_a_part_of_it_always() -> None:
+    assert [is_reserved(-32050, revision) for revision in REVISIONS] == [False] * 4 + [True]
+    assert all(is_reserved(-32500, revision) for revision in REVISIONS)
+    assert not is_reserved(-32050, by="jsonrpc")
+    assert not is_reserved(-32500, V2025_11_25, by="mcp")

@@ -25,7 +25,7 @@ from msgspec import UNSET
 from ...concurrency.thread_pool import NoThreadFree
 from ...errors import NOTHING, LocalProtocolError, RemoteProtocolError, RequestError
 from ...jsonrpc.codec.decoders import UNREADABLE
-from ...jsonrpc.error_codes import named_error
+from ...jsonrpc.error_codes import application_error, code_warning, named_error
 from ...jsonrpc.messages import ErrorObject
 from ...jsonrpc.peer.incoming import IncomingRequest
 from ...jsonrpc.peer.peer import Peer
@@ -131,7 +131,10 @@ class ServerRequestRunner:
     def _refused(self, refusal: RequestError, policy: Policy) -> ErrorObject:
         data = UNSET if refusal.data is NOTHING else refusal.data
         if isinstance(refusal.kind, int):
-            return ErrorObject(refusal.kind, refusal.message or "Refused", data)
+            warning = code_warning(refusal.kind, policy)
+            if warning is not None:
+                self._server_log.warning("RequestError of a handler: %s", warning)
+            return application_error(refusal.kind, refusal.message, data, policy=policy)
         try:
             return named_error(refusal.kind, policy=policy, message=refusal.message, data=data)
         except LookupError as error:

@@ -12,6 +12,7 @@ We send by symbol and read by number:
 * `to_send` gives the number of an error reply. It adds to `number` the two rules
   between profiles: a symbol that a profile lacks is sent under the number of MCP,
   and profiles keep out of the block that MCP reserves.  [K-13, K-24]
+* `allows` is for a number that an application chose itself.  [K-28]
 
 A profile is a module of rows beside this one, loaded and checked for contradictions
 on first use.
@@ -30,16 +31,18 @@ from ..revisions import (
     Window,
     must_be_released,
 )
-from ..rows import ErrorCode
+from ..rows import ALWAYS, ErrorCode, ReservedCodes
 
 __all__ = [
     "OFFICIAL_PROFILE",
     "PROFILE_NAMES",
+    "RESERVED_CODES",
     "Profile",
     "UnknownProfile",
     "UnknownRevision",
     "UnknownSymbol",
     "candidates",
+    "is_reserved",
     "profile",
 ]
 
@@ -57,11 +60,14 @@ PROFILE_NAMES: Final = tuple(_MODULES)
 # The profile of the official specification, which takes precedence.
 OFFICIAL_PROFILE: Final = "mcp"
 
-# Since this revision implementations may not define codes in the block that JSON-RPC
-# reserves.  [MCP 2026-07-28, basic]
-_BLOCK_IS_RESERVED: Final = Window(V2026_07_28)
-_RESERVED_BLOCK: Final = range(-32768, -31999)
-# The part of that block which the MCP specification assigns itself.
+# Error codes that only a specification may define. JSON-RPC leaves -32000 to -32099 to servers;
+# MCP takes them back in 2026-07-28, and asks implementations to define none.
+#                                       [JSON-RPC 2.0, section 5.1; MCP 2026-07-28, basic; K-28]
+RESERVED_CODES: Final = (
+    ReservedCodes("jsonrpc", range(-32768, -32099), ALWAYS),
+    ReservedCodes("mcp", range(-32768, -31999), Window(V2026_07_28)),
+)
+# The part of the reserved block which the MCP specification assigns itself.
 _MCP_BLOCK: Final = range(-32099, -32019)
 
 
@@ -138,12 +144,20 @@ class Profile:
         """Return True if `number` may be sent: it is listed, or a result of `to_send`."""
         accepted = self._accepted.get(revision)
         if accepted is None:
-            ours = self._table(revision).sent
-            listed = frozenset(row.number for row in ours.values())
-            kinds = {*ours, *profile(OFFICIAL_PROFILE).symbols(revision)}
-            accepted = listed.union(self.to_send(kind, revision)[0] for kind in kinds)
-            self._accepted[revision] = accepted
+            listed = frozenset(row.number for row in self._table(revision).sent.values())
+            accepted = self._accepted[revision] = listed | self._sent_numbers(revision)
         return number in accepted
+
+    def allows(self, number: int, revision: str = LATEST) -> bool:
+        """Return True if an application may send `number` as an error code of its own.
+
+        A number that a specification reserves has to be one that `to_send` returns.
+        """
+        return not is_reserved(number, revision) or number in self._sent_numbers(revision)
+
+    def _sent_numbers(self, revision: str) -> frozenset[int]:
+        kinds = {*self._table(revision).sent, *profile(OFFICIAL_PROFILE).symbols(revision)}
+        return frozenset(self.to_send(kind, revision)[0] for kind in kinds)
 
     def symbols(self, revision: str = LATEST) -> tuple[str, ...]:
         """Return the symbols that have a number to send, in the order of the rows."""
@@ -176,11 +190,7 @@ class Profile:
 
     def _moves(self, row: ErrorCode, revision: str) -> bool:
         # True if the number is reserved, so that peers would misread it.
-        if (
-            self.name == OFFICIAL_PROFILE
-            or row.number not in _RESERVED_BLOCK
-            or not _BLOCK_IS_RESERVED.holds(revision)
-        ):
+        if self.name == OFFICIAL_PROFILE or not is_reserved(row.number, revision, by="mcp"):
             return False
         # The five of JSON-RPC stay, whatever a profile uses them for: they are generic.
         # -32021 has an exact meaning, which the missing template of erlmcp does not have.
@@ -234,6 +244,15 @@ def _table_of(name: str, revision: str, rows: tuple[ErrorCode, ...]) -> _Revisio
             other = sent[row.symbol].number
             raise ValueError(f"{where}: {row.symbol} would be sent as {other} and as {row.number}")
     return _RevisionCodes(rows, sent, read)
+
+
+def is_reserved(number: int, revision: str = LATEST, *, by: str | None = None) -> bool:
+    """Return True if a specification keeps an error code for itself; `by` selects one of them."""
+    return any(
+        number in row.codes and row.when.holds(revision)
+        for row in RESERVED_CODES
+        if by is None or row.by == by
+    )
 
 
 _loaded: dict[str, Profile] = {}

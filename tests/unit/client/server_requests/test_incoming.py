@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import json
+import logging
 import threading
 from collections.abc import Callable, Coroutine
 from typing import Any
@@ -17,7 +18,7 @@ from trunkline.client.session import diagnostics
 from trunkline.client.subscriptions import notifications as noticing
 from trunkline.errors import RemoteProtocolError, RequestError
 from trunkline.mcp import CreateMessageResult, ElicitResult, Root, TextContent
-from trunkline.spec.revisions import LATEST
+from trunkline.spec.revisions import LATEST, V2025_06_18
 
 SAMPLE = {
     "maxTokens": 5,
@@ -682,3 +683,16 @@ def test_a_listener_that_is_cancelled_by_its_own_doing_stops_no_other() -> None:
 
     send_notifications([("notifications/acme", None)] * 3, on_notification=listen)
     assert len(seen) == 3
+
+
+@pytest.mark.parametrize("revision", [V2025_06_18, NEWEST_HANDSHAKE])
+def test_a_callback_may_refuse_with_a_code_of_the_application(
+    revision: str, caplog: pytest.LogCaptureFixture
+) -> None:
+    def refuse(params: Any) -> Any:
+        raise RequestError(-32050, "no model is free")
+
+    with caplog.at_level(logging.WARNING):
+        code = ask("sampling/createMessage", SAMPLE, revision, on_sample=refuse)
+    assert code == -32050
+    assert "error code -32050 is reserved in MCP 2026-07-28" in caplog.text
