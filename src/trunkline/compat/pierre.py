@@ -432,9 +432,10 @@ def negotiate_version(client_version: str) -> str:
     if client_version in SUPPORTED_VERSIONS:
         return client_version
     row = negotiated(client_version)
-    if row.warns:
+    if row.warning:
         _log.warning(
-            "client requested unknown revision %s, falling back to %s",
+            "%s: client_version=%s, server_version=%s",
+            row.warning,
             show(client_version),
             row.answer,
         )
@@ -477,10 +478,10 @@ def handle_initialize_internal(
         text = "" if row is None else row.message.format_map(known)
         return JsonRpcResponse.error(id, ERROR_VERSION_MISMATCH, text)
     _log.info(
-        "client %s requested revision %s; negotiated %s",
-        show(asked.client_info.name),
+        "MCP version negotiated: %s (client: %s, server supports: %s)",
         version,
         version,
+        ", ".join(SUPPORTED_VERSIONS),
     )
     names = (version, server_name_multitenant(), SERVER_VERSION)
     if http_port is None:

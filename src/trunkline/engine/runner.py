@@ -41,7 +41,7 @@ from msgspec import UNSET, Raw
 from ..concurrency.thread_pool import NoThreadFree, ThreadShare
 from ..errors import LocalProtocolError, TransportError
 from ..exception_text import as_redacted
-from ..jsonrpc.error_codes import named_error
+from ..jsonrpc.error_codes import named_error, serialization_error
 from ..jsonrpc.messages import ErrorObject, Failure, RequestId, Success
 from ..jsonrpc.peer.incoming import IncomingRequest
 from ..jsonrpc.policy import Policy
@@ -431,7 +431,7 @@ class RequestRunner:
             asked.method,
             error,
         )
-        self._peer.fail(asked, _unencodable(policy))
+        self._peer.fail(asked, serialization_error(policy))
 
     def cancel(self, id: RequestId) -> None:
         """Stop the handler of a request, which is not answered; ignore one that is not open."""
@@ -780,11 +780,3 @@ async def _call(
         value = call(values, request.context)
     # A plain function may return a coroutine, as lambdas and wrappers do.
     return await value if isawaitable(value) else value
-
-
-def _unencodable(policy: Policy) -> ErrorObject:
-    """Return the error for a result that cannot be encoded."""
-    try:
-        return named_error("SERIALIZATION_FAILED", policy=policy)
-    except LookupError:  # few profiles tell it from other internal errors
-        return named_error(ErrorKind.INTERNAL_ERROR, policy=policy)

@@ -16,7 +16,7 @@ from ..spec.revisions import LATEST
 from .messages import ErrorObject
 from .policy import DEFAULT_POLICY, Policy
 
-__all__ = ["application_error", "code_warning", "named_error", "peer_error"]
+__all__ = ["application_error", "code_warning", "named_error", "peer_error", "serialization_error"]
 
 
 def named_error(
@@ -83,6 +83,14 @@ def _is_sent(code: int, policy: Policy) -> bool:
     codes = profile(policy.codes)
     is_known = policy.unknown_code == "pass" or codes.accepts(code, policy.revision)
     return is_known and codes.allows(code, policy.revision)
+
+
+def serialization_error(policy: Policy) -> ErrorObject:
+    """Return the error for a result that cannot be encoded."""
+    try:
+        return named_error("SERIALIZATION_FAILED", policy=policy)
+    except LookupError:  # few profiles tell it from other internal errors
+        return named_error(ErrorKind.INTERNAL_ERROR, policy=policy)
 
 
 def peer_error(error: ErrorObject, method: str, policy: Policy = DEFAULT_POLICY) -> PeerError:

@@ -28,7 +28,7 @@ from ..errors import (
     visible,
 )
 from ..exception_text import as_redacted, one_line
-from ..jsonrpc.error_codes import application_error, code_warning, named_error
+from ..jsonrpc.error_codes import application_error, code_warning, named_error, serialization_error
 from ..jsonrpc.messages import ErrorObject
 from ..jsonrpc.policy import Policy
 from ..mcp.types import CallToolResult, TextContent
@@ -153,6 +153,8 @@ def error_of(error: BaseException, request: ServerRequest, policy: Policy) -> Er
         _log_unanswered(error, request)
         return named_error(ErrorKind.INTERNAL_ERROR, policy=policy)
     _reference(error, request)
+    if isinstance(error, OutputMismatch):
+        return serialization_error(policy)
     return named_error(ErrorKind.INTERNAL_ERROR, policy=policy)
 
 

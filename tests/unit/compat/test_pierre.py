@@ -25,6 +25,8 @@ from trunkline.mcp.types import Tool
 
 JWT = "eyJhbGciOiJSUzI1NiIsInR5cCI6IkpXVCJ9.eyJzdWIiOiJjYW5hcnkifQ.V6T6QMBvcanary0123456789"
 CANARY = "canary-7f3a91c04e5d-and-more"
+LEGACY = "Client using legacy MCP version, some features unavailable"
+UNKNOWN = "Unknown client version, attempting compatibility"
 TENANT = "550e8400-e29b-41d4-a716-446655440000"
 
 NAMES = """
@@ -429,21 +431,36 @@ def test_initialize_with_another_version_or_other_params_is_an_error() -> None:
 
 
 @pytest.mark.parametrize(
-    ("asked", "answer", "warns"),
+    ("asked", "answer", "warning"),
     [
-        ("2025-06-18", "2025-06-18", False),
-        ("2024-11-05", "2024-11-05", False),
-        ("2024-10-07", "2024-10-07", False),
-        ("1.0", "1.0", True),
-        ("1", "1.0", True),
-        ("3000-01-01", "2024-11-05", True),
+        ("2025-06-18", "2025-06-18", None),
+        ("2024-11-05", "2024-11-05", None),
+        ("2024-10-07", "2024-10-07", None),
+        ("1.0", "1.0", LEGACY),
+        ("1", "1.0", LEGACY),
+        ("3000-01-01", "2024-11-05", UNKNOWN),
     ],
 )
-def test_a_version_is_negotiated_as_pierre_does(
-    asked: str, answer: str, warns: bool, caplog: pytest.LogCaptureFixture
+def test_a_version_is_negotiated_and_logged_as_pierre_does(
+    asked: str, answer: str, warning: str | None, caplog: pytest.LogCaptureFixture
 ) -> None:
     assert pierre.negotiate_version(asked) == answer
-    assert ("falling back" in caplog.text) is warns
+    logged = [(record.levelname, record.getMessage()) for record in caplog.records]
+    facts = f"client_version={asked!r}, server_version={answer}"
+    assert logged == ([] if warning is None else [("WARNING", f"{warning}: {facts}")])
+
+
+def test_the_negotiated_version_is_logged_in_the_words_of_pierre(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    info = {"name": "claude-desktop", "version": "0.7.0"}
+    params = {"protocolVersion": "2025-06-18", "capabilities": {}, "clientInfo": info}
+    with caplog.at_level(logging.INFO, logger="trunkline.compat"):
+        pierre.handle_initialize_internal(JsonRpcRequest.new("initialize", params))
+    assert [record.getMessage() for record in caplog.records] == [
+        "MCP version negotiated: 2025-06-18 (client: 2025-06-18, "
+        "server supports: 2025-06-18, 2024-11-05)"
+    ]
 
 
 @pytest.mark.parametrize(

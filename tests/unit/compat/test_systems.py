@@ -12,6 +12,7 @@ import pytest
 
 from tests.rigs.messages import PER_REQUEST
 from tests.rigs.server_connection import connected
+from tests.unit.client.scripted import Place, text
 from trunkline import Client, Context, PeerError, RequestError, Server
 from trunkline.client.client import Client as AsyncClient
 from trunkline.compat import pierre
@@ -323,10 +324,103 @@ async def test_a_result_that_cannot_be_encoded_has_the_error_of_the_profile(
     def odd() -> dict[str, Any]:
         return {"odd": float("nan")}
 
-    *_, refused = await answered(
-        app, ("initialize", introduction("2025-06-18")), ("example.com/odd", {})
+    # These fail before anything is encoded.
+    unknown_type: Any = object()
+    app.resource("note://odd")(lambda: unknown_type)
+    app.prompt(name="odd")(lambda: unknown_type)
+    _, *refused = await answered(
+        app,
+        ("initialize", introduction("2025-06-18")),
+        ("example.com/odd", {}),
+        ("resources/read", {"uri": "note://odd"}),
+        ("prompts/get", {"name": "odd"}),
     )
-    assert refused["error"] == {"code": code, "message": message}
+    assert [each["error"] for each in refused] == [{"code": code, "message": message}] * 3
+
+
+async def test_a_tool_whose_value_cannot_be_encoded_has_failed_under_pierre() -> None:
+    app = full_app(Policy.pierre())
+    unknown_type: Any = object()
+    app.add_tool(lambda: unknown_type, name="odd")
+    _, refused = await answered(
+        app, ("initialize", introduction("2025-06-18")), ("tools/call", {"name": "odd"})
+    )
+    assert refused["error"]["code"] == -32000
+    assert "returned an invalid result (reference " in refused["error"]["message"]
+
+
+# -- Pierre: names of notifications --------------------------------------------------------------
+
+
+@pytest.mark.parametrize("prefix", ["", "notifications/"])
+async def test_a_client_understands_the_log_and_progress_notifications_of_pierre(
+    prefix: str,
+) -> None:
+    logged: list[Any] = []
+    progress: list[Any] = []
+
+    def work(request: dict[str, Any]) -> Any:
+        token = request["params"]["_meta"]["progressToken"]
+        heard = {"progressToken": token, "progress": 50, "total": 100}
+        log = {"level": "error", "data": "disk full"}
+        name = "notifications/message" if prefix else "logging/logMessage"
+        place.line.say({"jsonrpc": "2.0", "method": name, "params": log})
+        place.line.say({"jsonrpc": "2.0", "method": f"{prefix}progress", "params": heard})
+        return text("done")
+
+    place = Place({"tools/call": work}, revision="2025-06-18")
+    async with Client(
+        place,
+        policy=Policy.pierre(),
+        revision="2025-06-18",
+        on_log=lambda note: logged.append((note.level, note.data)),
+    ) as client:
+        await client.call_tool("x", on_progress=lambda *facts: progress.append(facts[0]))
+    assert logged == [("error", "disk full")]
+    assert progress == [50]
+
+
+async def test_a_server_understands_bare_names_of_a_client_of_pierre() -> None:
+    app = Server("pierre", policy=Policy.pierre())
+    began, cancelled = asyncio.Event(), asyncio.Event()
+
+    @app.tool
+    async def hold() -> str:
+        began.set()
+        try:
+            await asyncio.sleep(60)
+        except asyncio.CancelledError:
+            cancelled.set()
+            raise
+        return "held"
+
+    async with connected(app, PER_REQUEST) as wire:  # without a handshake of its own
+        wire.ask(1, "initialize", introduction("2025-06-18"))
+        assert "result" in await wire.answer(1)
+        wire.tell("initialized")
+        wire.ask(2, "tools/call", {"name": "hold"})
+        await began.wait()
+        wire.tell("cancelled", {"requestId": 2})
+        await asyncio.wait_for(cancelled.wait(), 10)
+
+
+async def test_a_server_under_pierre_sends_official_names() -> None:
+    app = Server("pierre", policy=Policy.pierre())
+
+    @app.tool
+    async def work(ctx: Context) -> str:
+        await ctx.log("error", "disk full")
+        await ctx.progress(1, 2)
+        return "done"
+
+    async with connected(app, PER_REQUEST) as wire:
+        wire.ask(1, "initialize", introduction("2025-06-18"))
+        assert "result" in await wire.answer(1)
+        wire.tell("notifications/initialized")
+        wire.ask(2, "tools/call", {"name": "work", "_meta": {"progressToken": "t"}})
+        assert "result" in await wire.answer(2)
+        sent = [each["method"] for each in wire.got if "method" in each]
+    assert sent == ["notifications/message", "notifications/progress"]
 
 
 # -- erlmcp: texts and data ---------------------------------------------------------------------

@@ -72,6 +72,10 @@ class HandshakeSession(Shown, Struct, eq=False):
         return getattr(self.declared, what) is not None
 
 
+# The warning about a version that the server answers with another one.
+_FALLS_BACK: Final = "unknown revision, falling back"
+
+
 class _Agreed(NamedTuple):
     """What the server answers with."""
 
@@ -80,8 +84,8 @@ class _Agreed(NamedTuple):
     revision: str
     # The capabilities to declare, of those that the server has; None is all.
     capabilities: tuple[str, ...] | None = None
-    # Whether the operator is warned that another version was requested.
-    is_warned: bool = False
+    # What the log says about a version that the server does not have; "" is nothing.
+    warning: str = ""
 
     def __repr__(self) -> str:
         return shown_tuple(self)
@@ -120,9 +124,10 @@ def initialize(request: ServerRequest) -> Action:
 
 
 def _log_agreed(core: ServerCore, params: InitializeRequestParams, agreed: _Agreed | None) -> None:
-    if agreed is not None and agreed.is_warned:
+    if agreed is not None and agreed.warning:
         _log.warning(
-            "client requested unknown revision %s, falling back to %s",
+            "%s: client requested revision %s, answered %s",
+            agreed.warning,
             show(params.protocol_version),
             agreed.version,
         )
@@ -203,10 +208,10 @@ def _agree(core: ServerCore, wanted: str) -> _Agreed | None:
 
         row = negotiated(wanted)
         if row.revision in core.revisions:
-            return _Agreed(row.answer, row.revision, row.capabilities, row.warns)
+            return _Agreed(row.answer, row.revision, row.capabilities, row.warning)
     former = FORMER_NAMES.get(wanted) if policy == "fallback" else None
     agreed = former if former in core.revisions else newest.revision
-    return _Agreed(agreed, agreed, is_warned=policy != "counter-offer")
+    return _Agreed(agreed, agreed, warning="" if policy == "counter-offer" else _FALLS_BACK)
 
 
 def cancel_by_token(connection: Connection, params: Any) -> None:

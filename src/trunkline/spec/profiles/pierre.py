@@ -68,16 +68,22 @@ class PierreVersion(NamedTuple):
     revision: str
     # The capabilities that are declared, of those that the server has.
     capabilities: tuple[str, ...]
-    # Whether the operator is warned.
-    warns: bool = True
+    # What the log says; "" is nothing.
+    warning: str = ""
+
+
+_LEGACY: Final = "Client using legacy MCP version, some features unavailable"
+_UNKNOWN: Final = "Unknown client version, attempting compatibility"
 
 
 # By the version that the client requests; "" is every other one.  [P-56, P-57, P-58, P-63]
 VERSIONS: Final[dict[str, PierreVersion]] = {
-    "2024-10-07": PierreVersion("2024-10-07", V2024_11_05, ("tools", "resources"), warns=False),
-    "1.0": PierreVersion("1.0", V2024_11_05, ("tools",)),
-    "1": PierreVersion("1.0", V2024_11_05, ("tools",)),
-    "": PierreVersion(V2024_11_05, V2024_11_05, ("tools", "resources", "prompts", "logging")),
+    "2024-10-07": PierreVersion("2024-10-07", V2024_11_05, ("tools", "resources")),
+    "1.0": PierreVersion("1.0", V2024_11_05, ("tools",), _LEGACY),
+    "1": PierreVersion("1.0", V2024_11_05, ("tools",), _LEGACY),
+    "": PierreVersion(
+        V2024_11_05, V2024_11_05, ("tools", "resources", "prompts", "logging"), _UNKNOWN
+    ),
 }
 
 

@@ -80,6 +80,8 @@ POLICIES: Final[dict[str, dict[str, Any]]] = {
         "id_reuse": "open",
         "version_policy": "pierre",
         "tool_failures": "error",
+        # It logs with `logging/logMessage`, and its figure has `progress`.      P-34, K-53, K-54
+        "method_names": "accept-bare",
         "limits": "pierre-5m",
         "envelope": "pierre",
         "redaction": "first-and-last",
