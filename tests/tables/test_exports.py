@@ -83,8 +83,8 @@ EXPORTS = {
         requirements
     """,
     "trunkline.spec.profiles": """
-        OFFICIAL_PROFILE PROFILE_NAMES Profile UnknownProfile UnknownRevision UnknownSymbol
-        candidates profile
+        OFFICIAL_PROFILE PROFILE_NAMES Profile RESERVED_CODES UnknownProfile UnknownRevision
+        UnknownSymbol candidates is_reserved profile
     """,
     "trunkline.spec.revisions": """
         FORMER_NAMES LATEST REVISIONS V2024_11_05 V2025_03_26 V2025_06_18 V2025_11_25

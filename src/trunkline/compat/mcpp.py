@@ -1,18 +1,18 @@
-"""The API of mcpp: message and capability types, a client, a request tracker, a timeout manager.
+"""The API of mcpp: message and capability types, transport, client, request tracker, timeouts.
 
 Everything here decodes and encodes under `Policy.mcpp()`, which accepts a missing
 version, 1.0 as an id and null as params. `to_json` and `from_json` use parsed values,
 as in the original; `dump` returns bytes.
 
-`RequestTracker` and `TimeoutManager` may be used from several threads, such as one that calls
-`check_timeouts`. A callback runs on the thread that completes or checks, outside the lock, and
-each runs once.
+`RequestTracker` and `TimeoutManager` may be used from several threads, such as the one that
+`TimeoutManager.start` runs. A callback runs on the thread that completes or checks, outside the
+lock, and each runs once.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable
-from threading import Lock
+from threading import Event, Lock, Thread, get_ident
 from time import monotonic
 from typing import TYPE_CHECKING, Any, ClassVar, Final, NamedTuple, TypeAlias
 
@@ -49,7 +49,8 @@ from ..mcp.types import (
 )
 from ..spec.error_kinds import ErrorKind
 from ..spec.profiles import profile
-from ..transports.base import Transport
+from ..transports.base import log_raised
+from ._mcpp_transport import MessageCallback, Transport
 from ._text import text_of
 
 if TYPE_CHECKING:
@@ -100,8 +101,6 @@ LoggingCapability: TypeAlias = dict[str, Any]
 PromptCapability: TypeAlias = ServerCapabilitiesPrompts
 ResourceCapability: TypeAlias = ServerCapabilitiesResources
 ToolCapability: TypeAlias = ServerCapabilitiesTools
-# `transport.on_message`: called with a frame and its route.
-MessageCallback: TypeAlias = Callable[[bytes, Any], None]
 
 _VERSION: Final = "2.0"
 _POLICY: Final = Policy.mcpp()
@@ -305,7 +304,7 @@ class TimeoutManager:
     Safe to use from several threads; callbacks run without the lock.
     """
 
-    __slots__ = ("_deadlines", "_entries", "_lock", "default_timeout")
+    __slots__ = ("_checks", "_deadlines", "_entries", "_lock", "default_timeout")
 
     def __init__(self, default_timeout: float) -> None:
         self.default_timeout = default_timeout
@@ -313,6 +312,47 @@ class TimeoutManager:
         self._lock = Lock()
         self._deadlines: Deadlines[RequestId] = Deadlines()
         self._entries: dict[RequestId, TimeoutEntry] = {}
+        # The thread of `start`, and what ends it.
+        self._checks: tuple[Thread, Event] | None = None
+
+    def start(self, interval: float = 0.1) -> None:
+        """Call `check_timeouts` every `interval` seconds on a thread, until `stop`.
+
+        The callbacks run there, one after the other; an exception of one is logged. A program
+        that ends does not wait for the thread.
+
+        Raises:
+            RuntimeError: the thread runs already.
+        """
+        with self._lock:
+            if self._checks is not None:
+                raise RuntimeError("the timeouts are checked already: call stop() first")
+            ended = Event()
+            thread = Thread(
+                target=self._check_until, args=(ended, interval), name="mcpp-timeouts", daemon=True
+            )
+            self._checks = thread, ended
+            thread.start()
+
+    def stop(self) -> None:
+        """End the thread of `start`, if there is one; no callback runs on it afterwards.
+
+        In a callback it returns at once: timeouts that are due with that one still fire.
+        """
+        with self._lock:
+            checks, self._checks = self._checks, None
+        if checks is not None:
+            thread, ended = checks
+            ended.set()
+            if thread.ident != get_ident():
+                thread.join()
+
+    def _check_until(self, ended: Event, interval: float) -> None:
+        while not ended.wait(interval):
+            try:
+                self.check_timeouts()
+            except Exception as error:  # noqa: BLE001  # application code; the others still run
+                log_raised(error, "the callback of a timeout raised an exception")
 
     def set_timeout(
         self,

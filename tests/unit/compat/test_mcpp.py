@@ -5,8 +5,9 @@ from __future__ import annotations
 import json
 import sys
 import threading
+import time
 from collections.abc import Callable, Iterator
-from queue import Queue
+from queue import Empty, Queue
 from typing import Any
 
 import pytest
@@ -351,6 +352,76 @@ def test_the_clock_of_the_system_is_read_where_none_is_handed_in() -> None:
     timeouts.set_timeout(2, 300.0, fired.on("b"))
     timeouts.check_timeouts()
     assert fired == ["a"]
+
+
+def test_deadlines_are_seconds_of_the_monotonic_clock() -> None:
+    fired: list[int] = []
+    timeouts = TimeoutManager(30)
+    timeouts.set_timeout(1, 5, lambda: fired.append(1))
+    timeouts.check_timeouts(now=time.monotonic() + 4)
+    assert fired == []
+    timeouts.check_timeouts(now=time.monotonic() + 6)
+    assert fired == [1]
+    timeouts.set_timeout(2, 1000, lambda: fired.append(2), now=time.monotonic())
+    timeouts.check_timeouts()
+    assert fired == [1]
+
+
+def test_the_callback_of_a_timeout_runs_without_the_lock() -> None:
+    timeouts = TimeoutManager(30)
+    free: list[bool] = []
+
+    def expired() -> None:
+        # With the lock held, this thread would wait for the callback to return.
+        other = threading.Thread(target=timeouts.cancel, args=(2,), daemon=True)
+        other.start()
+        other.join(5)
+        free.append(not other.is_alive())
+
+    timeouts.set_timeout(1, 1, expired, now=0)
+    timeouts.check_timeouts(now=2)
+    assert free == [True]
+
+
+def test_timeouts_are_checked_on_a_thread_until_it_is_stopped() -> None:
+    fired: Queue[tuple[str, int]] = Queue()
+    timeouts = TimeoutManager(30)
+    timeouts.set_timeout(1, 0, lambda: fired.put(("first", threading.get_ident())))
+    timeouts.start(0.001)
+    with pytest.raises(RuntimeError, match="call stop"):
+        timeouts.start()
+    name, thread = fired.get(timeout=30)
+    assert (name, thread != threading.get_ident()) == ("first", True)
+    timeouts.stop()
+    timeouts.stop()
+    timeouts.set_timeout(2, 0, lambda: fired.put(("second", threading.get_ident())))
+    with pytest.raises(Empty):
+        fired.get(timeout=0.05)
+    timeouts.start(0.001)
+    assert fired.get(timeout=30)[0] == "second"
+    timeouts.stop()
+
+
+def test_a_callback_may_raise_or_stop_the_thread_that_checks(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    fired: Queue[int] = Queue()
+    timeouts = TimeoutManager(30)
+
+    def fail() -> None:
+        raise LookupError("no such request")
+
+    def stop() -> None:
+        timeouts.stop()
+        fired.put(2)
+
+    timeouts.set_timeout(1, 0, fail)
+    timeouts.set_timeout(2, 0.001, stop)
+    timeouts.start(0.001)
+    assert fired.get(timeout=30) == 2
+    assert "the callback of a timeout raised an exception" in caplog.text
+    timeouts.start(1)  # the thread before it has ended
+    timeouts.stop()
 
 
 def test_a_response_and_a_timeout_race_and_one_of_them_wins() -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import gc
 import logging
 from typing import Any
 
@@ -17,7 +18,7 @@ from tests.unit.client.scripted import (
     run,
     text,
 )
-from trunkline.client import Client
+from trunkline.client import Client, SyncClient
 from trunkline.client.session import diagnostics
 from trunkline.client.session import session as sessions
 from trunkline.errors import (
@@ -862,3 +863,22 @@ def test_subscriptions_outlast_a_connection(caplog: pytest.LogCaptureFixture) ->
 
     run(main())
     assert "x:gone" in caplog.text
+
+
+def test_making_a_client_opens_nothing_and_dropping_it_ends_no_connection() -> None:
+    async def main() -> None:
+        place = Place({"tools/call": text("fine")})
+        Client(place)
+        SyncClient(place)
+        assert place.lines == []
+        client = Client(place)
+        await client.connect()
+        assert (await client.call_tool("any")).text == "fine"
+        line = place.line
+        del client
+        gc.collect()
+        await asyncio.sleep(0)
+        assert line.is_connected
+        assert line.closed == 0
+
+    run(main())
