@@ -144,8 +144,39 @@ class HintedWire(Wire, frozen=True):
             raise not_subscriptable(self, key, RESULT_ATTRIBUTES.get(type(self).__name__, {}))
 '''
 
+# Functions of the module, below `Wire`.
+HELPERS: Final = """\
+def _decoded(text: str) -> bytes:
+    # Imported here: most programs decode nothing.
+    from binascii import a2b_base64
+
+    # Some senders break base64 into lines.
+    return a2b_base64("".join(text.split()), strict_mode=True)
+"""
+
+DATA_METHOD: Final = '''\
+    def to_bytes(self) -> bytes:
+        """Return `data` decoded.
+
+        Raises:
+            ValueError: it is not base64.
+        """
+        return _decoded(self.data)
+'''
+
+CONTENTS_METHOD: Final = '''\
+    def to_bytes(self) -> bytes:
+        """Return `blob` decoded, or `text` as UTF-8.
+
+        Raises:
+            ValueError: `blob` is not base64.
+        """
+        return (self.text or "").encode() if self.blob is None else _decoded(self.blob)
+'''
+
 # What a class has beside its members: what callers mostly want of it.
 PROPERTIES: Final = {
+    "AudioContent": DATA_METHOD,
     "CreateMessageResult": '''\
     @property
     def text(self) -> str:
@@ -153,12 +184,14 @@ PROPERTIES: Final = {
         blocks = self.content if isinstance(self.content, list) else [self.content]
         return "\\n".join([block.text for block in blocks if isinstance(block, TextContent)])
 ''',
+    "ImageContent": DATA_METHOD,
     "ReadResourceResult": '''\
     @property
     def text(self) -> str:
         """The texts of the contents, joined by newlines; empty if all are blobs."""
         return "\\n".join([each.text for each in self.contents if each.text is not None])
 ''',
+    "ResourceContents": CONTENTS_METHOD,
 }
 
 Tag: TypeAlias = tuple[str, str]
@@ -477,7 +510,13 @@ class Writer:
         names = sorted(map(class_name, self.done))
         exported = "".join(f'    "{name}",\n' for name in names)
         limited = [f"{name}: TypeAlias = {text}\n" for name, text in sorted(self.limited.items())]
-        blocks = [PRELUDE, f"__all__ = [\n{exported}]\n", "".join(limited), f"\n{WIRE}"]
+        blocks = [
+            PRELUDE,
+            f"__all__ = [\n{exported}]\n",
+            "".join(limited),
+            f"\n{WIRE}",
+            f"\n{HELPERS}",
+        ]
         return "\n".join(blocks) + laid_out(self.done.values())
 
     def write(self, name: str) -> None:

@@ -11,6 +11,7 @@ from tests.conversation.app import CANARY, CITIES
 from tests.conversation.rig import Rig
 from tests.conversation.rules import rule
 from trunkline.errors import PeerError
+from trunkline.mcp import AudioContent, EmbeddedResource, ImageContent
 from trunkline.spec.revisions import V2025_03_26, V2025_06_18, V2025_11_25
 
 
@@ -53,6 +54,14 @@ async def test_messages_hold_what_the_revision_has_blocks_for(rig: Rig) -> None:
     audio = "audio" if rig.since(V2025_03_26) else "resource"
     said = [(each["role"], each["content"]["type"]) for each in result["messages"]]
     assert said == [("user", "text"), ("user", "image"), ("assistant", audio)]
+    _, image, sound = (await rig.client.get_prompt("pictured")).messages
+    assert isinstance(image.content, ImageContent)
+    assert image.content.to_bytes() == b"image"
+    if isinstance(sound.content, EmbeddedResource):
+        assert sound.content.resource.to_bytes() == b"sound"
+    else:
+        assert isinstance(sound.content, AudioContent)
+        assert sound.content.to_bytes() == b"sound"
 
 
 @rule("K-18", "F-26")

@@ -66,7 +66,10 @@ async def test_bytes_are_read_as_base64_beside_their_type(rig: Rig) -> None:
     assert b64decode(blob["blob"], validate=True) == ODD
     assert "text" not in blob
     (ours,) = (await rig.client.read_resource("note://blob")).contents
-    assert b64decode(ours.blob) == ODD
+    assert ours.to_bytes() == ODD
+    (ours,) = (await rig.client.read_resource("note://text")).contents
+    assert ours.text is not None
+    assert ours.to_bytes() == ours.text.encode()
 
 
 @rule("F-25", "K-34")

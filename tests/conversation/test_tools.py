@@ -170,7 +170,7 @@ async def test_an_image_goes_in_as_bytes_and_comes_out_as_bytes(rig: Rig) -> Non
     assert block == {"type": "image", "data": b64encode(PNG).decode(), "mimeType": "image/png"}
     (ours,) = (await rig.client.call_tool("picture")).content
     assert isinstance(ours, ImageContent)
-    assert b64decode(ours.data) == PNG
+    assert ours.to_bytes() == PNG
 
 
 @rule("E-104", "E-106")

@@ -83,7 +83,8 @@ EXPORTS = {
         requirements
     """,
     "trunkline.spec.profiles": """
-        OFFICIAL_PROFILE PROFILE_NAMES Profile RESERVED_CODES UnknownProfile UnknownRevision
+        CODE_RANGES OFFICIAL_PROFILE PROFILE_NAMES Profile RESERVED_CODES UnknownProfile
+        UnknownRevision
         UnknownSymbol candidates is_reserved profile
     """,
     "trunkline.spec.revisions": """

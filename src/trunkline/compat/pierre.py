@@ -32,7 +32,7 @@ from ..jsonrpc.messages import Shown, shown
 from ..mcp import types as mcp
 from ..redaction import first_and_last, redact, show
 from ..spec.error_kinds import ErrorKind
-from ..spec.profiles import profile
+from ..spec.profiles import CODE_RANGES, profile
 from ..spec.profiles.pierre import SERVER_ERRORS, VERSIONS, negotiated
 from ..spec.profiles.wording import wording
 from ..spec.revisions import V2024_11_05, V2025_06_18
@@ -218,7 +218,15 @@ class JsonRpcRequest(
 
 
 class JsonRpcError(ErrorObject, frozen=True):
-    """An error: its code, message, and any JSON value as detail."""
+    """An error: its code of 32 bits, its message, and any JSON value as detail.
+
+    Raises:
+        LocalProtocolError: the code has more than 32 bits.
+    """
+
+    def __post_init__(self) -> None:
+        if self.code not in CODE_RANGES["pierre"]:
+            encode_errors.refuse("jsonrpc.error.code-range", where="/code", got=self.code)
 
     @classmethod
     def new(cls, code: int, message: str) -> JsonRpcError:
@@ -319,6 +327,8 @@ class JsonRpcResponse:
             return cls(id=read.id, result=read.result)
         if not isinstance(read, Failure):
             raise _other_kind("a request or a notification", "a response")
+        if read.error.code not in CODE_RANGES["pierre"]:
+            raise _invalid("jsonrpc.error.code", str(read.error.code), "a code of 32 bits")
         error = JsonRpcError(read.error.code, read.error.message, read.error.data)
         return cls(id=None if read.id is UNSET else read.id, error=error)
 
@@ -364,9 +374,13 @@ def _error_response(id: RequestId | None, code: int, message: str) -> JsonRpcRes
 
 
 def _other_kind(got: str, expected: str) -> InvalidMessage:
+    return _invalid("jsonrpc.message.kind", got, expected)
+
+
+def _invalid(rule: str, got: str, expected: str) -> InvalidMessage:
     error = named_error(ErrorKind.INVALID_REQUEST, policy=_POLICY)
     return InvalidMessage(
-        "jsonrpc.message.kind",
+        rule,
         code=error.code,
         message=error.message,
         got=got,

@@ -45,7 +45,7 @@ class Policy(Struct, frozen=True, kw_only=True):
     unknown_code: Literal["pass", "to-internal", "reject"] = "pass"
     # Whether batches are accepted.
     batch: Literal["by-revision", "accept", "reject"] = "by-revision"
-    # Whether a batch may hold both calls and replies.
+    # Whether a batch that is received may hold both calls and replies; none is sent.
     mixed_batches: bool = False
     # How the layer above runs the requests of a batch; replies keep request order either way.
     batch_order: Literal["parallel", "sequential"] = "parallel"
@@ -53,6 +53,9 @@ class Policy(Struct, frozen=True, kw_only=True):
     null_id: Literal["reject", "as-request", "as-notification"] = "reject"
     # The id of the answer to an invalid message whose id could not be read.
     unreadable_id: Literal["by-revision", "null", "omit"] = "by-revision"
+    # The id of the answer to a message over the size limit: its own, if that can be read in the
+    # beginning of the message, or null.
+    oversize_id: Literal["salvaged", "null"] = "salvaged"
     # The JSON types of params; "nullable" also accepts null as absent.
     params: Literal["object", "structured", "nullable"] = "object"
     # The error for params of the wrong JSON type.
@@ -84,7 +87,7 @@ class Policy(Struct, frozen=True, kw_only=True):
     envelope: Literal["plain", "pierre"] = "plain"
     framing: Literal["newline", "content-length", "length-prefix", "detect"] = "newline"
     # "strict" also rejects duplicate members and checks what we encode; "lenient" accepts a
-    # missing version and 1.0 as an id.
+    # missing version, 1.0 as an id, and mixed batches.
     strictness: Literal["standard", "strict", "lenient"] = "standard"
     # How `Codec.describe` shows the envelope's `auth`.
     redaction: Literal["full", "first-and-last"] = "full"
@@ -123,6 +126,11 @@ class Policy(Struct, frozen=True, kw_only=True):
         if self.batch == "by-revision":
             return behaviour.BATCHES_SENT.holds(self.revision)
         return self.batch == "accept"
+
+    @property
+    def accepts_mixed_batches(self) -> bool:
+        """Whether a batch may hold both calls and replies, if batches are accepted."""
+        return self.mixed_batches or self.strictness == "lenient"
 
     @property
     def omits_unreadable_id(self) -> bool:

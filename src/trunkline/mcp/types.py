@@ -161,6 +161,14 @@ class HintedWire(Wire, frozen=True):
             raise not_subscriptable(self, key, RESULT_ATTRIBUTES.get(type(self).__name__, {}))
 
 
+def _decoded(text: str) -> bytes:
+    # Imported here: most programs decode nothing.
+    from binascii import a2b_base64
+
+    # Some senders break base64 into lines.
+    return a2b_base64("".join(text.split()), strict_mode=True)
+
+
 Role: TypeAlias = Literal["assistant", "user"]
 
 
@@ -180,6 +188,14 @@ class AudioContent(Wire, frozen=True, tag_field="type", tag="audio"):
     mime_type: str
     meta: dict[str, Any] | None = field(default=None, name="_meta")  # since 2025-06-18
     annotations: Annotations | None = None
+
+    def to_bytes(self) -> bytes:
+        """Return `data` decoded.
+
+        Raises:
+            ValueError: it is not base64.
+        """
+        return _decoded(self.data)
 
 
 class TaskMetadata(Wire, frozen=True):
@@ -209,6 +225,14 @@ class ResourceContents(Wire, frozen=True):
     mime_type: str | None = None
     text: str | None = None
 
+    def to_bytes(self) -> bytes:
+        """Return `blob` decoded, or `text` as UTF-8.
+
+        Raises:
+            ValueError: `blob` is not base64.
+        """
+        return (self.text or "").encode() if self.blob is None else _decoded(self.blob)
+
 
 class EmbeddedResource(Wire, frozen=True, tag_field="type", tag="resource"):
     """`EmbeddedResource`, in every revision."""
@@ -227,6 +251,14 @@ class ImageContent(Wire, frozen=True, tag_field="type", tag="image"):
     mime_type: str
     meta: dict[str, Any] | None = field(default=None, name="_meta")  # since 2025-06-18
     annotations: Annotations | None = None
+
+    def to_bytes(self) -> bytes:
+        """Return `data` decoded.
+
+        Raises:
+            ValueError: it is not base64.
+        """
+        return _decoded(self.data)
 
 
 class Icon(Wire, frozen=True):

@@ -91,6 +91,7 @@ LOCAL_RULES: Final = {
     "jsonrpc.batch.not-allowed": "single messages: this revision has no batches to send",
     "jsonrpc.batch.mixed": "a batch of requests and notifications, or a batch of replies",
     "jsonrpc.error.unknown-code": "a code that the profile defines",
+    "jsonrpc.error.code-range": "a code that the 32 bits of the other side hold",
     "jsonrpc.error.empty-message": "a message of at least one character",
     "jsonrpc.envelope.not-allowed": "a policy whose envelope is 'pierre', or no auth, headers and metadata",
     "jsonrpc.method.type": "a method name: a str of at least one character",

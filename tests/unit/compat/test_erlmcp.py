@@ -583,11 +583,12 @@ def test_a_larger_message_has_its_answer_ready() -> None:
     assert erlmcp.error_message_too_large(None, 10 * MIB) == TOO_LARGE
 
 
-def test_the_answer_to_a_message_that_is_too_large_has_its_id_where_that_is_readable() -> None:
+def test_the_answer_to_a_message_that_is_too_large_has_a_null_id_though_it_could_be_read() -> None:
     text = b'{"jsonrpc":"2.0","id":7,"method":"' + b"a" * (10 * MIB) + b'"}'
     name, answer = reason(erlmcp.decode_message, text, "stdio")
     assert name == "message_too_large"
-    assert answer == TOO_LARGE.replace(b"null", b"7") == erlmcp.error_message_too_large(7, 10 * MIB)
+    assert answer == TOO_LARGE == erlmcp.error_message_too_large(None, 10 * MIB)
+    assert fault_of(erlmcp.validate_message_size, "stdio", text).answer() == TOO_LARGE
 
 
 # --- ids
@@ -598,8 +599,9 @@ def test_ids_go_up_to_two_to_the_sixty() -> None:
     assert erlmcp.safe_increment(1) == 2
     assert erlmcp.safe_increment(2**60 - 2) == 2**60 - 1
     for id in (2**60 - 1, 2**60):
-        with pytest.raises(IdsExhausted):
+        with pytest.raises(IdsExhausted) as caught:
             erlmcp.safe_increment(id)
+        assert erlmcp.reason_of(caught.value) == "overflow"
 
 
 def test_the_thresholds_are_exact() -> None:

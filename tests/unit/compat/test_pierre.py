@@ -494,3 +494,28 @@ def test_ping_tools_and_unknown_methods_are_answered() -> None:
     error = handler.handle_unknown_method(JsonRpcRequest.with_id("a/b", None, 1)).error
     assert error == JsonRpcError.new(-32601, "Unknown method: a/b")
     assert handler.handle_ping(JsonRpcRequest.notification("ping")).id == 0
+
+
+# --- codes of 32 bits
+
+
+@pytest.mark.parametrize("code", [2**31, -(2**31) - 1, 2**40])
+def test_a_code_of_more_than_32_bits_is_refused(code: int) -> None:
+    for make in (
+        lambda: JsonRpcError.new(code, "x"),
+        lambda: JsonRpcError.with_data(code, "x", {}),
+        lambda: JsonRpcResponse.error(1, code, "x"),
+    ):
+        with pytest.raises(LocalProtocolError, match=r"jsonrpc\.error\.code-range"):
+            make()
+    text = f'{{"jsonrpc":"2.0","id":1,"error":{{"code":{code},"message":"x"}}}}'
+    with pytest.raises(InvalidMessage, match="a code of 32 bits"):
+        JsonRpcResponse.from_json(text)
+
+
+@pytest.mark.parametrize("code", [2**31 - 1, -(2**31), 0])
+def test_a_code_of_32_bits_is_read_and_written(code: int) -> None:
+    written = JsonRpcResponse.error(1, code, "x").to_json()
+    error = JsonRpcResponse.from_json(written).error
+    assert error is not None
+    assert error.code == code

@@ -449,3 +449,28 @@ def test_text_of_a_sampled_message_is_that_of_its_blocks() -> None:
     assert CreateMessageResult(one, "m", "assistant").text == "one"
     assert CreateMessageResult([one, picture, two], "m", "assistant").text == "one\ntwo"
     assert CreateMessageResult(picture, "m", "assistant").text == ""
+
+
+# -- binary data -------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("kind", [ImageContent, AudioContent])
+def test_the_data_of_images_and_audio_are_decoded(kind: type[Any]) -> None:
+    assert kind("AP8=", "image/png").to_bytes() == b"\x00\xff"
+    assert kind("", "image/png").to_bytes() == b""
+    assert kind("AAAA\r\nAP8=\n", "image/png").to_bytes() == b"\x00\x00\x00\x00\xff"
+
+
+@pytest.mark.parametrize("text", ["AP8", "A P8=!", "\xff\xff\xff\xff", "=AP8", "AP8=AP8="])
+def test_data_that_are_not_base64_raise_value_error(text: str) -> None:
+    with pytest.raises(ValueError):  # of the interpreter
+        ImageContent(text, "image/png").to_bytes()
+    with pytest.raises(ValueError):  # of the interpreter
+        ResourceContents("note://a", blob=text).to_bytes()
+
+
+def test_resource_contents_are_the_bytes_of_the_blob_or_the_text() -> None:
+    assert ResourceContents("note://a", blob="AP8=").to_bytes() == b"\x00\xff"
+    assert ResourceContents("note://a", blob="").to_bytes() == b""
+    assert ResourceContents("note://a", text="\u00e9").to_bytes() == b"\xc3\xa9"
+    assert ResourceContents("note://a").to_bytes() == b""

@@ -146,6 +146,12 @@ def test_erlmcp_sends_its_own_codes_and_others_as_data() -> None:
     assert (error.code, error.data) == (-32603, {"code": -32041})
 
 
+def test_pierre_sends_a_code_of_more_than_32_bits_as_data() -> None:
+    pierre = POLICIES["pierre"]
+    error = refused(2**31, pierre.revision, policy=pierre)
+    assert (error.code, error.data) == (-32603, {"code": 2**31})
+
+
 def test_a_code_that_the_newest_revision_reserves_is_logged_once(
     caplog: pytest.LogCaptureFixture,
 ) -> None:

@@ -6,9 +6,9 @@ A reason is a pair of a name and details, as in the original.
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from typing import Any, Final
+from typing import Any, Final, overload
 
-from ...errors import InvalidMessage
+from ...errors import IdsExhausted, InvalidMessage
 from ...jsonrpc import Failure, Notification
 from ...spec.error_kinds import ErrorKind
 from ...spec.profiles import profile
@@ -121,13 +121,23 @@ _REASONS: Final[dict[str, tuple[str, str | None]]] = {
 }
 
 
-def reason_of(fault: InvalidMessage) -> tuple[str, Any]:
+@overload
+def reason_of(fault: IdsExhausted) -> str: ...
+
+
+@overload
+def reason_of(fault: InvalidMessage) -> tuple[str, Any]: ...
+
+
+def reason_of(fault: InvalidMessage | IdsExhausted) -> tuple[str, Any] | str:
     """Return the original's reason for an error.
 
     `("parse_error", "invalid_json")`, `("message_too_large", answer)` with the encoded
     answer, `("batch_request", 3)`, and so on. A rule that the original does not have is
-    `("invalid_request", rule)`.
+    `("invalid_request", rule)`. The reason of `IdsExhausted` is "overflow".
     """
+    if isinstance(fault, IdsExhausted):
+        return "overflow"
     if fault.rule == "jsonrpc.limit.message-size":
         return "message_too_large", fault.answer()
     if fault.rule == "jsonrpc.version.value":

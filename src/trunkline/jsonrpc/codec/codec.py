@@ -347,7 +347,7 @@ class Codec:
             read.append(self._one(element, where, reader, mark))
             if isinstance(read[-1], InvalidMessage):
                 examined += len(element)
-        if not self.policy.mixed_batches and any(isinstance(item, CALLS) for item in read):
+        if not self.policy.accepts_mixed_batches and any(isinstance(item, CALLS) for item in read):
             for place, item in enumerate(read):
                 if isinstance(item, REPLIES):
                     # With the id of the request that it would have ended: its caller waits.

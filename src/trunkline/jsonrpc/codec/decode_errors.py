@@ -115,7 +115,11 @@ class Diagnosis:
         """Return the error for a frame over the size limit, given its first bytes."""
         got = NOTHING if size is None else size
         data = {"maxSize": limit, "unit": "bytes"}
-        return self._unread("jsonrpc.limit.message-size", head, got=got, data=data)
+        fault = self._unread("jsonrpc.limit.message-size", head, got=got, data=data)
+        if fault.answerable and self._policy.oversize_id == "null":
+            # A reply keeps its id, which ends the request that waits for it.
+            return self.fault(fault.rule, got=got, data=data, null_id=True)
+        return fault
 
     def too_deep(self, text: bytes, where: str = "") -> InvalidMessage:
         """Return the error for a text that nests deeper than the decoder allows."""

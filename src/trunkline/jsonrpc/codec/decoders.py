@@ -132,7 +132,7 @@ def _decoder(policy: Policy, shape: Any) -> Read:
 
 def _loose_reader(policy: Policy, shape: type[Loose], make: _Make) -> MessageDecoder:
     one, several = Decoder(shape).decode, _decoder(policy, shape)
-    may_mix = policy.mixed_batches
+    may_mix = policy.accepts_mixed_batches
     as_notification = policy.null_id == "as-notification"
     null_refused = policy.null_id == "reject"
     null_is_an_id = policy.null_id == "as-request"

@@ -34,6 +34,7 @@ from ..revisions import (
 from ..rows import ALWAYS, ErrorCode, ReservedCodes
 
 __all__ = [
+    "CODE_RANGES",
     "OFFICIAL_PROFILE",
     "PROFILE_NAMES",
     "RESERVED_CODES",
@@ -67,6 +68,8 @@ RESERVED_CODES: Final = (
     ReservedCodes("jsonrpc", range(-32768, -32099), ALWAYS),
     ReservedCodes("mcp", range(-32768, -31999), Window(V2026_07_28)),
 )
+# The error codes that the type of a system holds; without a row, all integers.  [P-26]
+CODE_RANGES: Final = {"pierre": range(-(2**31), 2**31)}
 # The part of the reserved block which the MCP specification assigns itself.
 _MCP_BLOCK: Final = range(-32099, -32019)
 
@@ -151,8 +154,11 @@ class Profile:
     def allows(self, number: int, revision: str = LATEST) -> bool:
         """Return True if an application may send `number` as an error code of its own.
 
-        A number that a specification reserves has to be one that `to_send` returns.
+        A number that a specification reserves has to be one that `to_send` returns, and one of a
+        system whose codes have 32 bits has to fit.
         """
+        if self.name in CODE_RANGES and number not in CODE_RANGES[self.name]:
+            return False
         return not is_reserved(number, revision) or number in self._sent_numbers(revision)
 
     def _sent_numbers(self, revision: str) -> frozenset[int]:

@@ -55,6 +55,7 @@ POLICIES: Final[dict[str, dict[str, Any]]] = {
         "batch": "accept",
         "mixed_batches": True,
         "unreadable_id": "null",
+        "oversize_id": "null",  # E-94
         "params": "nullable",
         "results": "any",
         "max_id": _MAX_ID_ERLMCP,

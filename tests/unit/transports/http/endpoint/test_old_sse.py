@@ -297,6 +297,33 @@ def test_a_session_of_another_principal_does_not_exist() -> None:
     asyncio.run(main())
 
 
+def test_a_message_over_the_limit_of_sse_is_refused_under_erlmcp() -> None:
+    async def main() -> None:
+        policy = Policy.erlmcp()
+        async with serving(server={"policy": policy}) as made:
+            session = await SseSession(made.app).opened()
+            await session.initialize(policy.revision)
+            ping = b'{"jsonrpc":"2.0","id":7,"method":"ping"}'
+            limit = 10 * 1024 * 1024
+            assert (await session.post(ping + b" " * (limit - len(ping)))).status == 202
+            await until_async(lambda: any(each.get("id") == 7 for each in session.messages))
+            # Without an id there is no request to answer on the stream.
+            refused = await session.post(ping + b" " * (limit - len(ping) + 1))
+            await session.leave()
+        assert refused.status == 400
+        assert refused.answer == {
+            "jsonrpc": "2.0",
+            "id": None,
+            "error": {
+                "code": -32012,
+                "message": "Message size exceeds maximum allowed",
+                "data": {"maxSize": limit, "unit": "bytes"},
+            },
+        }
+
+    asyncio.run(main())
+
+
 def test_a_fault_that_names_no_request_is_the_response_of_its_post() -> None:
     async def main() -> None:
         policy = Policy(limits=Limits(http=2000, sse=2000))
