@@ -104,6 +104,23 @@ async def test_client_fetches_a_list_again_after_list_changed(rig: Rig) -> None:
     assert _lists(record.lines) > asked
 
 
+@rule("E-108", fresh=True)
+async def test_client_passes_the_new_list_to_its_callback_after_list_changed(rig: Rig) -> None:
+    refreshed: asyncio.Queue[tuple[str, list[str]]] = asyncio.Queue()
+
+    async def take(kind: str, entries: list[Any]) -> None:
+        await refreshed.put((kind, [each.name for each in entries]))
+
+    client, _ = await rig.connect_recorded(on_list_refreshed=take)
+    before = [tool.name for tool in await client.list_tools()]
+    await client.call_tool("grow", {"kind": "tool", "names": ["new"]})
+    kind, names = await asyncio.wait_for(refreshed.get(), 30)
+    assert (kind, set(names)) == ("tools", {*before, "new"})
+    await client.call_tool("grow", {"kind": "resource", "names": ["new"]})
+    kinds = {(await asyncio.wait_for(refreshed.get(), 30))[0] for _ in range(2)}
+    assert kinds == {"resources", "resource_templates"}
+
+
 def _lists(lines: list[tuple[str, bytes]]) -> int:
     return sum(b'"tools/list"' in line for who, line in lines if who == "client")
 

@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Awaitable, Callable, Iterable, Mapping
-from functools import update_wrapper
+from functools import partial, update_wrapper
 from typing import TYPE_CHECKING, Any, Never, Self, TypeVar, overload
 
 from msgspec import UNSET
@@ -60,6 +60,7 @@ from .session.method_checks import check_method
 from .session.options import LEVELS, check_choice, check_seconds
 from .session.request import SENT, OnProgress, OutgoingRequest
 from .session.session import NOT_SENT, Era
+from .subscriptions.notifications import OnListRefreshed
 from .subscriptions.stream import ClientSubscriptions, Subscription, topics
 from .tasks.methods import TaskRequests
 
@@ -117,8 +118,25 @@ class Client(ClientConstructor, SubmitMethods):
         connection.on_tools_changed = self._tasks.forget_tools
         connection.on_open = self._subscriptions.begin
         connection.on_renewed = self._subscriptions.move
+        if options.on_list_refreshed is not None:
+            self._refresh_lists(options.on_list_refreshed)
         # Whether a call without arguments of its own needs no `RequestWatch` and no checks.
         self._is_plain = options.on_progress is None and not options.strict
+
+    def _refresh_lists(self, callback: OnListRefreshed) -> None:
+        # Imported here: few clients want it.
+        from .subscriptions.list_refresh import FetchList, ListRefresh
+
+        lists: dict[str, dict[str, FetchList]] = {
+            "tools": {"tools": partial(self.list_tools, fresh=True)},
+            "prompts": {"prompts": partial(self.list_prompts, fresh=True)},
+            "resources": {
+                "resources": partial(self.list_resources, fresh=True),
+                "resource_templates": partial(self.list_resource_templates, fresh=True),
+            },
+        }
+        connection = self._connection
+        connection.listeners = connection.listeners._replace(refresh=ListRefresh(lists, callback))
 
     def __repr__(self) -> str:
         state = f"{self.revision}" if self.is_connected else "not connected"

@@ -20,7 +20,13 @@ from .options import ClientOptions
 from .server_requests.handlers import OnElicit, OnElicitUrl, OnSample, Roots
 from .session.options import OnEvent, Prefix, Validate
 from .session.request import OnProgress
-from .subscriptions.notifications import OnListChanged, OnLog, OnNotification, OnResourceUpdated
+from .subscriptions.notifications import (
+    OnListChanged,
+    OnListRefreshed,
+    OnLog,
+    OnNotification,
+    OnResourceUpdated,
+)
 
 if TYPE_CHECKING:
     from ..transports.http.client.authorization import ClientAuth
@@ -65,6 +71,7 @@ class ClientConstructor:
         on_progress: OnProgress | None = None,
         on_notification: OnNotification | None = None,
         on_list_changed: OnListChanged | None = None,
+        on_list_refreshed: OnListRefreshed | None = None,
         on_resource_updated: OnResourceUpdated | None = None,
         experimental: dict[str, dict[str, Any]] | None = None,
         extensions: Extensions | None = None,
@@ -112,6 +119,9 @@ class ClientConstructor:
             on_progress: called with the progress of calls that have no callback of their own.
             on_notification: called with all notifications for which there is no other callback.
             on_list_changed: called when a list of the server has changed.
+            on_list_refreshed: called with the name of a list and its entries after it has changed:
+                the client fetches it again. The names are "tools", "prompts", "resources" and
+                "resource_templates".
             on_resource_updated: called when a subscribed resource has changed.
             experimental: experimental capabilities to declare.
             extensions: extensions to declare: settings by id, or a list of `ClientExtension`.
@@ -160,6 +170,7 @@ class ClientConstructor:
                 on_progress=on_progress,
                 on_notification=on_notification,
                 on_list_changed=on_list_changed,
+                on_list_refreshed=on_list_refreshed,
                 on_resource_updated=on_resource_updated,
                 experimental=experimental,
                 extensions=extensions,

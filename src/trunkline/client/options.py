@@ -31,7 +31,13 @@ from .session.options import (
     check_seconds,
 )
 from .session.request import OnProgress
-from .subscriptions.notifications import OnListChanged, OnLog, OnNotification, OnResourceUpdated
+from .subscriptions.notifications import (
+    OnListChanged,
+    OnListRefreshed,
+    OnLog,
+    OnNotification,
+    OnResourceUpdated,
+)
 
 if TYPE_CHECKING:
     from ..transports.http.client.authorization import ClientAuth
@@ -98,6 +104,9 @@ class ClientOptions(Struct, frozen=True, kw_only=True, eq=False):
     on_notification: OnNotification | None = None
     # Called when a list of the server has changed.
     on_list_changed: OnListChanged | None = None
+    # Called with the name of a list and its entries after it has changed: the client fetches it
+    # again. The names are "tools", "prompts", "resources" and "resource_templates".
+    on_list_refreshed: OnListRefreshed | None = None
     # Called when a subscribed resource has changed.
     on_resource_updated: OnResourceUpdated | None = None
     # Experimental capabilities to declare.

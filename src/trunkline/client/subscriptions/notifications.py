@@ -30,6 +30,7 @@ __all__ = ["NotificationCallbacks", "NotificationListeners"]
 OnLog: TypeAlias = Callable[[LoggingMessageNotificationParams], object]
 OnNotification: TypeAlias = Callable[[str, dict[str, Any]], object]
 OnListChanged: TypeAlias = Callable[[str], object]
+OnListRefreshed: TypeAlias = Callable[[str, list[Any]], object]
 OnResourceUpdated: TypeAlias = Callable[[str], object]
 
 # The server decides how many notifications it sends; beyond this many they are dropped.
@@ -56,6 +57,13 @@ class NotificationListeners(NamedTuple):
     on_notification: OnNotification | None = None
     on_list_changed: OnListChanged | None = None
     on_resource_updated: OnResourceUpdated | None = None
+    # Fetches the list of a kind; a `ListRefresh`, if the client has `on_list_refreshed`.
+    refresh: Callable[[str], object] | None = None
+
+    @property
+    def wants_lists(self) -> bool:
+        """Whether a callback is about changes of lists."""
+        return self.on_list_changed is not None or self.refresh is not None
 
 
 class NotificationCallbacks:
@@ -96,8 +104,12 @@ class NotificationCallbacks:
         listeners = self._listeners
         if method in _LISTS:
             self.drop_cached(method)
+            kind = _LISTS[method][0]
             if listeners.on_list_changed is not None:
-                self.call("on_list_changed", listeners.on_list_changed, params, _LISTS[method][0])
+                self.call("on_list_changed", listeners.on_list_changed, params, kind)
+            if listeners.refresh is not None:
+                self.call("on_list_refreshed", listeners.refresh, params, kind)
+            if listeners.wants_lists:
                 return
         elif method == "notifications/resources/updated":
             if self._updated(params):

@@ -368,7 +368,7 @@ class ClientSubscriptions:
             if _SUBSCRIBE in session.methods:
                 await self._subscribe_again(session)
             return
-        has_lists = self._connection.listeners.on_list_changed is not None
+        has_lists = self._connection.listeners.wants_lists
         lists = SubscriptionTopics(has_lists, has_lists, has_lists)
         wanted = declared_topics(session, lists)._replace(uris=tuple(self.uris))
         if wanted.is_empty:

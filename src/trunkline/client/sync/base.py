@@ -53,6 +53,7 @@ _CALLBACKS: Final = (
     "on_progress",
     "on_notification",
     "on_list_changed",
+    "on_list_refreshed",
     "on_resource_updated",
     "on_event",
 )

@@ -43,7 +43,13 @@ from ..server_requests.handlers import OnElicit, OnElicitUrl, OnSample, Roots
 from ..session.options import OnEvent, Prefix, Validate
 from ..session.request import OnProgress
 from ..session.session import Era
-from ..subscriptions.notifications import OnListChanged, OnLog, OnNotification, OnResourceUpdated
+from ..subscriptions.notifications import (
+    OnListChanged,
+    OnListRefreshed,
+    OnLog,
+    OnNotification,
+    OnResourceUpdated,
+)
 from .base import SyncClientBase
 
 if TYPE_CHECKING:
@@ -83,6 +89,7 @@ class SyncClientOptions(TypedDict, total=False):
     on_progress: OnProgress | None
     on_notification: OnNotification | None
     on_list_changed: OnListChanged | None
+    on_list_refreshed: OnListRefreshed | None
     on_resource_updated: OnResourceUpdated | None
     experimental: dict[str, dict[str, Any]] | None
     extensions: Extensions | None

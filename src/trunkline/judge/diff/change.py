@@ -17,7 +17,7 @@ from ...jsonrpc.messages import Shown
 from ..finding import as_shown
 from .rules import LEVELS, RULES, Level
 
-__all__ = ["MAX_CHANGES", "Change", "Changes", "Comparison", "raised_major"]
+__all__ = ["MAX_CHANGES", "Change", "Changes", "Comparison", "raised_major", "raised_minor"]
 
 # Per level. An author reads fewer; a hostile listing would have more.
 MAX_CHANGES: Final = 2000
@@ -115,6 +115,11 @@ class Comparison(Shown, Struct, frozen=True):
         """Whether the new version is the next major one."""
         return raised_major(self.old_version, self.new_version)
 
+    @property
+    def is_next_minor(self) -> bool:
+        """Whether the new version is the next minor one, or the next major one."""
+        return raised_minor(self.old_version, self.new_version)
+
     def breaks(self, *, allow_announced: bool = False) -> bool:
         """Return True if clients of the old server may fail with the new one unannounced.
 
@@ -134,3 +139,13 @@ def raised_major(old: str, new: str) -> bool:
     major, minor = int(before[1]), int(before[2] or 0)
     next_major, next_minor = int(after[1]), int(after[2] or 0)
     return next_major > major or (major == next_major == 0 and next_minor > minor)
+
+
+def raised_minor(old: str, new: str) -> bool:
+    """Return True if the minor or the major version went up; below 1.0 any number counts."""
+    before, after = _VERSION.match(old), _VERSION.match(new)
+    if before is None or after is None:
+        return False
+    numbers = [[int(part or 0) for part in each.groups()] for each in (before, after)]
+    length = 3 if numbers[0][0] == 0 else 2
+    return numbers[1][:length] > numbers[0][:length]

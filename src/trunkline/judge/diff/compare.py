@@ -17,7 +17,7 @@ from ...jsonrpc.codec.tokenizer import pointer
 from ...redaction import show
 from .change import Changes, Comparison
 from .normal_form import Budget
-from .rules import is_deprecated
+from .rules import RULES, is_deprecated
 from .schema_diff import compare_schemas
 from .schema_document import text_of
 
@@ -117,12 +117,19 @@ class _ListingComparison:
 
     def _version_notes(self, found: Comparison) -> None:
         old, new = found.old_version, found.new_version
-        if not (found.counts["breaking"] or found.counts["announced"]) or not (old and new):
+        if not (old and new):
             return
-        if not found.is_next_major:
-            moved = f"goes from {show(old)} to {show(new)}" if old != new else f"stays {show(new)}"
+        moved = f"goes from {show(old)} to {show(new)}" if old != new else f"stays {show(new)}"
+        if found.counts["breaking"] or found.counts["announced"]:
+            if not found.is_next_major:
+                self._notes.append(
+                    f"the version {moved}: changes that break clients belong in the next major "
+                    "version"
+                )
+        elif not found.is_next_minor and not all(RULES[e.rule].is_patch for e in found.changes):
             self._notes.append(
-                f"the version {moved}: changes that break clients belong in the next major version"
+                f"the version {moved}: additions that break no client belong in the next minor "
+                "version"
             )
 
     # The server

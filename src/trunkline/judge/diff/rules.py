@@ -32,6 +32,8 @@ class DiffRule(NamedTuple):
     level: Level
     says: str
     why: str
+    # Whether a patch release may have it: clients and calls are as before.
+    is_patch: bool = False
 
 
 # In the order of a listing: the server, tools, their schemas, the rest.
@@ -53,7 +55,7 @@ _ROWS: Final = (
     DiffRule("listing.tool.tasks-optional", "safe", "the tool no longer has to be called as a task", "Calls of it as a task work as before."),
     DiffRule("listing.tool.output-removed", "breaking", "the output schema is gone", "Structured results are no longer promised."),
     DiffRule("listing.tool.output-added", "safe", "an output schema is new", "Results carry more than before."),
-    DiffRule("listing.tool.text-changed", "safe", "text for people or models has changed", "Calls are made as before; a model may choose otherwise."),
+    DiffRule("listing.tool.text-changed", "safe", "text for people or models has changed", "Calls are made as before; a model may choose otherwise.", is_patch=True),
     DiffRule("listing.input.property-removed", "breaking", "the argument is gone", "Calls that give it are refused, or it is ignored."),
     DiffRule("listing.input.property-removed-as-announced", "announced", "the argument is gone, as was announced", "Calls that give it are refused, or it is ignored; it was marked as deprecated before."),
     DiffRule("listing.input.property-required", "breaking", "the argument is required", "Calls without it are refused."),
@@ -107,19 +109,19 @@ _ROWS: Final = (
     DiffRule("listing.prompt.argument-deprecated", "deprecated", "the argument is marked as deprecated", "It still works; clients should stop passing it."),
     DiffRule("listing.prompt.argument-added", "safe", "an optional argument is new", "Requests without it work as before."),
     DiffRule("listing.prompt.argument-optional", "safe", "the argument may be left out", "Requests with it work as before."),
-    DiffRule("listing.prompt.text-changed", "safe", "text for people or models has changed", "The prompt is requested as before."),
+    DiffRule("listing.prompt.text-changed", "safe", "text for people or models has changed", "The prompt is requested as before.", is_patch=True),
     DiffRule("listing.resource.removed", "breaking", "the resource is gone", "Reading it is refused."),
     DiffRule("listing.resource.removed-as-announced", "announced", "the resource is gone, as was announced", "Reading it is refused; it was marked as deprecated before."),
     DiffRule("listing.resource.deprecated", "deprecated", "the resource is marked as deprecated", "It can still be read; clients should move to a replacement."),
     DiffRule("listing.resource.added", "safe", "the resource is new", "No client reads it yet."),
     DiffRule("listing.resource.media-type-changed", "breaking", "the media type has changed", "Clients expect the old media type."),
-    DiffRule("listing.resource.text-changed", "safe", "text for people or models has changed", "The resource is read as before."),
+    DiffRule("listing.resource.text-changed", "safe", "text for people or models has changed", "The resource is read as before.", is_patch=True),
     DiffRule("listing.template.removed", "breaking", "the template is gone", "Reading its resources is refused."),
     DiffRule("listing.template.removed-as-announced", "announced", "the template is gone, as was announced", "Reading its resources is refused; it was marked as deprecated before."),
     DiffRule("listing.template.deprecated", "deprecated", "the template is marked as deprecated", "It still works; clients should move to a replacement."),
     DiffRule("listing.template.added", "safe", "the template is new", "No client uses it yet."),
     DiffRule("listing.template.media-type-changed", "breaking", "the media type has changed", "Clients expect the old media type."),
-    DiffRule("listing.template.text-changed", "safe", "text for people or models has changed", "The template is used as before."),
+    DiffRule("listing.template.text-changed", "safe", "text for people or models has changed", "The template is used as before.", is_patch=True),
 )  # fmt: skip
 
 RULES: Final = {row.id: row for row in _ROWS}

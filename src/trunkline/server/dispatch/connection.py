@@ -670,7 +670,13 @@ class Connection:
         if handle is None:
             handle = self.core.own_notifications.get(method)
         if handle is None:
-            _log.debug("notification %s has no handler", show(method))
+            known = official(method, rev.policy, rev.revision)
+            if known in rev.methods or method in self.core.own_methods:
+                # A client that forgot the id waits for an answer.  [K-05]
+                text = "request %s of the client has no id: ignored, as a notification"
+                self.log_limit.warning(text, show(method))
+            else:
+                _log.debug("notification %s has no handler", show(method))
             return
         try:
             handle(self, message.params)  # type: ignore[union-attr]  # as above

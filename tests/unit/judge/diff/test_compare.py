@@ -128,6 +128,49 @@ def test_unannounced_removal_breaks_in_any_version() -> None:
     assert found.notes == ()
 
 
+NEXT_MINOR = "additions that break no client belong in the next minor version"
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "noted"),
+    [
+        ("1.4.0", "1.4.0", True),
+        ("1.4.0", "1.4.1", True),
+        ("1.4.0", "1.3.9", True),
+        ("1.4.0", "1.5.0", False),
+        ("1.4.0", "2.0.0", False),
+        ("0.4.1", "0.4.2", False),
+        ("0.4.1", "0.4.1", True),
+        ("1.4.0", "", False),
+    ],
+)
+@pytest.mark.parametrize(
+    "changed",
+    [
+        {"tools": [tool(), tool("more")]},
+        {"tools": [tool(description="Deprecated: use sum.")]},
+    ],
+    ids=["added", "deprecated"],
+)
+def test_a_change_that_breaks_nothing_belongs_in_the_next_minor_version(
+    changed: dict[str, Any], old: str, new: str, noted: bool
+) -> None:
+    before = {"server": {"name": "s", "version": old}, "tools": [tool()]}
+    found = compare(before, {"server": {"name": "s", "version": new}, **changed})
+    assert found.changes
+    assert not found.breaks()
+    assert [NEXT_MINOR in note for note in found.notes] == [True] * noted
+
+
+def test_texts_may_change_in_a_patch() -> None:
+    before = {"server": {"version": "1.0.0"}, "tools": [tool()]}
+    after = {"server": {"version": "1.0.1"}, "tools": [tool(description="Adds.")]}
+    found = compare(before, after)
+    assert [change.rule for change in found.changes] == ["listing.tool.text-changed"]
+    assert found.notes == ()
+    assert compare(before, {**before, "server": {"version": "1.0.0"}}).notes == ()
+
+
 def test_a_version_that_was_not_raised_is_noted() -> None:
     before = {"server": {"version": "1.0.0"}, "tools": [tool()]}
     after = {"server": {"version": "1.0.0"}, "tools": []}

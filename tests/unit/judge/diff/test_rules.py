@@ -17,7 +17,7 @@ ROW = re.compile(r"^\| `(listing\.[\w.-]+)` \| (\w+) \| (.+?) \| (.+?) \|$", re.
 
 def test_the_page_has_the_rows_as_they_are() -> None:
     told = [tuple(row) for row in ROW.findall(PAGE.read_text(encoding="utf-8"))]
-    assert told == [tuple(row) for row in RULES.values()]
+    assert told == [row[:4] for row in RULES.values()]
 
 
 def test_a_row_has_a_level_a_sentence_and_a_reason() -> None:

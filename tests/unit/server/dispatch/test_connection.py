@@ -698,3 +698,53 @@ def test_connection_that_is_not_a_socket_goes_on_after_invalid_messages(
         assert len(transport.sent) == 3000
 
     asyncio.run(main())
+
+
+def test_a_request_without_an_id_is_ignored_with_a_warning(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    ran: list[str] = []
+    app = Server("garden")
+
+    @app.tool
+    def water() -> str:
+        ran.append("tool")
+        return "wet"
+
+    @app.method("garden/water")
+    def water_all() -> dict[str, Any]:
+        ran.append("method")
+        return {}
+
+    async def main() -> list[Any]:
+        async with connected(app) as wire:
+            wire.tell("tools/call", {"name": "water"})
+            wire.tell("garden/water")
+            wire.tell("notifications/unheard-of")
+            wire.ask(1, "ping")
+            await wire.answer(1)
+            return wire.got
+
+    with caplog.at_level(logging.DEBUG, logger="trunkline.server"):
+        got = asyncio.run(main())
+    assert [each["id"] for each in got] == [1]
+    assert ran == []
+    logged = [(each.levelname, each.getMessage()) for each in caplog.records]
+    for method in ("tools/call", "garden/water"):
+        text = f"request '{method}' of the client has no id: ignored, as a notification"
+        assert ("WARNING", text) in logged
+    assert ("DEBUG", "notification 'notifications/unheard-of' has no handler") in logged
+
+
+def test_warnings_about_requests_without_an_id_are_limited(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    async def main() -> None:
+        async with connected(Server("garden")) as wire:
+            for _ in range(50):
+                wire.tell("tools/list")
+            wire.ask(1, "ping")
+            await wire.answer(1)
+
+    asyncio.run(main())
+    assert len([each for each in caplog.records if "has no id" in each.getMessage()]) <= 11
