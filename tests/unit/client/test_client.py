@@ -174,6 +174,25 @@ def test_every_per_request_request_carries_version_and_client_info() -> None:
     use(place, work)
 
 
+def test_ping_returns_the_time_until_the_answer() -> None:
+    async def main() -> None:
+        place = Place({"ping": SILENT}, revision=NEWEST_HANDSHAKE)
+        async with Client(place, revision=NEWEST_HANDSHAKE) as client:
+            now = asyncio.get_running_loop().time
+            before = now()
+            pinged = asyncio.create_task(client.ping())
+            asked = await place.line.until("ping")
+            held = now()
+            while now() == held:  # as long as the clock takes to move
+                await asyncio.sleep(0.001)
+            waited = now() - held
+            place.line.say({"jsonrpc": "2.0", "id": asked["id"], "result": {}})
+            taken = await pinged
+            assert 0 < waited <= taken <= now() - before
+
+    run(main())
+
+
 def test_ping_and_subscriptions_belong_to_the_handshake() -> None:
     place = Place(
         {"resources/subscribe": {}, "resources/unsubscribe": {}}, revision=NEWEST_HANDSHAKE

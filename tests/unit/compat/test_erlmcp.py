@@ -424,6 +424,18 @@ def test_a_batch_is_a_json_array(text: bytes | str, expected: bool) -> None:
     assert erlmcp.is_batch_request(text) is expected
 
 
+def test_null_is_none_both_ways() -> None:
+    written = erlmcp.encode_request(1, "a", {"x": None, "y": [None]})
+    assert written == b'{"jsonrpc":"2.0","id":1,"method":"a","params":{"x":null,"y":[null]}}'
+    read = erlmcp.decode_message(written)
+    assert isinstance(read, Request)
+    assert read.params == {"x": None, "y": [None]}
+    assert erlmcp.encode_response(1, None) == b'{"jsonrpc":"2.0","id":1,"result":null}'
+    assert erlmcp.decode_message(erlmcp.encode_response(1, None)) == Success(1, None)
+    parsed = erlmcp.parse_json_rpc({"jsonrpc": "2.0", "id": 1, "result": None})
+    assert erlmcp.build_message_map(parsed)["result"] is None
+
+
 # --- parsed values
 
 

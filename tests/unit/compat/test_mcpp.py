@@ -634,3 +634,8 @@ def test_a_server_that_cannot_be_reached_is_not_connected_to() -> None:
     client = mcpp.McpClient(["/no/such/command"], connect_timeout=5)
     assert client.connect() is False
     assert not client.is_connected()
+
+
+@pytest.mark.parametrize("front", [mcpp.McpClient, mcpp.Transport], ids=lambda each: each.__name__)
+def test_callbacks_are_documented_not_to_block(front: type[Any]) -> None:
+    assert "must not block" in " ".join((front.__doc__ or "").split())

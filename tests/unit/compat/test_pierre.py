@@ -73,6 +73,8 @@ def test_the_block_for_applications_is_a_pair_of_lowest_and_highest() -> None:
 
 def test_the_other_constants_have_their_values() -> None:
     assert pierre.JSONRPC_VERSION == "2.0"
+    assert pierre.SUPPORTED_VERSIONS == ("2025-06-18", "2024-11-05")
+    assert pierre.ProtocolHandler.SUPPORTED_VERSIONS == pierre.SUPPORTED_VERSIONS
     assert pierre.default_request_id() == 0
     assert pierre.HEADER_TENANT_ID == "x-tenant-id"
     assert pierre.HEADER_TENANT_NAME == "x-tenant-name"
@@ -226,13 +228,23 @@ def test_an_error_response_has_an_error() -> None:
     )
 
 
+def test_an_error_response_has_the_text_that_its_sender_chooses() -> None:
+    message = "Method 'unknown_method' not found"
+    response = JsonRpcResponse.error(1, error_codes.METHOD_NOT_FOUND, message)
+    assert json.loads(response.to_json())["error"] == {"code": -32601, "message": message}
+
+
 def test_an_error_response_can_have_data() -> None:
     data = {"required_params": ["provider"], "received_params": ["limit", "offset"]}
     message = "Missing required parameter 'provider'"
     response = JsonRpcResponse.error_with_data(1, error_codes.INVALID_PARAMS, message, data)
     assert response.error is not None
     assert response.error.data == data
-    assert json.loads(response.to_json())["error"]["data"] == data
+    assert json.loads(response.to_json())["error"] == {
+        "code": -32602,
+        "message": message,
+        "data": data,
+    }
 
 
 def test_the_id_is_always_written() -> None:

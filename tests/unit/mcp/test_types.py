@@ -31,6 +31,7 @@ from trunkline.mcp.types import (
     EmbeddedResource,
     GetTaskResult,
     ImageContent,
+    InitializeRequestParams,
     InputRequiredResult,
     ListRootsRequest,
     ListToolsResult,
@@ -474,3 +475,16 @@ def test_resource_contents_are_the_bytes_of_the_blob_or_the_text() -> None:
     assert ResourceContents("note://a", blob="").to_bytes() == b""
     assert ResourceContents("note://a", text="\u00e9").to_bytes() == b"\xc3\xa9"
     assert ResourceContents("note://a").to_bytes() == b""
+
+
+def test_the_meta_of_initialize_is_a_typed_member() -> None:
+    info = {"name": "script", "version": "1"}
+    params = {"protocolVersion": "2025-11-25", "capabilities": {}, "clientInfo": info}
+    meta = {"progressToken": "t-1", "example.org/trace": "t-1"}
+    read = msgspec.convert({**params, "_meta": meta}, InitializeRequestParams)
+    assert read.meta == meta
+    assert msgspec.to_builtins(read)["_meta"] == meta
+    assert msgspec.convert(params, InitializeRequestParams).meta is UNSET
+    for wrong in (5, "text", [], None):
+        with pytest.raises(ValidationError, match=r"\$\._meta"):
+            msgspec.convert({**params, "_meta": wrong}, InitializeRequestParams)

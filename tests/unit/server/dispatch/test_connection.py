@@ -748,3 +748,51 @@ def test_warnings_about_requests_without_an_id_are_limited(
 
     asyncio.run(main())
     assert len([each for each in caplog.records if "has no id" in each.getMessage()]) <= 11
+
+
+@pytest.mark.parametrize("revision", ["2024-11-05", "2025-06-18", "2025-11-25"])
+def test_the_name_and_version_of_a_client_steer_nothing(revision: str) -> None:
+    app = Server("garden")
+
+    @app.tool
+    def water() -> str:
+        return "wet"
+
+    @app.tool
+    async def fail() -> str:
+        raise ToolError("dry")
+
+    app.resource("garden://map")(lambda: "beds")
+    app.prompt(name="plan")(lambda: "Plan the beds.")
+    asked: list[tuple[str, dict[str, Any]]] = [
+        ("tools/list", {}),
+        ("resources/list", {}),
+        ("prompts/list", {}),
+        ("tools/call", {"name": "water"}),
+        ("tools/call", {"name": "fail"}),
+        ("tools/call", {"name": "none"}),
+        ("resources/read", {"uri": "garden://map"}),
+        ("prompts/get", {"name": "plan"}),
+        ("ping", {}),
+    ]
+
+    async def talk(info: dict[str, str]) -> list[Any]:
+        async with connected(app, PER_REQUEST) as wire:  # without a handshake of its own
+            params = {**initialize_params(revision), "clientInfo": info}
+            wire.ask(0, "initialize", params)
+            replies = [await wire.answer(0)]
+            wire.tell("notifications/initialized")
+            for id, (method, given) in enumerate(asked, start=1):
+                wire.ask(id, method, given)
+                replies.append(await wire.answer(id))
+            assert wire.got == replies
+            return replies
+
+    clients = [
+        {"name": "claude-desktop", "version": "0.7.0"},
+        {"name": "vscode-copilot", "version": "1.2.3"},
+        {"name": "mcp-inspector", "version": "0.0.1"},
+        {"name": "", "version": ""},
+    ]
+    first, *others = [asyncio.run(talk(info)) for info in clients]
+    assert others == [first] * len(others)
