@@ -50,6 +50,7 @@ from ..mcp.types import (
 from ..spec.error_kinds import ErrorKind
 from ..spec.profiles import profile
 from ..transports.base import log_raised
+from ._mcpp_methods import methods
 from ._mcpp_transport import MessageCallback, Transport
 from ._text import text_of
 
@@ -90,6 +91,7 @@ __all__ = [
     "ToolCapability",
     "ToolExecutionError",
     "Transport",
+    "methods",
 ]
 
 JsonValue: TypeAlias = Any

@@ -8,8 +8,8 @@ makes a notification. The codec checks messages, and `trunkline.redaction` hides
 from __future__ import annotations
 
 import logging
-from collections.abc import Iterable
-from typing import Any, ClassVar, Final, Protocol, TypeAlias, overload
+from collections.abc import Callable, Iterable
+from typing import TYPE_CHECKING, Any, ClassVar, Final, Protocol, TypeAlias, overload
 
 from msgspec import UNSET, Struct, UnsetType, ValidationError, convert, to_builtins
 from msgspec.structs import replace
@@ -36,6 +36,9 @@ from ..spec.profiles import CODE_RANGES, profile
 from ..spec.profiles.pierre import SERVER_ERRORS, VERSIONS, negotiated
 from ..spec.profiles.wording import wording
 from ..spec.revisions import V2024_11_05, V2025_06_18
+
+if TYPE_CHECKING:
+    from ..server import Server
 
 __all__ = [
     "ERROR_AUTHENTICATION",
@@ -74,6 +77,7 @@ __all__ = [
     "handle_ping",
     "handle_tools_list",
     "handle_unknown_method",
+    "methods",
     "negotiate_version",
     "server_name_multitenant",
 ]
@@ -543,3 +547,17 @@ class ProtocolHandler:
     handle_ping = staticmethod(handle_ping)
     handle_tools_list = staticmethod(handle_tools_list)
     handle_unknown_method = staticmethod(handle_unknown_method)
+
+
+def methods(app: Server, authenticate: Callable[..., object]) -> None:
+    """Register `authenticate`, which Pierre serves and MCP does not have.
+
+    The handler gets the member `token` of the params, and a `Context` if it has a parameter for
+    one; what it returns is the result. It raises `RequestError("AUTHENTICATION_FAILED")` for a
+    token that is not valid, which is -32002 under `Policy.pierre()`.
+
+    Raises:
+        TypeError: the signature cannot be a method's.
+        ValueError: the server has the method already.
+    """
+    app.method("authenticate")(authenticate)

@@ -433,6 +433,10 @@ class RequestRunner:
         )
         self._peer.fail(asked, serialization_error(policy))
 
+    def is_open(self, id: RequestId) -> bool:
+        """Return True if a request with this id is being served."""
+        return self._peer.incoming.find(id) is not None
+
     def cancel(self, id: RequestId) -> None:
         """Stop the handler of a request, which is not answered; ignore one that is not open."""
         asked = self._peer.incoming.find(id)

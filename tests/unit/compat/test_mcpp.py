@@ -32,7 +32,7 @@ NAMES = """
     PARSE_ERROR INVALID_REQUEST METHOD_NOT_FOUND INVALID_PARAMS INTERNAL_ERROR UNSET
     InitializeRequestParams InitializeResult RequestMeta ServerCapabilities ClientCapabilities
     Implementation CapabilitySet LoggingCapability PromptCapability ResourceCapability
-    ToolCapability Transport MessageCallback McpClient TimeoutEntry
+    ToolCapability Transport MessageCallback McpClient TimeoutEntry methods
 """
 
 

@@ -37,7 +37,7 @@ NAMES = """
     SUPPORTED_VERSIONS SERVER_VERSION server_name_multitenant ProtocolHandler ProtocolError
     InitializeRequest InitializeResponse ClientInfo ServerCapabilities ExperimentalCapabilities
     handle_initialize_internal handle_ping handle_tools_list get_tools handle_unknown_method
-    negotiate_version capabilities_for_version
+    negotiate_version capabilities_for_version methods
 """
 
 

@@ -14,7 +14,18 @@ The error codes have their names in the original's header:
 from __future__ import annotations
 
 from ...errors import IdsExhausted, InvalidMessage, LocalProtocolError
-from . import access, codec, constants, errors, helpers, ids, limits, parser, session, spec_parser
+from . import (
+    access,
+    codec,
+    constants,
+    errors,
+    helpers,
+    ids,
+    limits,
+    parser,
+    session,
+    spec_parser,
+)
 from .access import *  # noqa: F403
 from .codec import *  # noqa: F403
 from .constants import *  # noqa: F403

@@ -23,12 +23,14 @@ if TYPE_CHECKING:
     from ...client import Client, ToolResult
     from ...server import Server
     from ...transports import Transport
+    from .own_methods import ErlmcpMethods
 
 __all__ = [
     "batch",
     "call_tool",
     "handle_initialize",
     "handle_request",
+    "methods",
     "send_error_via_registry",
     "send_notification",
     "server_state",
@@ -147,3 +149,20 @@ async def batch(
         except TrunklineError as error:
             outcomes.append(error)
     return outcomes
+
+
+def methods(app: Server) -> ErlmcpMethods:
+    """Register the methods of erlmcp that MCP does not have; return what they keep.
+
+    They are `requests/cancel`, `tasks/create`, `tasks/status`, `tasks/progress`, `roots/add`,
+    `roots/remove` and `shutdown`. `roots(ctx)` and `tasks(ctx)` of the value that is returned are
+    those of the client of a request. They belong to a session: clients of 2026-07-28, which has
+    none, can use `requests/cancel` and `shutdown` alone.
+
+    Raises:
+        ValueError: the server has one of them already.
+    """
+    # Imported here: the codec needs no server.
+    from .own_methods import ErlmcpMethods
+
+    return ErlmcpMethods(app)

@@ -54,7 +54,7 @@ _any: Final = Decoder()
 _params: Final = Decoder(InitializeRequestParams)
 
 
-class HandshakeSession(Shown, Struct, eq=False):
+class HandshakeSession(Shown, Struct, eq=False, weakref=True):
     """What was negotiated by `initialize`."""
 
     rev: ServerRevision
