@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any, Final
 from msgspec import UNSET, Raw, Struct, UnsetType, field
 from msgspec.json import Decoder, encode
 
+from ..jsonrpc.messages import Shown
 from ..spec.error_kinds import ErrorKind
 
 if TYPE_CHECKING:
@@ -22,21 +23,21 @@ __all__ = ["methods"]
 _COMPLETE: Final = "completion/complete"
 
 
-class _PromptParams(Struct):
+class _PromptParams(Shown, Struct):
     name: str
     argument: Raw
     context: Raw | UnsetType = UNSET
     meta: Raw | UnsetType = field(default=UNSET, name="_meta")
 
 
-class _ResourceParams(Struct):
+class _ResourceParams(Shown, Struct):
     uri: str
     argument: Raw
     context: Raw | UnsetType = UNSET
     meta: Raw | UnsetType = field(default=UNSET, name="_meta")
 
 
-class _CompleteParams(Struct):
+class _CompleteParams(Shown, Struct):
     ref: dict[str, str]
     argument: Raw
     context: Raw | UnsetType

@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 from msgspec import Struct, to_builtins
 
 from ...errors import RequestError
+from ...jsonrpc.messages import Shown
 from ...mcp.types import Root
 from ...server.context import Context, request_of
 from ...spec.error_kinds import ErrorKind
@@ -32,7 +33,7 @@ PushedTaskStatus: TypeAlias = Literal[
 ]
 
 
-class PushedTask(Struct, rename="camel", omit_defaults=True):
+class PushedTask(Shown, Struct, rename="camel", omit_defaults=True):
     """A task that a client has created with `tasks/create`."""
 
     task_id: str
