@@ -16,7 +16,7 @@ from ..spec.error_kinds import ErrorKind
 
 if TYPE_CHECKING:
     from ..server import Server
-    from ..server.dispatch.request import MethodHandler, ServerRequest
+    from ..server.dispatch.request import ServerRequest
 
 __all__ = ["methods"]
 
@@ -56,29 +56,33 @@ def methods(app: Server) -> None:
     # Imported here: the types of mcpp need no server.
     from ..server.dispatch.params import UNREADABLE, params_of
     from ..server.errors import plain
+    from ..server.methods.methods import OwnMethod
 
-    def served(kind: type[_PromptParams | _ResourceParams], type: str, key: str) -> MethodHandler:
-        read = Decoder(kind).decode
+    class Completion(OwnMethod):
+        def __init__(
+            self, kind: type[_PromptParams | _ResourceParams], type: str, key: str
+        ) -> None:
+            super().__init__(None)
+            self._read = Decoder(kind).decode
+            self._type, self._key = type, key
 
-        def serve(request: ServerRequest) -> Any:
+        def __call__(self, request: ServerRequest) -> Any:
             complete = request.rev.methods.get(_COMPLETE)
             if complete is None:
                 return request.refuse(ErrorKind.METHOD_NOT_FOUND)
             try:
-                params = read(params_of(request.message))
+                params = self._read(params_of(request.message))
             except UNREADABLE as error:
                 return request.refuse(ErrorKind.INVALID_PARAMS, plain(error))
-            ref = {"type": type, key: getattr(params, key)}
+            ref = {"type": self._type, self._key: getattr(params, self._key)}
             official = _CompleteParams(ref, params.argument, params.context, params.meta)
             request.message.set_params(Raw(encode(official)))
             return complete(request)
 
-        return serve
-
     core = app._core
     handlers = {
-        "prompts/complete": served(_PromptParams, "ref/prompt", "name"),
-        "resources/complete": served(_ResourceParams, "ref/resource", "uri"),
+        "prompts/complete": Completion(_PromptParams, "ref/prompt", "name"),
+        "resources/complete": Completion(_ResourceParams, "ref/resource", "uri"),
     }
     for name in handlers:
         if name in core.own_methods:
