@@ -69,9 +69,8 @@ def style_home(app: Sphinx, tree: nodes.document) -> None:
     """Set the classes of the home page: it is plain Markdown, which a forge shows as well."""
     if app.env.docname != app.config.root_doc:
         return
-    lead, facts = list(tree.findall(nodes.paragraph))[:2]
-    lead["classes"].append("lead")
-    facts["classes"].append("facts")
+    for paragraph, name in zip(tree.findall(nodes.paragraph), ("lead", "facts"), strict=False):
+        paragraph["classes"].append(name)
     for cards in tree.findall(nodes.bullet_list):
         cards["classes"].append("cards")
 

@@ -74,7 +74,9 @@ _others: dict[int, object] = {}
 def census() -> Iterator[None]:
     """Have `alive` leave out objects that other tests have made before."""
     gc.collect()
-    found = (each for each in gc.get_objects() if type(each).__module__.startswith("trunkline."))
+    found = (
+        each for each in gc.get_objects() if str(type(each).__module__).startswith("trunkline.")
+    )
     _others.update((id(each), each) for each in found)
     try:
         yield

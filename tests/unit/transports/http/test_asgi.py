@@ -868,9 +868,12 @@ def test_a_protected_application_has_its_metadata_and_its_challenge(mount: str) 
 
 
 def test_a_protected_application_has_to_know_its_url() -> None:
-    verifier = JwtBearer(issuer="https://login.example.org", audience="https://a.example/mcp")
+    verifier = JwtBearer(issuer="https://login.example.org", audience="trips")
     with pytest.raises(ValueError, match="public_url"):
         new_server().server.asgi(auth=verifier)
+    # An audience that is a URL is that of the application.
+    verifier = JwtBearer(issuer="https://login.example.org", audience="https://a.example/mcp")
+    new_server().server.asgi(auth=verifier)
     new_server().server.asgi(auth=lambda request: "ann")
 
 
