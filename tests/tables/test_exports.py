@@ -83,7 +83,7 @@ EXPORTS = {
         requirements
     """,
     "trunkline.spec.profiles": """
-        CODE_RANGES OFFICIAL_PROFILE PROFILE_NAMES Profile RESERVED_CODES UnknownProfile
+        OFFICIAL_PROFILE PROFILE_NAMES Profile RESERVED_CODES UnknownProfile
         UnknownRevision
         UnknownSymbol candidates is_reserved profile
     """,

@@ -182,6 +182,7 @@ TYPED: Final = {
     "compat.erlmcp.codec._Response": "a metaclass",
     "compat.erlmcp.session.server_state": "how many requests are open",
     "compat.mcpp.JsonRpcResponse": "refuses a result beside an error",
+    "compat.pierre.JsonRpcError": "its code is an integer; the repr is that of every error",
     "compat.pierre.JsonRpcResponse": "a reply, redacted",
     "jsonrpc.framing.framing.BadHeader": "a flag, and a text, redacted",
     "jsonrpc.messages.EnvelopeExtras": "checks its types, and hides its token",

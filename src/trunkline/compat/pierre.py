@@ -32,7 +32,7 @@ from ..jsonrpc.messages import Shown, shown
 from ..mcp import types as mcp
 from ..redaction import first_and_last, redact, show
 from ..spec.error_kinds import ErrorKind
-from ..spec.profiles import CODE_RANGES, profile
+from ..spec.profiles import profile
 from ..spec.profiles.pierre import SERVER_ERRORS, VERSIONS, negotiated
 from ..spec.profiles.wording import wording
 from ..spec.revisions import V2024_11_05, V2025_06_18
@@ -229,7 +229,7 @@ class JsonRpcError(ErrorObject, frozen=True):
     """
 
     def __post_init__(self) -> None:
-        if self.code not in CODE_RANGES["pierre"]:
+        if not profile("pierre").holds(self.code):
             encode_errors.refuse("jsonrpc.error.code-range", where="/code", got=self.code)
 
     @classmethod
@@ -331,7 +331,7 @@ class JsonRpcResponse:
             return cls(id=read.id, result=read.result)
         if not isinstance(read, Failure):
             raise _other_kind("a request or a notification", "a response")
-        if read.error.code not in CODE_RANGES["pierre"]:
+        if not profile("pierre").holds(read.error.code):
             raise _invalid("jsonrpc.error.code", str(read.error.code), "a code of 32 bits")
         error = JsonRpcError(read.error.code, read.error.message, read.error.data)
         return cls(id=None if read.id is UNSET else read.id, error=error)

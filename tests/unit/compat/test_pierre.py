@@ -525,6 +525,12 @@ def test_a_code_of_more_than_32_bits_is_refused(code: int) -> None:
         JsonRpcResponse.from_json(text)
 
 
+@pytest.mark.parametrize("code", [1.5, "7", None])
+def test_a_code_that_is_not_an_integer_is_refused(code: Any) -> None:
+    with pytest.raises(LocalProtocolError, match=r"jsonrpc\.error\.code-range"):
+        JsonRpcError.new(code, "x")
+
+
 @pytest.mark.parametrize("code", [2**31 - 1, -(2**31), 0])
 def test_a_code_of_32_bits_is_read_and_written(code: int) -> None:
     written = JsonRpcResponse.error(1, code, "x").to_json()

@@ -34,7 +34,6 @@ from ..revisions import (
 from ..rows import ALWAYS, ErrorCode, ReservedCodes
 
 __all__ = [
-    "CODE_RANGES",
     "OFFICIAL_PROFILE",
     "PROFILE_NAMES",
     "RESERVED_CODES",
@@ -68,8 +67,8 @@ RESERVED_CODES: Final = (
     ReservedCodes("jsonrpc", range(-32768, -32099), ALWAYS),
     ReservedCodes("mcp", range(-32768, -31999), Window(V2026_07_28)),
 )
-# The error codes that the type of a system holds; without a row, all integers.  [P-26]
-CODE_RANGES: Final = {"pierre": range(-(2**31), 2**31)}
+# The bits of the error codes of a system; without a row, all integers.  [P-26]
+_CODE_BITS: Final = {"pierre": 32}
 # The part of the reserved block which the MCP specification assigns itself.
 _MCP_BLOCK: Final = range(-32099, -32019)
 
@@ -157,9 +156,16 @@ class Profile:
         A number that a specification reserves has to be one that `to_send` returns, and one of a
         system whose codes have 32 bits has to fit.
         """
-        if self.name in CODE_RANGES and number not in CODE_RANGES[self.name]:
+        return self.holds(number) and (
+            not is_reserved(number, revision) or number in self._sent_numbers(revision)
+        )
+
+    def holds(self, code: object) -> bool:
+        """Return True for an integer that the type of error codes has room for."""
+        bits = _CODE_BITS.get(self.name)
+        if not isinstance(code, int):
             return False
-        return not is_reserved(number, revision) or number in self._sent_numbers(revision)
+        return bits is None or -(1 << bits - 1) <= code < 1 << bits - 1
 
     def _sent_numbers(self, revision: str) -> frozenset[int]:
         kinds = {*self._table(revision).sent, *profile(OFFICIAL_PROFILE).symbols(revision)}
