@@ -8,7 +8,7 @@ import json
 import sqlite3
 import sys
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import closing, contextmanager
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from threading import Thread
@@ -139,9 +139,8 @@ def test_queries_read_and_cannot_change(shop: Any, tmp_path: Path) -> None:
                 assert refused.text.startswith("SQLite: ")
 
     asyncio.run(scenario())
-    assert sqlite3.connect(tmp_path / "shop.db").execute(
-        "SELECT count(*) FROM goods"
-    ).fetchone() == (3,)
+    with closing(sqlite3.connect(tmp_path / "shop.db")) as connection:
+        assert connection.execute("SELECT count(*) FROM goods").fetchone() == (3,)
 
 
 def test_a_query_with_many_rows_is_cut(shop: Any) -> None:
