@@ -20,13 +20,14 @@ EXTRAS = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]["option
 # What proves that an extra is there, by its name.
 USES = {
     "all": "import cryptography, httptools, joserfc, jsonschema_rs, opentelemetry, prompt_toolkit, "
-    "websockets",
+    "websockets, ruamel.yaml",
     "auth": "from trunkline.auth import SigningKey; SigningKey.generate().sign({})",
     "cli": "from trunkline.cli.shell.prompt_editor import PromptEditor",
     "crypto": "from cryptography.hazmat.primitives.ciphers.aead import AESGCM",
     "http": "from trunkline.server.runtime.http_listener import HttpListener",
     "otel": "from opentelemetry import trace",
     "schema": "import jsonschema_rs",
+    "yaml": "import trunkline.hosts.yaml_text",
     "ws": "from trunkline.transports.websocket.client import DialledWebSocket",
 }
 SECONDS = 300

@@ -173,7 +173,7 @@ def test_of_a_terminal_only_what_follows_a_dollar_is_a_prompt(site: Path) -> Non
     prompts = re.findall(r'<span class="gp">(.*?)</span>', text)
     assert len(prompts) > 3
     assert set(prompts) == {"$ "}
-    assert re.search(r'<span class="go">[^<]*\(Enter ', text)
+    assert re.search(r'<span class="go">[^<]*\(Ctrl-D ', text)
 
 
 def test_llms_txt_lists_the_pages_of_the_navigation(site: Path) -> None:

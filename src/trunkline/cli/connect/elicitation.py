@@ -264,7 +264,11 @@ async def read_line(descriptor: int) -> str | None:
         if not ready.done():
             ready.set_result(None)
 
-    loop.add_reader(descriptor, wake)
+    try:
+        loop.add_reader(descriptor, wake)
+    except PermissionError:
+        # epoll takes no regular files and no /dev/null, which never make a reader wait.
+        return _read_available(descriptor)
     try:
         await ready
     finally:

@@ -567,6 +567,19 @@ def test_a_verb_trusts_its_authorities_at_the_authorization_server_too(
     assert kept_login(address)._tls == Tls(ca="ca.pem")
 
 
+def test_a_login_whose_client_was_forgotten_is_deleted_by_logout(
+    desk: Desk, where: ProtectedServer
+) -> None:
+    assert desk.run("login", where.url).status == 0
+    (path,) = Path(desk.tokens.path).glob("*.json")
+    kept = json.loads(path.read_bytes())
+    for name in ("client_id", "access_token", "refresh_token"):
+        del kept[name]
+    path.write_text(json.dumps(kept))
+    assert desk.run("logout", where.url) == Ran(0, "", "trunkline logout: logged out\n")
+    assert not path.exists()
+
+
 def test_a_login_that_cannot_be_read_is_deleted_by_logout(
     desk: Desk, where: ProtectedServer
 ) -> None:

@@ -10,12 +10,13 @@ import os
 import pty
 import sys
 from collections.abc import Callable, Iterator
+from pathlib import Path
 from typing import Any
 
 import pytest
 
 from trunkline.cli.command import UsageError
-from trunkline.cli.connect.elicitation import ElicitationPrompt
+from trunkline.cli.connect.elicitation import ElicitationPrompt, read_line
 from trunkline.cli.output.progress import Console
 from trunkline.mcp import ElicitRequestParams
 
@@ -204,3 +205,10 @@ def test_keyboard_is_not_read_between_questions(type_in: Callable[[str], None]) 
 
     type_in("a\n")
     assert asyncio.run(asyncio.wait_for(ask(), 30)) is False
+
+
+def test_a_line_is_read_from_a_file_and_from_dev_null(tmp_path: Path) -> None:
+    (tmp_path / "answer").write_text("http://127.0.0.1/?code=1\n")
+    for path, line in ((tmp_path / "answer", "http://127.0.0.1/?code=1"), (Path(os.devnull), None)):
+        with path.open("rb") as opened:
+            assert asyncio.run(asyncio.wait_for(read_line(opened.fileno()), 30)) == line

@@ -19,7 +19,7 @@ from tests.unit.auth.client.login.protected_stub import Browser
 from trunkline import Client, Server, SyncClient
 from trunkline.auth import FileTokens, OAuth
 from trunkline.client.connect.configured import _log_unknown
-from trunkline.errors import AuthorizationFailed
+from trunkline.errors import AuthorizationFailed, TransportError
 
 URL = "https://shop.example.org/mcp"
 NOTES = Server("notes")
@@ -136,6 +136,21 @@ def test_a_login_that_is_needed_is_advised_in_a_form_that_works(
                 "auth={'shop': OAuth()}"
             )
         assert "auth={'shop': OAuth()}" in caplog.text
+
+    run(work)
+
+
+def test_failed_login_of_a_server_is_told_by_a_call_of_its_tools() -> None:
+    def refuse(url: str) -> None:
+        raise AuthorizationFailed("no browser can be opened here", step="authorization")
+
+    async def work(place: ProtectedServer) -> None:
+        shop = {"url": place.url, "auth": OAuth(open_url=refuse)}
+        async with Client(both(shop)) as client:
+            with pytest.raises(TransportError) as raised:
+                await client.call_tool("shop_subject")
+        assert "the server 'shop' is not connected: authorization failed: " in str(raised.value)
+        assert "redacted" not in str(raised.value)
 
     run(work)
 

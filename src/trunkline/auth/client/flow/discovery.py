@@ -116,7 +116,10 @@ class MetadataDiscovery:
                 )
             return self._legacy_server()
         if not covers(found.resource, self._url):
-            raise _failure(f"its metadata is that of another resource: {show(found.resource)}")
+            raise _failure(
+                f"its metadata is that of another resource: {show(found.resource)}; behind a "
+                "proxy its operator sets the URL that clients use, with --public-url"
+            )
         if not found.authorization_servers:
             raise _failure("the metadata of the server names no authorization server")
         return DiscoveredServer(

@@ -33,6 +33,9 @@ async def revoke(login: StoredLogin, *, context: ssl.SSLContext | None = None) -
     Raises:
         AuthorizationFailed: the authorization server cannot be reached, or refused.
     """
+    if not login.client_id:
+        # The authorization server no longer knew the client, and with it the tokens are dropped.
+        return True
     is_private = not await has_public_address(login.issuer)
     discovery = MetadataDiscovery(login.server, context=context, is_private=lambda: is_private)
     found = await discovery.issuer(login.issuer, is_legacy=login.is_legacy)
