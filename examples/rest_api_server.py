@@ -55,6 +55,8 @@ def call(method: str, path: str, body: object = None, **query: object) -> bytes:
     except HTTPError as error:
         raise ToolError(REFUSALS.get(error.code, f"The tracker answered {error.code}.")) from None
     except (URLError, TimeoutError) as error:
+        if "ISSUES_URL" not in os.environ:
+            raise ToolError("This server needs ISSUES_URL, the address of its tracker.") from error
         raise ToolError("The tracker cannot be reached; try again later.") from error
     if len(answer) > MAX_ANSWER_BYTES:
         raise ToolError("The answer of the tracker is too long; ask for less.")

@@ -192,7 +192,8 @@ class TokenSession:
             self._refused += 1
         if self._sent and self._refused >= self._sent and self._in_a_row:
             raise AuthorizationFailed(
-                "the server refused a token that was just issued for it",
+                "the server refused a token that was just issued for it: the audience that it "
+                "expects may not be the URL that clients use",
                 step="request",
                 error=_error(challenge),
             )
