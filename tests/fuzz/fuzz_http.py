@@ -239,19 +239,22 @@ class FuzzedConnection:
         self.protocol.connection_made(self.transport)
 
     async def feed(self, data: bytes, turns: int = 0) -> bool:
-        """Deliver bytes as one read; return False if the server does not take them."""
-        for _ in range(20):
-            if self.transport.is_reading:
-                break
-            await asyncio.sleep(0)
-        if self.transport.is_closed or not self.transport.is_reading:
-            return False
-        self.fed += data
-        self.protocol.get_buffer(-1)[: len(data)] = data
-        self.protocol.buffer_updated(len(data))
-        self._check_memory(len(data))
-        for _ in range(turns):
-            await asyncio.sleep(0)
+        """Deliver bytes as reads into the server's buffer; return False if it does not take all."""
+        while data:
+            for _ in range(20):
+                if self.transport.is_reading:
+                    break
+                await asyncio.sleep(0)
+            if self.transport.is_closed or not self.transport.is_reading:
+                return False
+            buffer = self.protocol.get_buffer(-1)
+            read, data = data[: len(buffer)], data[len(buffer) :]
+            self.fed += read
+            buffer[: len(read)] = read
+            self.protocol.buffer_updated(len(read))
+            self._check_memory(len(read))
+            for _ in range(turns):
+                await asyncio.sleep(0)
         return True
 
     def _check_memory(self, size: int) -> None:

@@ -369,6 +369,8 @@ class HttpServerConnection(asyncio.BufferedProtocol):
             server.idle[self] = None
 
     def _serve_next(self) -> None:
+        if self.is_lost:
+            return  # a response that nobody reads, and perhaps a session that nobody ends
         if self._queue and self.phase is _NEXT:
             request, payload, keeps_alive = self._queue.popleft()
             if type(payload) is bytes:

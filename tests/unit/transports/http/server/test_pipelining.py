@@ -294,3 +294,20 @@ def test_request_read_between_two_responses_waits_for_its_turn(
         assert [each.body[:2] for each in responses] == [b'{"', b'{"', b"ok"]
 
     run(act)
+
+
+def test_request_that_waits_is_not_served_once_the_connection_is_lost() -> None:
+    async def act(stage: FuzzedHttpServer, wire: FuzzedConnection) -> None:
+        params = {"protocolVersion": "2025-11-25", "capabilities": {}}
+        params["clientInfo"] = {"name": "test", "version": "1"}
+        await wire.feed(call("hold") + plain(body_of("initialize", params, 1)), turns=5)
+        stage.released.set()
+        while not wire.responses():
+            await asyncio.sleep(0)
+        assert len(wire.responses()) == 1
+        wire.protocol.abort()
+        await asyncio.sleep(0)
+        await asyncio.sleep(0)
+        assert not len(stage.endpoint.sessions)
+
+    run(act)
