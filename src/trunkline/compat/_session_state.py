@@ -1,7 +1,7 @@
 """What a server keeps of one session for methods outside the specification.
 
-The state is that of a session, and ends with it: no client sees that of another, and a
-reconnection begins anew. Revisions without sessions have none.
+The state belongs to a session and ends with it: a client never sees the state of another one,
+and a new connection starts with empty state. Revisions without sessions have none.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """YAML: a reader that keeps offsets, and edits that keep the text around them.
 
-`ruamel.yaml` reads; the text is edited here, so that nothing but the entry is written anew.
+`ruamel.yaml` reads; the text is edited here, so that only the entry is rewritten.
 
 The rules that live here, and only here:
 
@@ -590,7 +590,7 @@ def _merge(
     if found is None or _is_empty(found[1]):
         return _set(text, keys, name, (), member, values, name_key) if values else text
     if _is_flow(found[1]):
-        # As TOML has it: the only line of a small mapping is written anew.
+        # A mapping in braces is one line, which is rewritten, as an inline table of TOML is.
         merged = {str(key.value): value.value for key, value in found[1].value}
         shown = json.dumps({**merged, **values}, ensure_ascii=False)
         return here.cut(_start(found[1]), found[1].end_mark.index, shown)

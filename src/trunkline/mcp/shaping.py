@@ -36,7 +36,7 @@ from ..spec.types import Expr, FieldView
 from . import types as wire
 from .tables import drops, knows, members
 
-__all__ = ["STAND_INS", "Forwardable", "narrow", "narrowing"]
+__all__ = ["STAND_INS", "narrow", "narrowing"]
 
 # Narrows values of one type; None where a revision has all of it.
 Work: TypeAlias = Callable[[Any], Any]
@@ -49,16 +49,6 @@ _SEQUENCES: Final = (list, tuple)
 
 
 S = TypeVar("S", bound=Struct)
-
-
-class Forwardable:
-    """Base of a result that a client received and that a handler of a server may return."""
-
-    __slots__ = ()
-
-    def to_call_tool_result(self) -> wire.CallToolResult:
-        """Return the result as a server sends it."""
-        raise NotImplementedError
 
 
 def narrow(value: S, revision: str) -> S:

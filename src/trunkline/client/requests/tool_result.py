@@ -31,7 +31,6 @@ from ...errors import NOTHING, RemoteProtocolError, ResultTypeMismatch, ToolFail
 from ...jsonrpc.codec.decoders import UNREADABLE
 from ...jsonrpc.messages import Shown
 from ...mcp.meta import WRAPPED
-from ...mcp.shaping import Forwardable
 from ...mcp.types import CallToolResult, ContentBlock, TextContent
 from ...migration_hints import TOOL_RESULT_ATTRIBUTES, missing_attribute
 from ...redaction import show
@@ -62,7 +61,7 @@ _OF_CONNECTION: Final = frozenset(row.key for row in META_KEYS)
 read_answer: Final = Decoder(_CallResult).decode
 
 
-class ToolResult(Forwardable, Generic[T]):
+class ToolResult(Generic[T]):
     """The result of a tool: its content as received, and its value as the requested type.
 
     A tool of a server may return it, which sends it on.

@@ -54,7 +54,6 @@ from msgspec.structs import replace
 
 from ...jsonrpc.messages import Shown
 from ...mcp.meta import WRAPPED
-from ...mcp.shaping import Forwardable
 from ...mcp.types import CallToolResult, TextContent
 from .annotations import bare, plain
 from .content import BLOCKS, Audio, File, Image, as_typed, blocks_of, contents_of, messages_of
@@ -213,8 +212,10 @@ class Output:
             )  # the most frequent, so without further calls
         if isinstance(value, ToolOutput):
             return self._around(value)
-        if isinstance(value, _RESULTS):
-            return self._passed(value)
+        if isinstance(value, CallToolResult):
+            return self._passed(as_typed(value))
+        if hasattr(type(value), _RECEIVED):
+            return self._forwarded(value.to_call_tool_result())
         if self._is_open and (blocks := self._blocks(value)) is not None:
             return CallToolResult(blocks)
         if self._promises:
@@ -282,10 +283,7 @@ class Output:
             structured_content=structured,
         )
 
-    def _passed(self, value: CallToolResult | Forwardable) -> CallToolResult:
-        if isinstance(value, Forwardable):
-            return self._forwarded(value.to_call_tool_result())
-        result = as_typed(value)
+    def _passed(self, result: CallToolResult) -> CallToolResult:
         if self._promises and not self._is_open and result.is_error is not True:
             if result.structured_content is UNSET:
                 raise OutputMismatch(
@@ -386,7 +384,8 @@ def output_of(function: Callable[..., Any], output_schema: Any = DERIVE) -> Outp
 
 # -- return annotations ----------------------------------------------------------------------
 
-_RESULTS: Final = (CallToolResult, Forwardable)
+# What the `ToolResult` of a client has; a server that has no client does not import it.
+_RECEIVED: Final = "to_call_tool_result"
 # Classes of results in other libraries. Those of these packages can be encoded, as any object.
 _RESULT_NAMES: Final = ("ToolResult", "CallToolResult")
 _FOREIGN: Final = ("mcp", "mcp_types", "fastmcp")
@@ -456,7 +455,7 @@ def _is_union(annotation: Any) -> bool:
 
 def _is_content(annotation: Any) -> bool:
     """Return True for a content block, or a list of them and texts."""
-    if annotation in _CONTENTS or _is_forwardable(annotation):
+    if annotation in _CONTENTS or hasattr(get_origin(annotation) or annotation, _RECEIVED):
         return True
     if get_origin(annotation) not in _ROWS:
         return False
@@ -479,11 +478,6 @@ def _advice(cls: Any) -> str:
         f"a {cls.__name__} of {cls.__module__}: return a ToolOutput of trunkline, as in "
         f"ToolOutput(value, text=...)"
     )
-
-
-def _is_forwardable(annotation: Any) -> bool:
-    cls = get_origin(annotation) or annotation
-    return isinstance(cls, type) and issubclass(cls, Forwardable)
 
 
 def _has_content(annotation: Any) -> bool:
