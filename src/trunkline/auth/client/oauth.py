@@ -44,9 +44,10 @@ class OAuth:
         Client(URL, auth=OAuth())
         Client(URL, auth=OAuth(client_id="desktop", issuer="https://login.example.org"))
 
-    The browser of the user is opened, and the response comes to a listener on 127.0.0.1. Where
-    there is no browser, `on_authorize(url)` shows the URL, and returns the URL that the user was
-    redirected to; `open_url(url)` opens a browser in another way.
+    The browser of the user is opened, and the response comes to a listener on 127.0.0.1. The URL is
+    logged as a warning, for a browser that does not open. Where there is no browser,
+    `on_authorize(url)` shows the URL, and returns the URL that the user was redirected to;
+    `open_url(url)` opens a browser in another way.
 
     The client is the one that `client_id` names, which was registered at `issuer`, with
     `client_secret` or `private_key` if it has one; or the one that the document at
@@ -108,8 +109,12 @@ class OAuth:
             issuer=issuer,
             document=document,
             client_name=client_name,
-            receiver=lambda: RedirectReceiver(
-                on_authorize=on_authorize, open_url=open_url, redirect_uri=redirect_uri
+            receiver=lambda server: RedirectReceiver(
+                server,
+                timeout=timeout,
+                on_authorize=on_authorize,
+                open_url=open_url,
+                redirect_uri=redirect_uri,
             ),
             storage=MemoryTokens() if storage is None else storage,
             dpop=dpop,

@@ -92,6 +92,27 @@ def test_an_entry_of_a_file_logs_in(browser: Browser, tmp_path: Path) -> None:
     run(work)
 
 
+def test_a_login_that_waits_for_the_browser_is_logged_with_its_server_and_url(
+    browser: Browser, caplog: pytest.LogCaptureFixture
+) -> None:
+    async def work(place: ProtectedServer) -> None:
+        for entry in ("oauth", OAuth()):
+            browser.urls.clear()
+            caplog.clear()
+            async with Client(both({"url": place.url, "auth": entry})) as client:
+                assert client.failures == {}
+            logged = [each for each in caplog.records if each.name == "trunkline.auth"]
+            assert [(each.levelname, each.getMessage()) for each in logged] == [
+                (
+                    "WARNING",
+                    f"the server '{place.url}' asks for a login: log in in the browser within "
+                    f"300 s, at {browser.urls[0]}",
+                )
+            ]
+
+    run(work)
+
+
 def test_an_object_logs_in_from_an_entry_and_by_name() -> None:
     async def work(place: ProtectedServer) -> None:
         entry = {"url": place.url}

@@ -8,12 +8,15 @@ The rules that live here, and only here:
                                                        [RFC 8707; SEC-17]
 * The issuer is recorded with `state` and verifier before the request, and compared with the
   response.                                            [RFC 9207; SEC-19]
-* Codes, verifiers and states appear in no repr, no log and no error.
+* Codes, verifiers and states appear in no repr and no error, and in no log but one: a client that
+  opens the browser by itself logs the URL of the login, whose `state` no other request has. It is
+  a warning, which programs show that configure no logging: otherwise they wait in silence.
 """
 
 from __future__ import annotations
 
 import asyncio
+import logging
 import secrets
 from base64 import urlsafe_b64encode
 from collections.abc import Awaitable, Callable, Collection
@@ -47,6 +50,7 @@ PASTE_REDIRECT_URI: Final = "http://127.0.0.1/callback"
 _METHOD: Final = "S256"
 # 256 bits each.
 _SECRET_BYTES: Final = 32
+_log: Final = logging.getLogger("trunkline.auth")
 
 
 def check_code_flow(server: AuthorizationServerMetadata) -> None:
@@ -69,11 +73,16 @@ class RedirectReceiver:
 
     def __init__(
         self,
+        server: str,
         *,
+        timeout: float,
         on_authorize: OnAuthorize | None = None,
         open_url: Callable[[str], object] | None = None,
         redirect_uri: str | None = None,
     ) -> None:
+        """Reach the user for a login at `server`, which ends after `timeout` seconds."""
+        self._server = server
+        self._timeout = timeout
         self._on_authorize = on_authorize
         self._open_url = open_url
         self._given = redirect_uri
@@ -113,6 +122,11 @@ class RedirectReceiver:
             return expected.code_of(await _answer_of(self._on_authorize, url))
         if self._listener is None:
             raise RuntimeError("the receiver is not open")
+        if self._open_url is None:
+            _log.warning(
+                "the server %s asks for a login: log in in the browser within %g s, at %s",
+                *(show(self._server), self._timeout, url),
+            )
         waiting = asyncio.ensure_future(self._listener.wait(expected))
         opening = asyncio.ensure_future(open_browser(url, self._open_url))
         try:

@@ -51,8 +51,8 @@ class LoginSettings(Struct, frozen=True, kw_only=True):
     # The client id metadata document, and the client that it describes.
     document: ClientIdentity | None = None
     client_name: str = "trunkline"
-    # Returns how the user is reached.
-    receiver: Callable[[], RedirectReceiver] = RedirectReceiver
+    # Returns how the user is reached for a login at a server.
+    receiver: Callable[[str], RedirectReceiver]
     storage: TokenStorage
     # None if the server decides.
     dpop: bool | SigningKey | None = None
@@ -146,7 +146,7 @@ class LoginSource(TokenSource):
 
     async def _ask_user(self, request: TokenRequest, before: StoredLogin | None) -> StoredLogin:
         known = _registration(before, request.login.issuer)
-        receiver = self._settings.receiver()
+        receiver = self._settings.receiver(self.server)
         try:
             redirect_uri = await receiver.open(None if known is None else known.redirect_uri)
             if known is not None and known.redirect_uri != redirect_uri:

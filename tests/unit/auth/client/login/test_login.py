@@ -124,7 +124,9 @@ def test_the_requests_of_a_login_have_what_the_standards_ask_for() -> None:
     run(work)
 
 
-def test_the_browser_is_opened_and_redirected_to_this_machine() -> None:
+def test_the_browser_is_opened_and_redirected_to_this_machine(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
     async def work(place: Place) -> None:
         auth = OAuth(open_url=place.browser.open)
         async with Client(place.stub.url, auth=auth) as client:
@@ -138,6 +140,8 @@ def test_the_browser_is_opened_and_redirected_to_this_machine() -> None:
         assert page.startswith("200 ")
         assert "Login received" in page
         assert "default-src 'none'" in page
+        # The function of the caller shows the URL, if anything does.
+        assert place.browser.urls[0] not in caplog.text
 
     run(work)
 
