@@ -10,7 +10,7 @@ from contextlib import asynccontextmanager, contextmanager
 from typing import Any, NamedTuple
 
 from trunkline import Client, Context, Server
-from trunkline.auth import Dpop, JwtBearer
+from trunkline.auth import AuthSettings, Dpop, JwtBearer
 from trunkline.testing import AuthorizationServer
 
 __all__ = ["SCOPES", "ProtectedServer", "hosted", "protected_server"]
@@ -65,9 +65,12 @@ def files_server() -> Server:
 
 @asynccontextmanager
 async def protected_server(
-    *, dpop: bool = False, nonces: bool = False, **options: Any
+    *, dpop: bool = False, nonces: bool = False, required: bool = True, **options: Any
 ) -> AsyncIterator[ProtectedServer]:
-    """Start both servers; `options` are those of the authorization server."""
+    """Start both servers; `options` are those of the authorization server.
+
+    Without `required` the server answers requests that have no token, too.
+    """
     options.setdefault("scopes", SCOPES)
     sock = socket.socket()
     sock.bind(("127.0.0.1", 0))
@@ -76,6 +79,8 @@ async def protected_server(
         verifier: Any = JwtBearer(issuer=login.issuer, audience=url)
         if dpop:
             verifier = Dpop(verifier, nonces=nonces)
+        if not required:
+            verifier = AuthSettings(verifiers=[verifier], required=False)
         async with files_server().listen(url, sock=sock, auth=verifier):
             yield ProtectedServer(url, login)
 

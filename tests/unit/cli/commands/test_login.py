@@ -434,7 +434,12 @@ def test_a_server_that_asks_for_nothing_has_no_login(desk: Desk, tmp_path: Path)
 
     with hosted_openly() as url:
         shown = desk.run("login", url)
-        assert shown.status == 1
+        assert shown == Ran(
+            1,
+            "",
+            f"trunkline login: authorization: '{url}' asked for no login: it answered without "
+            "one\n",
+        )
         assert list(desk.tokens.records()) == []
 
 
@@ -442,6 +447,16 @@ def test_an_unreachable_server_is_status_3(desk: Desk) -> None:
     shown = desk.run("login", "http://127.0.0.1:9/mcp")
     assert shown.status == 3
     assert "Traceback" not in shown.err
+
+
+def test_a_login_is_optional_at_a_server_that_names_its_authorization_server(desk: Desk) -> None:
+    with hosted(required=False) as where:
+        where.login.fail("register", status=403)
+        shown = desk.run("login", where.url)
+        assert shown.status == 1
+        assert "registration: the authorization server refused with status 403" in shown.err
+        assert desk.run("login", where.url).status == 0
+        assert desk.login.access_token
 
 
 def test_processes_that_share_a_login_refresh_it_once(desk: Desk) -> None:

@@ -142,8 +142,7 @@ async def _log_in(
         memory.store(key, before.without_tokens().encode())
     await _authorize(address, url, _oauth(options, secret, memory), memory, key)
     login = StoredLogin.decode(memory.load(key))
-    if login is None or not login.access_token:
-        raise AuthorizationFailed(f"{show(url)} asks for no login", step="authorization")
+    assert login is not None
     if secret is not None:
         login.client_secret = secret  # for refreshes
     async with files.lock(key):
@@ -182,6 +181,7 @@ async def _authorize(address: Http | Ws, url: str, auth: Any, memory: Any, key: 
     """Connect, which logs in if the server asks for it; otherwise ask for a login."""
     from dataclasses import replace
 
+    from ....auth.client.flow.discovery import MetadataDiscovery
     from ....auth.client.flow.server_url import has_public_address
     from ....auth.client.storage.token_store import StoredLogin
     from ....client.client import Client
@@ -206,7 +206,16 @@ async def _authorize(address: Http | Ws, url: str, auth: Any, memory: Any, key: 
         context = client_context(address.tls)
     session = auth.for_server(url, context=context, is_private=lambda: is_private)
     await session.prepare(url)
-    await session.refused("POST", url, 401, [], b"")
+    try:
+        await session.refused("POST", url, 401, [], b"")
+    except AuthorizationFailed as error:
+        discovery = MetadataDiscovery(url, context=context, is_private=lambda: is_private)
+        # Without metadata the endpoints at its origin were a guess.
+        if error.step != "registration" or not (await discovery.server(None)).is_legacy:
+            raise
+        raise AuthorizationFailed(
+            f"{show(url)} asked for no login: it answered without one", step="authorization"
+        ) from None
 
 
 def _open_browser(url: str) -> bool:
