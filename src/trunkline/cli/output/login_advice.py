@@ -1,4 +1,4 @@
-"""The command that logs in at a server which has refused a request.
+"""Commands that log in at a server which has refused a request, and that delete a login.
 
 The rules that live here, and only here:
 
@@ -16,7 +16,7 @@ from typing import Final
 
 from ...errors import AuthorizationFailed, visible
 
-__all__ = ["is_about_login", "login_advice", "login_command"]
+__all__ = ["is_about_login", "login_advice", "login_command", "logout_command"]
 
 # Of a command that a user reads. A login without --scope asks for those that the server names.
 _MAX_SCOPES: Final = 20
@@ -45,6 +45,11 @@ def login_command(target: str, scopes: Collection[str] = ()) -> str:
     if len(scopes) <= _MAX_SCOPES and sum(map(len, scopes)) <= _MAX_CHARS:
         words += [_option(each) for each in sorted(scopes)]
     return visible(" ".join(words), kept="")
+
+
+def logout_command(target: str) -> str:
+    """Return the command that deletes a login."""
+    return visible(f"trunkline logout {quote(target)}", kept="")
 
 
 def _option(scope: str) -> str:

@@ -11,6 +11,7 @@ import threading
 import time
 import webbrowser
 from collections.abc import Iterator
+from contextlib import suppress
 from pathlib import Path
 from typing import Any, NamedTuple
 from urllib.error import HTTPError
@@ -107,7 +108,12 @@ class Desk:
 
 def consent(url: str) -> bool:
     """Open an address as a browser does whose user consents at once."""
-    threading.Thread(target=lambda: urlopen(url, timeout=WAIT).close()).start()
+
+    def visit() -> None:
+        with suppress(HTTPError):  # a page with an error is shown too
+            urlopen(url, timeout=WAIT).close()
+
+    threading.Thread(target=visit).start()
     return True
 
 
@@ -443,12 +449,6 @@ def test_a_server_that_asks_for_nothing_has_no_login(desk: Desk, tmp_path: Path)
         assert list(desk.tokens.records()) == []
 
 
-def test_an_unreachable_server_is_status_3(desk: Desk) -> None:
-    shown = desk.run("login", "http://127.0.0.1:9/mcp")
-    assert shown.status == 3
-    assert "Traceback" not in shown.err
-
-
 def test_a_login_is_optional_at_a_server_that_names_its_authorization_server(desk: Desk) -> None:
     with hosted(required=False) as where:
         where.login.fail("register", status=403)
@@ -457,6 +457,12 @@ def test_a_login_is_optional_at_a_server_that_names_its_authorization_server(des
         assert "registration: the authorization server refused with status 403" in shown.err
         assert desk.run("login", where.url).status == 0
         assert desk.login.access_token
+
+
+def test_an_unreachable_server_is_status_3(desk: Desk) -> None:
+    shown = desk.run("login", "http://127.0.0.1:9/mcp")
+    assert shown.status == 3
+    assert "Traceback" not in shown.err
 
 
 def test_processes_that_share_a_login_refresh_it_once(desk: Desk) -> None:
@@ -593,6 +599,37 @@ def test_a_login_whose_client_was_forgotten_is_deleted_by_logout(
     path.write_text(json.dumps(kept))
     assert desk.run("logout", where.url) == Ran(0, "", "trunkline logout: logged out\n")
     assert not path.exists()
+
+
+@pytest.mark.parametrize("option", [(), ("--no-browser",)])
+def test_a_login_with_an_earlier_registration_says_how_to_forget_it(
+    desk: Desk, option: tuple[str, ...]
+) -> None:
+    with hosted() as where:
+        advice = (
+            "  if the browser shows that the client is unknown, press Ctrl-C, forget its "
+            f"registration by `trunkline logout {where.url}`, and log in again\n"
+        )
+        first = desk.run("login", where.url)
+        assert first.status == 0, first.err
+        assert first.err.startswith(
+            "trunkline login: log in in the browser within 300 s (Ctrl-C ends the wait), at\n"
+        )
+        assert advice not in first.err
+        kept = desk.login
+        kept.redirect_uri = "http://127.0.0.1/callback" if option else kept.redirect_uri
+        desk.tokens.store(where.url, kept.encode())
+        where.login.forget_client(kept.client_id)
+        again = desk.run("login", where.url, "--timeout", "1", *option)
+        assert again.status == 1
+        assert "within 1 s" in again.err.splitlines()[0]
+        assert advice in again.err
+        assert desk.run("logout", where.url).status == 3  # nothing can be revoked there
+        assert desk.run("login", where.url).status == 0
+        # A client of the configuration is registered by hand.
+        own = desk.run("login", where.url, "--client-id", desk.login.client_id)
+        assert own.status == 0, own.err
+        assert advice not in own.err
 
 
 def test_a_login_that_cannot_be_read_is_deleted_by_logout(

@@ -6,6 +6,10 @@ The rules that live here, and only here:
   included.                                                                  [SEC-20]
 * `offline_access` is added to other scopes if the authorization server lists it.
                                                        [MCP 2026-07-28, scope selection]
+* A registration that is used again may be one that the authorization server has forgotten. If it
+  answers `invalid_client`, the client registers once more, and the user is asked once more. Most
+  show an error in the browser alone, which the client cannot see: the timeout says what to do.
+                                                       [RFC 6749, sections 4.1.2.1, 5.2]
 * A server cannot keep a user busy: at most `MAX_STEP_UPS` logins are for more scopes.
 """
 
@@ -39,6 +43,10 @@ __all__ = ["LoginSettings", "LoginSource"]
 MAX_STEP_UPS: Final = 16
 # Errors of a token endpoint that say nothing of the refresh token.
 _PASSING_ERRORS: Final = ("server_error", "temporarily_unavailable", "slow_down")
+_ADVICE_ON_CLIENT: Final = (
+    "; if the browser shows that the client is unknown, delete the login that is kept, and log in "
+    "again: the client then registers anew"
+)
 
 
 class LoginSettings(Struct, frozen=True, kw_only=True):
@@ -116,12 +124,20 @@ class LoginSource(TokenSource):
 
     async def obtain(self, request: TokenRequest, before: StoredLogin | None) -> StoredLogin:
         """Ask the user; return the login with its token."""
+        known = _registration(before, request.login.issuer)
+        is_reused = known is not None and self._own_client(request.metadata) is None
         try:
             async with asyncio.timeout(self._settings.timeout):
-                return await self._ask_user(request, before)
+                try:
+                    return await self._ask_user(request, known)
+                except AuthorizationFailed as error:
+                    if error.error != "invalid_client" or not is_reused:
+                        raise
+                return await self._ask_user(request, None)
         except TimeoutError:
+            advice = _ADVICE_ON_CLIENT if is_reused else ""
             raise AuthorizationFailed(
-                f"no response of the user within {self._settings.timeout:g} s",
+                f"no response of the user within {self._settings.timeout:g} s{advice}",
                 step="authorization",
             ) from None
 
@@ -144,8 +160,7 @@ class LoginSource(TokenSource):
             return kept
         return login.with_token(token)
 
-    async def _ask_user(self, request: TokenRequest, before: StoredLogin | None) -> StoredLogin:
-        known = _registration(before, request.login.issuer)
+    async def _ask_user(self, request: TokenRequest, known: StoredLogin | None) -> StoredLogin:
         receiver = self._settings.receiver(self.server)
         try:
             redirect_uri = await receiver.open(None if known is None else known.redirect_uri)
@@ -173,6 +188,13 @@ class LoginSource(TokenSource):
                 return known
         return login.identity
 
+    def _own_client(self, metadata: AuthorizationServerMetadata) -> ClientIdentity | None:
+        """Return the client of the configuration; None if one is registered."""
+        settings = self._settings
+        if settings.client is None and metadata.client_id_metadata_document_supported:
+            return settings.document
+        return settings.client
+
     async def _with_client(
         self,
         request: TokenRequest,
@@ -181,10 +203,9 @@ class LoginSource(TokenSource):
     ) -> StoredLogin:
         """Return the login with the client that the authorization server is told of."""
         settings, empty, metadata = self._settings, request.login, request.metadata
-        if settings.client is not None:
-            return replace(empty, client_id=settings.client.client_id)
-        if settings.document is not None and metadata.client_id_metadata_document_supported:
-            return replace(empty, client_id=settings.document.client_id)
+        own = self._own_client(metadata)
+        if own is not None:
+            return replace(empty, client_id=own.client_id)
         if known is not None:
             return replace(
                 empty,

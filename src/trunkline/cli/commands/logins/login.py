@@ -17,6 +17,7 @@ from ....errors import AuthorizationFailed, TrunklineError, visible
 from ....redaction import show
 from ...command import UsageError, declare_options
 from ...exit_codes import PROBLEMS_FOUND, SUCCESS, UNREACHABLE
+from ...output.login_advice import logout_command
 from ...output.reports import emit
 from ...output.terminal import is_terminal, tell
 
@@ -136,11 +137,13 @@ async def _log_in(
 
     url = server_url(address)
     key, files, memory = server_key(url), FileTokens(), MemoryTokens()
-    before = StoredLogin.decode(files.load(key))
+    before, registered = StoredLogin.decode(files.load(key)), ""
     if before is not None and options.client_id in (None, before.client_id):
         # The client stays registered.
         memory.store(key, before.without_tokens().encode())
-    await _authorize(address, url, _oauth(options, secret, memory), memory, key)
+        registered = before.client_id if options.client_id is None else ""
+    prompt = _LoginPrompt(options.url, options.timeout, registered)
+    await _authorize(address, url, _oauth(options, secret, memory, prompt), memory, key)
     login = StoredLogin.decode(memory.load(key))
     assert login is not None
     if secret is not None:
@@ -150,7 +153,9 @@ async def _log_in(
     return login
 
 
-def _oauth(options: argparse.Namespace, secret: str | None, storage: Any) -> Any:
+def _oauth(
+    options: argparse.Namespace, secret: str | None, storage: Any, prompt: _LoginPrompt
+) -> Any:
     from ....auth.client.oauth import OAuth
 
     given: dict[str, Any] = {}
@@ -166,8 +171,8 @@ def _oauth(options: argparse.Namespace, secret: str | None, storage: Any) -> Any
             issuer=options.issuer,
             client_metadata_url=options.client_metadata_url,
             redirect_uri=options.redirect_uri,
-            on_authorize=_paste if options.no_browser else None,
-            open_url=_open_browser,
+            on_authorize=prompt.paste if options.no_browser else None,
+            open_url=prompt.open_browser,
             storage=storage,
             dpop=True if options.dpop else None,
             timeout=options.timeout,
@@ -218,25 +223,48 @@ async def _authorize(address: Http | Ws, url: str, auth: Any, memory: Any, key: 
         ) from None
 
 
-def _open_browser(url: str) -> bool:
-    """Open the browser; the address is shown too, for one that does not open."""
-    import webbrowser
+class _LoginPrompt:
+    """Shows the address of a login, and how long it waits for the user."""
 
-    tell(f"{_PROG}: log in in the browser, at\n{visible(url, kept='')}")
-    webbrowser.open(url)
-    return True
+    def __init__(self, target: str, timeout: float, registered: str) -> None:
+        """`registered` is the id of a client that an earlier login has registered, if any."""
+        self._target = target
+        self._timeout = timeout
+        self._registered = registered
 
+    def open_browser(self, url: str) -> bool:
+        """Open the browser; the address is shown too, for one that does not open."""
+        import webbrowser
 
-async def _paste(url: str) -> str:
-    """Show the address, and return the one that the user was sent to."""
-    from ...connect.elicitation import read_line
+        wait = f"within {self._timeout:g} s (Ctrl-C ends the wait)"
+        self._show(f"log in in the browser {wait}, at", url)
+        webbrowser.open(url)
+        return True
 
-    tell(f"{_PROG}: visit this address, log in, and paste the address that the browser shows then:")
-    tell(visible(url, kept=""))
-    if is_terminal(sys.stdin) and sys.stderr is not None:
-        sys.stderr.write("> ")
-        sys.stderr.flush()
-    text = None if sys.stdin is None else await read_line(sys.stdin.fileno())
-    if not text:
-        raise AuthorizationFailed("nothing was pasted", step="authorization")
-    return text
+    async def paste(self, url: str) -> str:
+        """Show the address, and return the one that the user was sent to."""
+        from ...connect.elicitation import read_line
+
+        self._show(
+            f"visit this address within {self._timeout:g} s, log in, and paste the address that "
+            "the browser shows then:",
+            url,
+        )
+        if is_terminal(sys.stdin) and sys.stderr is not None:
+            sys.stderr.write("> ")
+            sys.stderr.flush()
+        text = None if sys.stdin is None else await read_line(sys.stdin.fileno())
+        if not text:
+            raise AuthorizationFailed("nothing was pasted", step="authorization")
+        return text
+
+    def _show(self, request: str, url: str) -> None:
+        from urllib.parse import parse_qs, urlsplit
+
+        tell(f"{_PROG}: {request}\n{visible(url, kept='')}")
+        if self._registered and self._registered in parse_qs(urlsplit(url).query)["client_id"]:
+            # An authorization server that has forgotten it says so in the browser alone.
+            tell(
+                "  if the browser shows that the client is unknown, press Ctrl-C, forget its "
+                f"registration by `{logout_command(self._target)}`, and log in again"
+            )

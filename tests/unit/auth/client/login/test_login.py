@@ -520,6 +520,61 @@ def test_a_refresh_that_is_refused_asks_the_user_again(error: str) -> None:
     run(work)
 
 
+@for_each("is_configured", [False, True])
+def test_a_registration_that_is_unknown_to_the_token_endpoint_is_made_again(
+    is_configured: bool,
+) -> None:
+    async def work(place: Place) -> None:
+        async with place.client() as client:
+            await echo(client)
+        known = place.kept().client_id
+        place.keep(access_token="", refresh_token=None)
+        place.browser.urls.clear()
+
+        async def forget(url: str) -> str:
+            found = await place.browser.paste(url)
+            if f"client_id={known}&" in url:
+                place.login.forget_client(known)
+            return found
+
+        options = {"client_id": known} if is_configured else {}
+        again = place.client(on_authorize=forget, **options)
+        if is_configured:
+            with pytest.raises(AuthorizationFailed) as caught:
+                await again.connect()
+            assert caught.value.error == "invalid_client"
+        else:
+            async with again:
+                await echo(again)
+            assert place.kept().client_id != known
+        assert len(place.browser.urls) == (1 if is_configured else 2)
+
+    run(work)
+
+
+def test_a_login_without_a_response_says_what_to_do_if_the_client_is_unknown() -> None:
+    async def never(url: str) -> str:
+        return await asyncio.get_running_loop().create_future()
+
+    async def work(place: Place) -> None:
+        with pytest.raises(AuthorizationFailed) as caught:
+            await place.client(on_authorize=never, timeout=0.5).connect()
+        # The client was just registered.
+        assert str(caught.value) == "authorization: no response of the user within 0.5 s"
+        async with place.client() as client:
+            await echo(client)
+        place.keep(access_token="", refresh_token=None)
+        with pytest.raises(AuthorizationFailed) as caught:
+            await place.client(on_authorize=never, timeout=0.5).connect()
+        assert str(caught.value) == (
+            "authorization: no response of the user within 0.5 s; if the browser shows that the "
+            "client is unknown, delete the login that is kept, and log in again: the client then "
+            "registers anew"
+        )
+
+    run(work)
+
+
 @for_each("failure", [{"status": 503}, {"disconnect": True}, {"error": "server_error"}])
 def test_a_refresh_that_fails_for_now_keeps_the_login(failure: dict[str, Any]) -> None:
     async def work(place: Place) -> None:
