@@ -44,10 +44,10 @@ class OAuth:
         Client(URL, auth=OAuth())
         Client(URL, auth=OAuth(client_id="desktop", issuer="https://login.example.org"))
 
-    The browser of the user is opened, and the response comes to a listener on 127.0.0.1. The URL is
-    logged as a warning, for a browser that does not open. Where there is no browser,
-    `on_authorize(url)` shows the URL, and returns the URL that the user was redirected to;
-    `open_url(url)` opens a browser in another way.
+    The browser of the user is opened, and the response comes to a listener on 127.0.0.1. A
+    warning is logged while it waits. Where there is no browser, `on_authorize(url)` shows the URL,
+    and returns the URL that the user was redirected to; `open_url(url)` opens a browser in another
+    way.
 
     The client is the one that `client_id` names, which was registered at `issuer`, with
     `client_secret` or `private_key` if it has one; or the one that the document at

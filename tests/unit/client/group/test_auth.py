@@ -92,7 +92,7 @@ def test_an_entry_of_a_file_logs_in(browser: Browser, tmp_path: Path) -> None:
     run(work)
 
 
-def test_a_login_that_waits_for_the_browser_is_logged_with_its_server_and_url(
+def test_a_login_that_waits_for_the_browser_is_logged(
     browser: Browser, caplog: pytest.LogCaptureFixture
 ) -> None:
     async def work(place: ProtectedServer) -> None:
@@ -106,7 +106,7 @@ def test_a_login_that_waits_for_the_browser_is_logged_with_its_server_and_url(
                 (
                     "WARNING",
                     f"the server '{place.url}' asks for a login: log in in the browser within "
-                    f"300 s, at {browser.urls[0]}",
+                    f"300 s",
                 )
             ]
 

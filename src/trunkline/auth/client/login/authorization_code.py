@@ -8,9 +8,9 @@ The rules that live here, and only here:
                                                        [RFC 8707; SEC-17]
 * The issuer is recorded with `state` and verifier before the request, and compared with the
   response.                                            [RFC 9207; SEC-19]
-* Codes, verifiers and states appear in no repr and no error, and in no log but one: a client that
-  opens the browser by itself logs the URL of the login, whose `state` no other request has. It is
-  a warning, which programs show that configure no logging: otherwise they wait in silence.
+* Codes, verifiers and states appear in no repr, no log and no error.
+* A client that opens the browser by itself logs a warning that it waits for the user: programs
+  that configure no logging show it.
 """
 
 from __future__ import annotations
@@ -124,8 +124,9 @@ class RedirectReceiver:
             raise RuntimeError("the receiver is not open")
         if self._open_url is None:
             _log.warning(
-                "the server %s asks for a login: log in in the browser within %g s, at %s",
-                *(show(self._server), self._timeout, url),
+                "the server %s asks for a login: log in in the browser within %g s",
+                show(self._server),
+                self._timeout,
             )
         waiting = asyncio.ensure_future(self._listener.wait(expected))
         opening = asyncio.ensure_future(open_browser(url, self._open_url))

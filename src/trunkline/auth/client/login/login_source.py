@@ -45,7 +45,7 @@ MAX_STEP_UPS: Final = 16
 _PASSING_ERRORS: Final = ("server_error", "temporarily_unavailable", "slow_down")
 _ADVICE_ON_CLIENT: Final = (
     "; if the browser shows that the client is unknown, delete the login that is kept, and log in "
-    "again: the client then registers anew"
+    "again: the client then registers again"
 )
 
 
