@@ -303,10 +303,10 @@ class TransportError(TrunklineError):
 class AuthorizationFailed(TrunklineError):
     """A client has no credential that a server accepts, and could not obtain one.
 
-    `step` names what failed, such as "discovery", "registration" or "token"; `error` is the OAuth
-    error code of the other side, if it sent one. `status` is that of the request that the server
-    refused, if there was one, and `scopes` are those that a login for it asks for, if the server
-    named any.
+    `step` names what failed, such as "discovery", "registration", "authorization request" or
+    "token"; `error` is the OAuth error code of the other side, if it sent one. `status` is that of
+    the request that the server refused, if there was one, and `scopes` are those that a login for
+    it asks for, if the server named any.
     """
 
     def __init__(

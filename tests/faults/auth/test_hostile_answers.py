@@ -400,7 +400,7 @@ def test_odd_members_of_a_token_are_used_if_they_do_no_harm(
         ({"client_id": ""}, "registration"),
         ({"client_id": None}, "registration"),
         ({"client_id": 7}, "registration"),
-        ({"client_id": "x" * 200_000}, "authorization"),
+        ({"client_id": "x" * 200_000}, "authorization request"),
     ],
 )
 def test_odd_answers_to_a_registration(answer: dict[str, Any], step: str | None) -> None:

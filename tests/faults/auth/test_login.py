@@ -130,7 +130,7 @@ def test_a_code_of_another_login_is_refused_by_its_verifier() -> None:
         async def steal(url: str) -> str:
             found = await other.paste(url)
             codes.append(parse_qs(urlsplit(found).query)["code"][0])
-            raise AuthorizationFailed("stolen", step="authorization")
+            raise AuthorizationFailed("stolen", step="authorization request")
 
         await refuses(client_of(stub, browser, on_authorize=steal), "stolen")
 
@@ -236,7 +236,7 @@ def test_a_response_of_another_issuer_is_not_acted_on(
         login.approve = not denies
         failure = await refuses(client_of(stub, browser), "iss")
         # Nothing of the response is told, not even its error.
-        assert (failure.step, failure.error) == ("authorization", None)
+        assert (failure.step, failure.error) == ("authorization request", None)
         assert login.asked("token") == []
 
     run(work)
@@ -561,7 +561,7 @@ def test_a_response_that_is_not_the_expected_one_brings_no_token(old: str, new: 
     async def work(stub: ProtectedStub, login: AuthorizationServer, browser: Browser) -> None:
         browser.changes = [(old, new)]
         failure = await refuses(client_of(stub, browser))
-        assert (failure.step, failure.error) == ("authorization", None)
+        assert (failure.step, failure.error) == ("authorization request", None)
         assert login.asked("token") == []
 
     run(work)
@@ -808,6 +808,6 @@ def test_a_failed_login_is_neither_a_transport_error_nor_a_group() -> None:
         failure = await refuses(client_of(stub, browser))
         assert type(failure) is AuthorizationFailed
         assert not isinstance(failure, TransportError | BaseExceptionGroup)
-        assert (failure.step, failure.error) == ("authorization", "access_denied")
+        assert (failure.step, failure.error) == ("authorization request", "access_denied")
 
     run(work)

@@ -130,11 +130,7 @@ class GroupMembers:
             raise TransportError(
                 f"the server {show(name)} is not connected: {type(error).__name__}"
             ) from error
-        reason = str(error)
-        if isinstance(error, AuthorizationFailed):
-            # "authorization: ..." would be redacted, as the header of that name is.
-            reason = f"{error.step} failed: {reason.removeprefix(f'{error.step}: ')}"
-        raise TransportError(f"the server {show(name)} is not connected: {reason}") from error
+        raise TransportError(f"the server {show(name)} is not connected: {error}") from error
 
     def note(self, name: str, error: Exception | None) -> None:
         """Keep the error of the last list of a server; None after a list that worked."""

@@ -367,7 +367,7 @@ def test_a_login_that_fails_leaves_the_old_one(
     before = desk.login
     shown = desk.run("login", where.url, "--no-browser", given=pasted)
     assert shown.status == 1
-    assert shown.err.splitlines()[-1].startswith("trunkline login: authorization: ")
+    assert shown.err.splitlines()[-1].startswith("trunkline login: authorization request: ")
     assert desk.login == before
     assert desk.run("ping", where.url).status == 0
 
@@ -443,8 +443,8 @@ def test_a_server_that_asks_for_nothing_has_no_login(desk: Desk, tmp_path: Path)
         assert shown == Ran(
             1,
             "",
-            f"trunkline login: authorization: '{url}' asked for no login: it answered without "
-            "one\n",
+            f"trunkline login: authorization request: '{url}' asked for no login: it answered "
+            "without one\n",
         )
         assert list(desk.tokens.records()) == []
 

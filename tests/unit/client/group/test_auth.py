@@ -163,14 +163,14 @@ def test_a_login_that_is_needed_is_advised_in_a_form_that_works(
 
 def test_failed_login_of_a_server_is_told_by_a_call_of_its_tools() -> None:
     def refuse(url: str) -> None:
-        raise AuthorizationFailed("no browser can be opened here", step="authorization")
+        raise AuthorizationFailed("no browser can be opened here", step="authorization request")
 
     async def work(place: ProtectedServer) -> None:
         shop = {"url": place.url, "auth": OAuth(open_url=refuse)}
         async with Client(both(shop)) as client:
             with pytest.raises(TransportError) as raised:
                 await client.call_tool("shop_subject")
-        assert "the server 'shop' is not connected: authorization failed: " in str(raised.value)
+        assert "the server 'shop' is not connected: authorization request: " in str(raised.value)
         assert "redacted" not in str(raised.value)
 
     run(work)

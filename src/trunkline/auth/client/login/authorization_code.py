@@ -153,11 +153,12 @@ async def _answer_of(on_authorize: OnAuthorize, url: str) -> str:
         raise
     except Exception as error:  # of the author: the request that waits has to end
         raise AuthorizationFailed(
-            f"on_authorize raised {type(error).__name__}", step="authorization"
+            f"on_authorize raised {type(error).__name__}", step="authorization request"
         ) from error
     if not isinstance(answer, str):
         raise AuthorizationFailed(
-            "on_authorize returns the URL that the browser was sent to", step="authorization"
+            "on_authorize returns the URL that the browser was sent to",
+            step="authorization request",
         )
     return answer.strip()
 

@@ -119,7 +119,7 @@ class LoginSource(TokenSource):
             )
         error = None if challenge is None else challenge.error
         raise AuthorizationFailed(
-            "a login of the user is needed", step="authorization", error=error
+            "a login of the user is needed", step="authorization request", error=error
         )
 
     async def obtain(self, request: TokenRequest, before: StoredLogin | None) -> StoredLogin:
@@ -138,7 +138,7 @@ class LoginSource(TokenSource):
             advice = _ADVICE_ON_CLIENT if is_reused else ""
             raise AuthorizationFailed(
                 f"no response of the user within {self._settings.timeout:g} s{advice}",
-                step="authorization",
+                step="authorization request",
             ) from None
 
     async def renew(self, request: TokenRequest) -> StoredLogin:

@@ -317,4 +317,4 @@ def _is_equal(one: str, other: str) -> bool:
 
 
 def _failure(reason: str, error: str | None = None) -> AuthorizationFailed:
-    return AuthorizationFailed(reason, step="authorization", error=error)
+    return AuthorizationFailed(reason, step="authorization request", error=error)

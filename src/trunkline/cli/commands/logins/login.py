@@ -219,7 +219,7 @@ async def _authorize(address: Http | Ws, url: str, auth: Any, memory: Any, key: 
         if error.step != "registration" or not (await discovery.server(None)).is_legacy:
             raise
         raise AuthorizationFailed(
-            f"{show(url)} asked for no login: it answered without one", step="authorization"
+            f"{show(url)} asked for no login: it answered without one", step="authorization request"
         ) from None
 
 
@@ -255,7 +255,7 @@ class _LoginPrompt:
             sys.stderr.flush()
         text = None if sys.stdin is None else await read_line(sys.stdin.fileno())
         if not text:
-            raise AuthorizationFailed("nothing was pasted", step="authorization")
+            raise AuthorizationFailed("nothing was pasted", step="authorization request")
         return text
 
     def _show(self, request: str, url: str) -> None:

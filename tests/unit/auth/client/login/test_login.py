@@ -560,16 +560,16 @@ def test_a_login_without_a_response_says_what_to_do_if_the_client_is_unknown() -
         with pytest.raises(AuthorizationFailed) as caught:
             await place.client(on_authorize=never, timeout=0.5).connect()
         # The client was just registered.
-        assert str(caught.value) == "authorization: no response of the user within 0.5 s"
+        assert str(caught.value) == "authorization request: no response of the user within 0.5 s"
         async with place.client() as client:
             await echo(client)
         place.keep(access_token="", refresh_token=None)
         with pytest.raises(AuthorizationFailed) as caught:
             await place.client(on_authorize=never, timeout=0.5).connect()
         assert str(caught.value) == (
-            "authorization: no response of the user within 0.5 s; if the browser shows that the "
-            "client is unknown, delete the login that is kept, and log in again: the client then "
-            "registers anew"
+            "authorization request: no response of the user within 0.5 s; if the browser shows "
+            "that the client is unknown, delete the login that is kept, and log in again: the "
+            "client then registers again"
         )
 
     run(work)
