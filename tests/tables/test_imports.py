@@ -30,6 +30,7 @@ ALLOWED: dict[str, set[str]] = {
     "redaction": set(),
     "private_file": {"redaction"},
     "migration_hints": set(),
+    "extras": set(),
     "errors": {"redaction"},
     "exception_text": {"errors", "redaction"},
     "concurrency": {"errors"},
@@ -41,12 +42,13 @@ ALLOWED: dict[str, set[str]] = {
     "store": {"errors", "redaction", "spec", "jsonrpc"},
     "transports": {
         *("errors", "redaction", "exception_text", "concurrency", "spec", "jsonrpc", "mcp"),
-        "accounts",
+        *("accounts", "extras"),
         "store",  # the events of HTTP streams that can be resumed
     },
     "auth": {
         *("errors", "redaction", "exception_text", "concurrency", "spec", "jsonrpc", "mcp"),
         *("store", "transports", "private_file", "accounts", "migration_hints"),
+        "extras",
     },
     # Runs handlers and keeps their state; it knows no protocol: neither MCP nor another one.
     "engine": {
@@ -55,13 +57,13 @@ ALLOWED: dict[str, set[str]] = {
     },
     "server": {
         *("errors", "redaction", "concurrency", "spec", "jsonrpc", "mcp", "store", "transports"),
-        *("exception_text", "migration_hints", "auth", "engine", "accounts"),
+        *("exception_text", "migration_hints", "auth", "engine", "accounts", "extras"),
     },
     "client": {
         *("errors", "redaction", "concurrency", "spec", "jsonrpc", "mcp", "judge", "transports"),
         *("exception_text", "migration_hints", "auth", "hosts"),
     },
-    "hosts": {"errors", "redaction"},
+    "hosts": {"errors", "redaction", "extras"},
     "skills": {"errors", "redaction", "spec", "jsonrpc", "mcp", "server"},
     "testing": {
         *("errors", "redaction", "spec", "jsonrpc", "mcp", "judge", "store", "transports"),
@@ -74,7 +76,7 @@ ALLOWED: dict[str, set[str]] = {
     "cli": {
         *("errors", "redaction", "concurrency", "spec", "jsonrpc", "mcp", "judge", "store"),
         *("transports", "server", "client", "auth", "hosts", "engine", "private_file"),
-        "accounts",
+        *("accounts", "extras"),
     },
     "__main__": {"cli"},
     "__init__": {

@@ -535,7 +535,7 @@ def test_a_terminal_without_editing_has_the_same_commands(
     program = [sys.executable, "-c", WITHOUT_EDITOR] if how == "no prompt_toolkit" else None
     run = terminal(*words, program=program, **environment)
     until_prompt(run)
-    assert ("pip install trunkline[cli]" in run.text) == (how != "--plain")
+    assert ('pip install "trunkline[cli]"' in run.text) == (how != "--plain")
     run.type("echo text=first\n")
     run.until("said first")
     run.type("wait\n")

@@ -140,5 +140,5 @@ def test_http_without_its_extra_names_it(monkeypatch: pytest.MonkeyPatch) -> Non
     for name in list(sys.modules):
         if name.startswith(("trunkline.server.runtime.http_", "trunkline.transports.http.server")):
             monkeypatch.delitem(sys.modules, name)
-    with pytest.raises(ImportError, match=r"pip install trunkline\[http\]"):
+    with pytest.raises(ImportError, match=r'pip install "trunkline\[http\]"'):
         Server("a").listen("http://127.0.0.1:0/mcp")

@@ -29,13 +29,15 @@ from typing import Any, Final
 from msgspec import DecodeError
 from msgspec.json import Decoder, encode
 
+from ..extras import install_command
+
 try:
     from joserfc import jwk
     from joserfc.errors import JoseError
 except ModuleNotFoundError as error:
     if error.name is None or error.name.partition(".")[0] != "joserfc":
         raise
-    raise ImportError("authorization needs joserfc: pip install trunkline[auth]") from None
+    raise ImportError(f"authorization needs joserfc: {install_command('auth')}") from None
 
 __all__ = [
     "ALGORITHMS",

@@ -23,6 +23,7 @@ import warnings
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, Final, NoReturn
 
+from ..extras import install_command
 from .errors import TextEditError
 
 try:
@@ -32,7 +33,7 @@ try:
     from ruamel.yaml.nodes import CollectionNode, MappingNode, Node, ScalarNode, SequenceNode
 except ImportError:
     raise TextEditError(
-        'YAML needs ruamel.yaml: pip install "trunkline[yaml]"; '
+        f"YAML needs ruamel.yaml: {install_command('yaml')}; "
         "without it, `trunkline install --to json` prints an entry to adapt"
     ) from None
 

@@ -32,6 +32,7 @@ from dataclasses import KW_ONLY, dataclass, field
 from string import hexdigits
 from typing import TYPE_CHECKING, ClassVar, Final
 
+from ..extras import install_command
 from ..redaction import redact, show
 
 if TYPE_CHECKING:
@@ -252,7 +253,7 @@ class Http:
         except ModuleNotFoundError as error:
             if error.name != "httptools":
                 raise
-            raise ImportError("HTTP needs httptools: pip install trunkline[http]") from None
+            raise ImportError(f"HTTP needs httptools: {install_command('http')}") from None
 
         return HttpTransport(self, policy, self.options or HttpOptions())
 
@@ -301,7 +302,7 @@ class Ws:
         except ModuleNotFoundError as error:
             if (error.name or "").partition(".")[0] != "websockets":
                 raise
-            raise ImportError("WebSocket needs websockets: pip install trunkline[ws]") from None
+            raise ImportError(f"WebSocket needs websockets: {install_command('ws')}") from None
 
         return DialledWebSocket(self, policy, self.options or HttpOptions())
 

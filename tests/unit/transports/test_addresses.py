@@ -249,7 +249,7 @@ def test_a_websocket_needs_an_extra(monkeypatch: pytest.MonkeyPatch) -> None:
     loaded = ("trunkline.transports.websocket", "websockets.")
     for name in [each for each in sys.modules if each.startswith(loaded)]:
         monkeypatch.delitem(sys.modules, name)
-    with pytest.raises(ImportError, match=r"pip install trunkline\[ws\]"):
+    with pytest.raises(ImportError, match=r'pip install "trunkline\[ws\]"'):
         Ws("h", 1).transport(Policy())
 
 
@@ -257,7 +257,7 @@ def test_an_http_client_needs_an_extra(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "httptools", None)
     for name in [each for each in sys.modules if each.startswith("trunkline.transports.http")]:
         monkeypatch.delitem(sys.modules, name)
-    with pytest.raises(ImportError, match=r"pip install trunkline\[http\]"):
+    with pytest.raises(ImportError, match=r'pip install "trunkline\[http\]"'):
         Http("h", 1).transport(Policy())
 
 

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any, Final, get_args
 
 from msgspec.structs import replace
 
+from ...extras import install_command
 from ..command import UsageError, declare_options
 from ..exit_codes import SUCCESS, USAGE_ERROR
 from ..loader import AppTarget, LoadError, core_of, load_app, parse_app_target, stdout_on_stderr
@@ -376,7 +377,7 @@ def _auth_of(path: str) -> AuthSettings:
 
         return load_auth_file(path)
     except ModuleNotFoundError as error:
-        raise UsageError(f"--auth needs {error.name}: pip install trunkline[auth]") from None
+        raise UsageError(f"--auth needs {error.name}: {install_command('auth')}") from None
     except AuthConfigError as error:
         raise UsageError(f"--auth {error}") from None
 

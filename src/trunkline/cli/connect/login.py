@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any, Final
 from ...auth.client.storage.file_tokens import FileTokens
 from ...auth.client.storage.token_store import StoredLogin, server_key
 from ...errors import visible
+from ...extras import install_command
 from ..command import UsageError
 from ..output.terminal import columns
 
@@ -42,7 +43,7 @@ def check_auth() -> None:
     from importlib.util import find_spec
 
     if find_spec("joserfc") is None:
-        raise UsageError("logins need joserfc: pip install trunkline[auth]")
+        raise UsageError(f"logins need joserfc: {install_command('auth')}")
 
 
 def server_url(address: Http | Ws) -> str:

@@ -26,6 +26,7 @@ from ...client.connect.resolve import (
     resolve,
 )
 from ...errors import visible
+from ...extras import install_command
 from ...redaction import redact, show
 from ..command import UsageError
 from .options import is_http, stdio_of, tls_of
@@ -124,7 +125,7 @@ def check_websocket() -> None:
     from importlib.util import find_spec
 
     if find_spec("websockets") is None:
-        raise UsageError("WebSocket needs websockets: pip install trunkline[ws]")
+        raise UsageError(f"WebSocket needs websockets: {install_command('ws')}")
 
 
 def check_http() -> None:
@@ -136,7 +137,7 @@ def check_http() -> None:
     from importlib.util import find_spec
 
     if find_spec("httptools") is None:
-        raise UsageError("HTTP needs httptools: pip install trunkline[http]")
+        raise UsageError(f"HTTP needs httptools: {install_command('http')}")
 
 
 def parse_target(options: argparse.Namespace) -> Address:

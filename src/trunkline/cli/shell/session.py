@@ -20,6 +20,7 @@ from contextlib import asynccontextmanager
 from typing import TYPE_CHECKING, Any, Final
 
 from ...errors import TrunklineError, visible
+from ...extras import install_command
 from ...private_file import UnsafeFile
 from ...redaction import show
 from ...spec.mcp.meta import LOG_LEVELS
@@ -193,7 +194,7 @@ class ShellSession:
         self.console.note(fitted(f"{name}{revision}. `help` shows the commands, Ctrl-D leaves."))
         if isinstance(self._editor, PlainEditor) and not self._options.plain and not can_edit():
             self.console.note(
-                fitted("completion and history need a terminal and pip install trunkline[cli]"),
+                fitted(f"completion and history need a terminal and {install_command('cli')}"),
                 is_dim=True,
             )
 

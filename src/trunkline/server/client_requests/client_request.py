@@ -33,6 +33,7 @@ from msgspec.json import Decoder
 from ...concurrency.thread_pool import deliver
 from ...engine.handler_run import Asker, HandlerRun, InputQuestion, QuestionName, handler_run_of
 from ...errors import LocalProtocolError, RemoteProtocolError, RequestAborted, RequestError
+from ...extras import install_command
 from ...jsonrpc.messages import Shown
 from ...mcp.types import (
     CreateMessageResult,
@@ -368,7 +369,7 @@ def once(
     # A namespace apart from the keys of questions, which clients see and send.
     chosen = run.name("once", f"once {_checked(key)}").key
     if is_secret and not request.connection.core.services.rounds.is_secret:
-        raise RuntimeError("the request state is not encrypted: install trunkline[crypto]")
+        raise RuntimeError(f"the request state is not encrypted: {install_command('crypto')}")
 
     async def perform() -> Raw:
         _within_once.set(run)

@@ -30,6 +30,7 @@ from urllib.parse import urldefrag, urljoin
 
 from msgspec.json import decode, encode
 
+from ...extras import install_command
 from .error_messages import quoted
 
 __all__ = ["BadSchema", "SchemaCheck"]
@@ -452,7 +453,7 @@ def _jsonschema_rs() -> Any:
         import jsonschema_rs
     except ImportError:
         raise ImportError(
-            "checking a JSON Schema needs jsonschema-rs: pip install trunkline[schema]"
+            f"checking a JSON Schema needs jsonschema-rs: {install_command('schema')}"
         ) from None
     return jsonschema_rs
 

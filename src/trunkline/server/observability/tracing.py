@@ -28,6 +28,7 @@ from ... import __version__
 from ...engine.observability.operations import Observer, add_observer
 from ...errors import visible
 from ...exception_text import one_line
+from ...extras import install_command
 from ...redaction import HIDDEN, conceal, redact
 from ..dispatch.params import ToolCall
 from .operations import DURATION_BUCKETS, ServerOperation
@@ -38,7 +39,7 @@ try:
     from opentelemetry.baggage.propagation import W3CBaggagePropagator
     from opentelemetry.trace.propagation.tracecontext import TraceContextTextMapPropagator
 except ImportError:
-    raise ImportError("tracing needs opentelemetry-api: pip install trunkline[otel]") from None
+    raise ImportError(f"tracing needs opentelemetry-api: {install_command('otel')}") from None
 
 if TYPE_CHECKING:
     from opentelemetry.context import Context

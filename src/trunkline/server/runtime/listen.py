@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from ...engine.limits import SocketLimits
+from ...extras import install_command
 from ...transports.addresses import Http, Tcp, Unix, Ws, parse_address
 
 if TYPE_CHECKING:
@@ -71,7 +72,7 @@ def listen(
         except ModuleNotFoundError as error:
             if error.name != "httptools":
                 raise
-            raise ImportError("HTTP needs httptools: pip install trunkline[http]") from None
+            raise ImportError(f"HTTP needs httptools: {install_command('http')}") from None
 
         if http is not None and http.websocket:
             _check_websockets()
@@ -105,4 +106,4 @@ def _check_websockets() -> None:
     except ValueError:  # it is marked as missing
         is_there = False
     if not is_there:
-        raise ImportError("WebSocket needs websockets: pip install trunkline[ws]")
+        raise ImportError(f"WebSocket needs websockets: {install_command('ws')}")

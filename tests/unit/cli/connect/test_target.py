@@ -540,7 +540,7 @@ def test_headers_come_from_words_and_from_the_environment(monkeypatch: Any) -> N
 
 def test_http_without_its_library_is_misuse(run: Any, monkeypatch: Any, tmp_path: Path) -> None:
     monkeypatch.setattr("importlib.util.find_spec", lambda name: name != "httptools" or None)
-    said = "HTTP needs httptools: pip install trunkline[http]\n"
+    said = 'HTTP needs httptools: pip install "trunkline[http]"\n'
     assert run("ping", "http://127.0.0.1:1/mcp") == (2, "", f"trunkline ping: {said}")
     assert run("ping", "http+unix:/none") == (2, "", f"trunkline ping: {said}")
     shown = run("proxy", "https://127.0.0.1:1/mcp")
@@ -558,7 +558,7 @@ def test_http_without_its_library_is_misuse(run: Any, monkeypatch: Any, tmp_path
 
 def test_a_websocket_without_its_library_is_misuse(run: Any, monkeypatch: Any) -> None:
     monkeypatch.setattr("importlib.util.find_spec", lambda name: name != "websockets" or None)
-    said = "WebSocket needs websockets: pip install trunkline[ws]\n"
+    said = 'WebSocket needs websockets: pip install "trunkline[ws]"\n'
     assert run("ping", "ws://127.0.0.1:1/mcp") == (2, "", f"trunkline ping: {said}")
     shown = run("proxy", "--ws", "http://127.0.0.1:0/mcp", "--", "x")
     assert shown == (2, "", f"trunkline proxy: {said}")

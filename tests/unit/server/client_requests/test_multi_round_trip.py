@@ -906,7 +906,7 @@ def test_secret_once_without_the_crypto_extra_is_refused(monkeypatch: Any) -> No
 
     async def work(wire: ServerConnection) -> None:
         reply = await attempt(wire, 1, {"name": "hide"})
-        assert "install trunkline[crypto]" in reply["result"]["content"][0]["text"]
+        assert 'pip install "trunkline[crypto]"' in reply["result"]["content"][0]["text"]
 
     run(work, app)
 

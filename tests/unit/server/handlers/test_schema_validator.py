@@ -286,7 +286,7 @@ def test_nothing_is_opened(monkeypatch: pytest.MonkeyPatch) -> None:
 
 def test_without_the_extra_the_error_says_what_to_install(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "jsonschema_rs", None)
-    with pytest.raises(ImportError, match=r"pip install trunkline\[schema\]"):
+    with pytest.raises(ImportError, match=r'pip install "trunkline\[schema\]"'):
         SchemaCheck({"type": "object"})
 
 

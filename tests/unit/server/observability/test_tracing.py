@@ -510,7 +510,7 @@ def test_without_the_extra_the_error_names_it(monkeypatch: pytest.MonkeyPatch) -
     monkeypatch.setattr(builtins, "__import__", without)
     module = "trunkline.server.observability.tracing"
     monkeypatch.delitem(sys.modules, module, raising=False)
-    with pytest.raises(ImportError, match=r"pip install trunkline\[otel\]"):
+    with pytest.raises(ImportError, match=r'pip install "trunkline\[otel\]"'):
         app.enable_tracing()
     monkeypatch.undo()
     importlib.import_module(module)

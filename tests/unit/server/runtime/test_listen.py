@@ -46,7 +46,7 @@ def test_a_websocket_is_served_beside_http(given: str, says: str) -> None:
 def test_a_websocket_needs_an_extra(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "websockets", None)
     app = Server("listens")
-    with pytest.raises(ImportError, match=r"pip install trunkline\[ws\]"):
+    with pytest.raises(ImportError, match=r'pip install "trunkline\[ws\]"'):
         app.listen("http://127.0.0.1:0/mcp", http=HttpSettings(websocket=True))
 
 
