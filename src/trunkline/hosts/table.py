@@ -10,7 +10,7 @@ the folder of the project.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from types import MappingProxyType
 from typing import Final, Literal, NamedTuple, TypeAlias
 
@@ -621,23 +621,27 @@ ANY_HOST: Final = Host(
 )
 
 _BY_NAME: Final = {name: host for host in HOSTS for name in (host.id, *host.aliases)}
+_WITH_ANY_HOST: Final = {**_BY_NAME, ANY_HOST.id: ANY_HOST}
 
 
-def find_host(name: str) -> Host:
-    """Return the host with this id or alias.
+def find_host(name: str, *, takes_any: bool = False) -> Host:
+    """Return the host with this id or alias; with `takes_any` it may be ANY_HOST too.
 
     Raises:
         UnknownHost: there is none; the text has the nearest name, or all.
     """
-    host = _BY_NAME.get(name.lower())
+    known = _WITH_ANY_HOST if takes_any else _BY_NAME
+    host = known.get(name.lower())
     if host is not None:
         return host
-    near = near_host(name)
+    near = _near(name, known)
     advice = (
         f"did you mean {near!r}?"
         if near
         else f"known hosts: {', '.join(each.id for each in HOSTS)}"
     )
+    if takes_any and not near:
+        advice += f"; for a host that is not among them, --to {ANY_HOST.id} prints an entry"
     raise UnknownHost(f"unknown host {name!r}; {advice}")
 
 
@@ -647,8 +651,12 @@ def near_host(name: str) -> str:
     An unknown name may be that of a program without a row, and a user who follows the advice
     changes a file: a name that merely resembles it, as `codex` does `coder`, is not suggested.
     """
+    return _near(name, _BY_NAME)
+
+
+def _near(name: str, known: Iterable[str]) -> str:
     typed = name.lower()
-    found = [each for each in _BY_NAME if _is_typing_error(typed, each)]
+    found = [each for each in known if _is_typing_error(typed, each)]
     return found[0] if len(found) == 1 else ""
 
 

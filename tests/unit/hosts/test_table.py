@@ -6,7 +6,7 @@ import pytest
 
 from tests.cases import for_each
 from trunkline.hosts.errors import UnknownHost
-from trunkline.hosts.table import HOSTS, PLATFORMS, Host, find_host, near_host
+from trunkline.hosts.table import ANY_HOST, HOSTS, PLATFORMS, Host, find_host, near_host
 
 FORMS = {
     *("$NAME", "${NAME}", "${NAME:-default}", "${env:NAME}", "${input:id}", "${userHome}"),
@@ -89,3 +89,19 @@ def test_an_unknown_host_is_an_error_with_the_nearest_name() -> None:
         find_host("cursr")
     with pytest.raises(UnknownHost, match="known hosts: claude-desktop, claude-code"):
         find_host("emacs")
+
+
+@for_each("typed", ["jsno", "josn", "jsonn", "JSNO"])
+def test_json_is_suggested_only_where_it_is_taken(typed: str) -> None:
+    with pytest.raises(UnknownHost, match=r"; did you mean 'json'\?$"):
+        find_host(typed, takes_any=True)
+    with pytest.raises(UnknownHost, match="known hosts: "):
+        find_host(typed)
+    assert near_host(typed) == ""
+
+
+def test_the_name_of_any_host_is_found_only_where_it_is_taken() -> None:
+    assert find_host("JSON", takes_any=True) is ANY_HOST
+    assert find_host("code", takes_any=True).id == "vscode"
+    with pytest.raises(UnknownHost, match="known hosts: "):
+        find_host("json")

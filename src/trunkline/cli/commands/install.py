@@ -81,10 +81,9 @@ def run(options: argparse.Namespace) -> int:
     from ...hosts.table import ANY_HOST, find_host
     from ..connect.host_change import apply_change, find_place
 
-    is_json = options.host == ANY_HOST.id
-    host = ANY_HOST if is_json else find_host(options.host)
+    host = find_host(options.host, takes_any=True)
     entry = _entry(options, host)
-    if is_json:
+    if host is ANY_HOST:
         return _print_json(entry, options)
     try:
         place = find_place(host, options.scope, entry.name)

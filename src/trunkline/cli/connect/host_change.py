@@ -15,6 +15,7 @@ import os
 import sys
 from collections.abc import Callable
 from difflib import unified_diff
+from functools import partial
 from typing import Any, Final
 
 from ...errors import visible
@@ -50,7 +51,7 @@ def add_host(
     how: dict[str, Any] = {"dest": "host", "required": True} if is_option else {"nargs": nargs}
     parser.add_argument(
         *names,
-        type=_host_id_or_json if takes_json else _host_id,
+        type=partial(_host_id, takes_json=takes_json),
         choices=[*ids, *others],
         metavar="HOST",
         help=f"the host: {', '.join(ids)}; {_JSON_HELP if takes_json else ''}"
@@ -59,22 +60,11 @@ def add_host(
     )
 
 
-def _host_id(text: str) -> str:
+def _host_id(text: str, *, takes_json: bool) -> str:
     try:
-        return find_host(text).id
+        return find_host(text, takes_any=takes_json).id
     except UnknownHost as error:
         raise argparse.ArgumentTypeError(str(error)) from None
-
-
-def _host_id_or_json(text: str) -> str:
-    if text.lower() == ANY_HOST.id:
-        return ANY_HOST.id
-    try:
-        return _host_id(text)
-    except argparse.ArgumentTypeError as error:
-        raise argparse.ArgumentTypeError(
-            f"{error}; for a host that is not among them, --to json prints an entry"
-        ) from None
 
 
 def add_consent(parser: argparse.ArgumentParser) -> None:

@@ -498,8 +498,14 @@ def test_an_unknown_host_is_answered_with_all_names_and_json(run: Any, home: Pat
     assert "known hosts: claude-desktop, claude-code" in said
     assert "--to json prints an entry" in said
     assert "did you mean 'claude'?" in run("install", "server.py", "--to", "cluade").err
+    shown = run("install", "server.py", "--to", "jsno")
+    assert (shown.status, "unknown host 'jsno'; did you mean 'json'?; try" in shown.err) == (
+        2,
+        True,
+    )
     # Of the others, only `install` prints entries.
     assert "json" not in run("hosts", "aider").err
+    assert "json" not in run("uninstall", "weather", "--from", "aider").err
 
 
 # Recordings
