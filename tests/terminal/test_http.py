@@ -123,6 +123,23 @@ def test_verbs_reach_a_server_over_http(start: Start) -> None:
     assert verb("diff", address, "--", *COMMAND).returncode == 0
 
 
+def test_a_url_without_a_path_is_answered_with_that_of_the_endpoint(start: Start) -> None:
+    address = serve(start, "--ws").address
+    base = address.removesuffix("/mcp")
+    for typed in (base, f"{base}/", base.replace("http", "ws")):
+        done = verb("list", typed)
+        assert (done.returncode, done.stdout) == (3, "")
+        assert "404" in done.stderr
+        scheme = typed.partition(":")[0]
+        assert done.stderr.endswith(f"; did you mean {address.replace('http', scheme)}?\n")
+    done = verb("list", f"{base}/mpc")
+    assert (done.returncode, "did you mean" in done.stderr) == (3, False)
+    assert "the server has none at this path" in done.stderr
+    # The host of a proxy reads the same.
+    done = verb("list", "--", *TRUNKLINE, "proxy", base)
+    assert (done.returncode, f"did you mean {address}?" in done.stderr) == (1, True)
+
+
 def test_a_server_of_http_and_sse_is_reached_by_the_same_verbs(start: Start) -> None:
     address = serve(start, "--sse").address.replace("/mcp", "/sse")
     done = verb("call", address, "add", "a=1", "b=2", "--revision", "2024-11-05")

@@ -28,7 +28,7 @@ from __future__ import annotations
 
 import os
 import sys
-from dataclasses import KW_ONLY, dataclass, field
+from dataclasses import KW_ONLY, dataclass, field, replace
 from string import hexdigits
 from typing import TYPE_CHECKING, ClassVar, Final
 
@@ -55,6 +55,7 @@ __all__ = [
     "parse_address",
     "parse_host_and_port",
     "parse_socket_address",
+    "path_advice",
 ]
 
 # How an address of each kind is written: of a socket, of an HTTP endpoint, and of a WebSocket.
@@ -386,6 +387,13 @@ def _parts(text: str, scheme: str, is_secure: bool) -> tuple[str, int, str]:
         authority = f"{authority}:{_HTTPS_PORT if is_secure else _HTTP_PORT}"
     host, port = parse_host_and_port(authority, shown=text)
     return host, port, f"/{path}"
+
+
+def path_advice(address: Http | Ws) -> str:
+    """Return the advice to add the usual path to an address without one; "" if it has a path."""
+    if address.path != "/":
+        return ""
+    return f"; did you mean {replace(address, path=_HTTP_PATH)}?"
 
 
 def is_exposed(address: Tcp | Unix | Http) -> bool:

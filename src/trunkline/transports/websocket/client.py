@@ -27,7 +27,7 @@ from websockets.typing import Subprotocol
 from websockets.uri import WebSocketURI
 
 from ...errors import AuthorizationFailed, TransportError
-from ..addresses import Tcp, Tls
+from ..addresses import Tcp, Tls, path_advice
 from ..base import ignore
 from ..http.client.proxy import failure_text, open_tunnel, parse_proxy, proxy_for
 from ..sockets.connection import dial_host, tune
@@ -286,7 +286,10 @@ class DialledWebSocket(WebSocketTransport):
                 self._auth.responded(self._url(), status, headers)
             if status in (HTTPStatus.UNAUTHORIZED, HTTPStatus.FORBIDDEN):
                 return _UpgradeRefused(status, headers)
-            return TransportError(f"{self._address} refused the WebSocket: {_phrase(status)}")
+            advice = path_advice(self._address) if status == HTTPStatus.NOT_FOUND else ""
+            return TransportError(
+                f"{self._address} refused the WebSocket: {_phrase(status)}{advice}"
+            )
         kind = type(error).__name__
         return TransportError(f"{self._address} does not speak WebSocket there: {kind}")
 

@@ -156,6 +156,15 @@ def test_any_other_status_refuses_with_its_number(status: int, shown: str) -> No
     assert reason == f"ws://127.0.0.1:PORT/mcp refused the WebSocket: {shown}"
 
 
+def test_404_without_a_path_is_answered_with_the_usual_one() -> None:
+    async def script(reader: Any, writer: Any, head: str) -> None:
+        writer.write(b"HTTP/1.1 404 Not Found\r\nContent-Length: 0\r\n\r\n")
+
+    advice = "404 Not Found; did you mean ws://127.0.0.1:PORT/mcp?"
+    reason = refused_with(script, lambda port: Ws("127.0.0.1", port, "/"))
+    assert reason == f"ws://127.0.0.1:PORT/ refused the WebSocket: {advice}"
+
+
 def test_certificate_that_is_not_trusted_is_refused_with_the_reason(tmp_path: Path) -> None:
     authority = Authority(tmp_path)
     cert, key = authority.certificate("localhost", "127.0.0.1")

@@ -24,6 +24,7 @@ __all__ = [
     "SentMessage",
     "SentParams",
     "error_in",
+    "error_text",
     "negotiated_version",
     "read_arguments",
     "read_messages",
@@ -173,13 +174,23 @@ def negotiated_version(result: Raw) -> bytes | None:
     return version.encode("ascii") if version and is_sendable else None
 
 
-def error_in(body: bytes) -> Any:
-    """Return the JSON-RPC error in the body of an HTTP error, or None.
+def error_in(body: bytes) -> SentMessage | None:
+    """Return the message with a JSON-RPC error in the body of an HTTP error, or None.
 
     An `error` that is a text is not one: authorization servers write theirs like that.
     """
     try:
-        error = _read(body).error
+        found = _read(body)
     except UNREADABLE:
         return None
-    return None if error is UNSET or bytes(error).lstrip()[:1] != b"{" else error
+    is_error = found.error is not UNSET and bytes(found.error).lstrip()[:1] == b"{"
+    return found if is_error else None
+
+
+def error_text(found: SentMessage) -> str:
+    """Return the text of the error in a message of `error_in`; "" if it has none."""
+    try:
+        text = None if found.error is UNSET else _read_any(found.error).get("message")
+    except UNREADABLE:
+        return ""
+    return text if isinstance(text, str) else ""

@@ -13,6 +13,8 @@ The rules that live here, and only here:
 * An HTTP error with a JSON-RPC error in its body is the answer to the request, whatever its id;
   except for 401, and for 403 in answer to the first request: they say nothing of the era of the
   server, and end in `AuthorizationFailed`.
+* The first request refused with 404 or 405, and by no message with its id, was not read: the URL
+  is not that of an endpoint. The error says so, and no other URL is tried.
 * A stream that the server leaves open after the answer is closed if others need its connection.
 """
 
@@ -32,7 +34,16 @@ from ....jsonrpc.framing.framing import Oversize, Pieces, head_size
 from ....jsonrpc.framing.sse import Event, EventReader
 from ....mcp.header_values import encode_header_value, header_text
 from ....spec.mcp.methods import REPEATABLE_NOTIFICATIONS, REPEATABLE_REQUESTS
-from .message import UNREADABLE, SentFacts, error_in, read_arguments, read_messages
+from ...addresses import path_advice
+from .message import (
+    UNREADABLE,
+    SentFacts,
+    SentMessage,
+    error_in,
+    error_text,
+    read_arguments,
+    read_messages,
+)
 from .stream import RECONNECT_S, GetStream, longest_wait
 
 if TYPE_CHECKING:
@@ -58,6 +69,8 @@ _REFUSALS: Final = (401, 403)
 _OPENING: Final = ("server/discover", "initialize")
 # Statuses with which a server of HTTP+SSE refuses `initialize`.  [MCP 2025-11-25, basic/transports]
 _OLD_SERVER: Final = (400, 404, 405)
+# Statuses of a path that has nothing, or something else than an endpoint.
+_NO_ENDPOINT: Final = (404, 405)
 # Characters of a name whose headers are kept: they are few, and repeated in most requests.
 _MAX_CACHED_NAME: Final = 128
 
@@ -365,16 +378,26 @@ class Post:
         if self._status == 401 or (self._status == 403 and (error is None or is_opening)):
             self._lose(self._unauthorized())
             return
-        if error is None or not self.ids:
-            text = f"status {self._status} of {self._transport.address}"
-            self._lose(RemoteProtocolError("mcp.http.status", got=text, expected="an MCP answer"))
+        is_elsewhere = is_opening and self._status in _NO_ENDPOINT
+        if error is None or not self.ids or (is_elsewhere and error.id not in self.ids):
+            self._lose(self._unanswered(error, is_elsewhere=is_elsewhere))
             return
         id = self.ids[0]
         self._finish()
         self._answered.add(id)
-        self._transport.deliver(encode({"jsonrpc": "2.0", "id": id, "error": error}), self)
+        self._transport.deliver(encode({"jsonrpc": "2.0", "id": id, "error": error.error}), self)
         # Those of a batch, which was refused as a whole.
         self._lose_for(f"the server refused a batch: status {self._status}")
+
+    def _unanswered(self, error: SentMessage | None, *, is_elsewhere: bool) -> RemoteProtocolError:
+        address = self._transport.address
+        text = error_text(error) if error is not None else ""
+        got = f"status {self._status} of {address}{f': {text}' if text else ''}"
+        expected = "an MCP answer"
+        if is_elsewhere:
+            advice = path_advice(address)
+            expected = f"an MCP endpoint, and the server has none at this path{advice}"
+        return RemoteProtocolError("mcp.http.status", got=got, expected=expected)
 
     def _unauthorized(self) -> AuthorizationFailed:
         what = f"{self._transport.address} refused it with status {self._status}"

@@ -1,7 +1,7 @@
 from __future__ import annotations
 
 from enum import StrEnum
-from typing import Any
+from typing import Any, cast
 
 import pytest
 from msgspec import UNSET, Raw
@@ -21,6 +21,7 @@ from trunkline.transports.http.client.message import (
     FactsReader,
     SentFacts,
     error_in,
+    error_text,
     negotiated_version,
     read_arguments,
     read_messages,
@@ -136,7 +137,19 @@ def test_a_negotiated_version_is_one_that_a_header_can_carry(
 
 
 def test_an_error_is_an_object_and_not_a_text() -> None:
-    assert bytes(error_in(b'{"error": {"code": 1}}')) == b'{"code": 1}'
+    found = error_in(b'{"id": 7, "error": {"code": 1}}')
+    assert found is not None
+    assert (found.id, bytes(cast("Any", found.error))) == (7, b'{"code": 1}')
     for body in (b'{"error": "invalid_token"}', b"{}", b"<html>", b'{"error": null}', b""):
         assert error_in(body) is None
     assert read_messages(b"{}")[0].error is UNSET
+
+
+@pytest.mark.parametrize(
+    ("error", "text"),
+    [('{"message": "Not found"}', "Not found"), ('{"message": 7}', ""), ('{"code": 1}', "")],
+)
+def test_the_text_of_an_error_is_its_message(error: str, text: str) -> None:
+    found = error_in(f'{{"error": {error}}}'.encode())
+    assert found is not None
+    assert error_text(found) == text

@@ -220,6 +220,71 @@ def test_a_response_that_is_not_an_answer_ends_its_call_alone(
     assert len(stub.asked("tools/call")) == 2
 
 
+def refusal(id: object) -> dict[str, Any]:
+    return {"jsonrpc": "2.0", "id": id, "error": {"code": -32600, "message": "Not found"}}
+
+
+def connect_refused(
+    answer: Callable[[Asked], object], path: str, **options: Any
+) -> tuple[str, Any]:
+    """Connect to a path at which every request is refused; return the base URL and the error."""
+    stub = McpStub()
+    stub.answer = answer
+
+    async def scene() -> Exception:
+        async with asyncio.timeout(WAIT), stub:
+            with pytest.raises(TrunklineError) as caught:
+                await Client(f"http://127.0.0.1:{stub.port}{path}", **options).connect()
+            return caught.value
+
+    error = asyncio.run(scene())
+    # Nothing is asked of another path.
+    assert {each.path for each in stub.requests} == {path or "/"}
+    return f"http://127.0.0.1:{stub.port}", error
+
+
+@pytest.mark.parametrize("revision", [None, *ERAS])
+@pytest.mark.parametrize("path", ["", "/"])
+@pytest.mark.parametrize(
+    ("answer", "status"),
+    [
+        (lambda asked: asked.status(404, {"Content-Type": "text/html"}, "<html>"), "404"),
+        (lambda asked: asked.status(405), "405"),
+        (lambda asked: asked.json(refusal(None), 404), "404"),
+        (lambda asked: asked.json(refusal("server-error"), 404), "404"),
+    ],
+)
+def test_a_url_without_a_path_that_has_no_endpoint_is_answered_with_the_usual_one(
+    answer: Any, status: str, path: str, revision: str | None
+) -> None:
+    base, error = connect_refused(answer, path, revision=revision)
+    assert isinstance(error, RemoteProtocolError)
+    assert f"status {status} of {base}/" in str(error)
+    advice = f"expected an MCP endpoint, and the server has none at this path; did you mean {base}"
+    assert str(error).endswith(f"{advice}/mcp?")
+
+
+def test_a_path_that_has_no_endpoint_is_named_without_another() -> None:
+    base, error = connect_refused(lambda asked: asked.json(refusal(None), 404), "/mpc")
+    assert f'"status 404 of {base}/mpc: Not found"' in str(error)
+    assert str(error).endswith("expected an MCP endpoint, and the server has none at this path")
+
+
+@pytest.mark.parametrize("revision", [None, *ERAS])
+def test_a_404_with_the_id_of_the_request_is_the_answer_of_an_endpoint(
+    revision: str | None,
+) -> None:
+    def answer(asked: Asked) -> None:
+        if asked.method == "GET":
+            asked.status(405)
+        else:
+            asked.error(-32000, "no tenant", 404)
+
+    _, error = connect_refused(answer, "/", revision=revision)
+    assert isinstance(error, PeerError)
+    assert (error.code, error.message) == (-32000, "no tenant")
+
+
 @pytest.mark.parametrize("revision", ERAS)
 def test_a_message_beyond_the_limit_is_refused_and_the_connection_closed(revision: str) -> None:
     def large(asked: Asked) -> None:
