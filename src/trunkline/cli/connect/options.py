@@ -199,8 +199,12 @@ def take_words(options: argparse.Namespace, *names: str, can_list: bool = False)
     options.target, options.typed = None, ""
     if options.command is None:
         if not words and options.config is not None:
+            # Imported here, as below: most commands name one.
+            from .target import config_names
+
             raise UsageError(
-                f"no server given: name one of {show(options.config)}: --config FILE NAME"
+                f"no server given: name one of {show(options.config)}, as --config FILE NAME; "
+                f"{config_names(options.config)}"
             )
         if not words:
             raise UsageError(

@@ -22,6 +22,7 @@ from ...client.connect.resolve import (
     ResolvedTarget,
     TargetError,
     is_address,
+    is_configuration,
     is_target,
     resolve,
 )
@@ -37,6 +38,7 @@ if TYPE_CHECKING:
 __all__ = [
     "check_http",
     "check_websocket",
+    "config_names",
     "parse_http_address",
     "parse_server_address",
     "parse_target",
@@ -79,6 +81,21 @@ def take_target(options: argparse.Namespace, words: list[str]) -> list[str]:
         raise UsageError(str(error)) from None
     use_target(options, found)
     return rest
+
+
+def config_names(path: str) -> str:
+    """Return the names of the servers in the file of `--config`, as advice.
+
+    Raises:
+        UsageError: the file cannot be read.
+    """
+    # Imported here: it reads files of other programs.
+    from ...client.connect.configured import config_advice
+
+    try:
+        return config_advice(path, path)
+    except TargetError as error:
+        raise UsageError(str(error)) from None
 
 
 def use_target(options: argparse.Namespace, found: ResolvedTarget) -> None:
@@ -195,7 +212,7 @@ def parse_http_address(text: str, options: argparse.Namespace | None = None) -> 
     """
     from ...transports.addresses import Tls, parse_address
 
-    if not is_address(text) and is_target(text):
+    if is_configuration(text) or (not is_address(text) and is_target(text)):
         found = resolve_target(text)
         text = found.address or text
         if options is not None:

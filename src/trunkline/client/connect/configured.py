@@ -41,6 +41,7 @@ from .resolve import (
 )
 
 __all__ = [
+    "config_advice",
     "config_entry",
     "config_servers",
     "host_entry",
@@ -153,6 +154,24 @@ def config_entry(
     return _usable(entry, name if text is None else text, read, path)
 
 
+def config_advice(path: str, text: str) -> str:
+    """Return the names of the servers in a configuration file, for an error without a name.
+
+    `text` is what was typed.
+
+    Raises:
+        TargetError: the file cannot be read, or is not a configuration.
+    """
+    try:
+        return _advice("", list(_servers(path)), "")
+    except HostConfigError as error:
+        raise TargetError(f"{_read_as_file(text)}: {error.problem}") from None
+
+
+def _read_as_file(text: str) -> str:
+    return f"{show(text)} was read as a configuration file"
+
+
 def _usable(entry: ServerEntry, text: str, read: str, path: str) -> ResolvedTarget:
     if entry.disabled:
         raise TargetError(f"{read}, which is disabled in {path}; enable it there")
@@ -192,7 +211,7 @@ def config_servers(given: Any) -> dict[str, Any]:
     try:
         servers = _servers(path) if is_file else _servers_in(given, "")
     except HostConfigError as error:
-        what = f"{show(path)} was read as a configuration file" if is_file else "the configuration"
+        what = _read_as_file(path) if is_file else "the configuration"
         raise TargetError(f"{what}: {error.problem}") from None
     found = {name: _server(name, raw, path) for name, raw in servers.items()}
     enabled = {name: each for name, each in found.items() if each is not None}

@@ -283,12 +283,16 @@ def _file(text: str, place: str, name: str | None, wording: TargetAdvice) -> Res
 
 
 def _about_configuration(text: str, place: str, wording: TargetAdvice) -> str:
+    # Imported here: it reads files of other programs.
+    from .configured import config_advice
+
+    names = config_advice(place, text)
     read = f"{show(text)} was read as a configuration file"
     if wording is IN_CODE:
-        return f"{read} without a name: give {show(place)}, or {show(f'{place}:NAME')}"
+        return f"{read} without a name: give {show(place)}, or {show(f'{place}:NAME')}; {names}"
     from shlex import quote
 
-    return f"{read}; name a server in it: {quote(place)}:NAME"
+    return f"{read}; name a server in it, as {quote(place)}:NAME; {names}"
 
 
 def _near_file(place: str) -> str:

@@ -167,13 +167,19 @@ def test_a_target_and_a_command_are_not_given_together(run: Any, here: Path) -> 
         ),
         (
             ["list", "--config", "mcp.json"],
-            "no server given: name one of 'mcp.json': --config FILE NAME",
+            "no server given: name one of 'mcp.json', as --config FILE NAME; there are: 'a', 'b'",
+        ),
+        (["list", "--config", "none.json"], "was read as a configuration file: no such file"),
+        *(
+            ([verb, "mcp.json"], "name a server in it, as mcp.json:NAME; there are: 'a', 'b'")
+            for verb in ("list", "call", "ping", "proxy", "shell", "login", "logout")
         ),
         (["call", "shows", "where"], "is not a server; did you mean 'shows.py'?"),
         (["proxy", "shows.js"], "'shows.js' was read as a file, and there is no file 'shows.js'"),
     ],
 )
 def test_advice_names_what_to_type(run: Any, here: Path, words: list[str], said: str) -> None:
+    write(here / "mcp.json", "mcpServers", a=serving(here), b={"url": "https://h.invalid/mcp"})
     shown = run(*words)
     assert (shown.status, shown.out) == (2, "")
     assert said in shown.err

@@ -369,18 +369,34 @@ def test_a_file_has_entries_by_name(here: Path) -> None:
 
 
 def test_a_configuration_file_needs_a_name_on_the_command_line(here: Path) -> None:
-    config(here)
+    config(here, {"github": {"command": "x"}, "my shop": {"url": f"https://h/{CANARY}"}})
     assert resolve_error("mcp.json") == (
-        "'mcp.json' was read as a configuration file; name a server in it: mcp.json:NAME"
+        "'mcp.json' was read as a configuration file; name a server in it, as mcp.json:NAME; "
+        "there are: 'github', 'my shop'"
     )
+    config(here, {})
+    assert resolve_error("mcp.json").endswith("; there are none")
+    config(here, {f"s{number}": {"command": "x"} for number in range(21)})
+    assert resolve_error("mcp.json").endswith("'s18', 's19', …")
+
+
+def test_a_file_that_is_not_a_configuration_is_not_advised_to_be_one(here: Path) -> None:
+    (here / "package.json").write_text('{"name": "x"}')
+    assert resolve_error("package.json").startswith(
+        "'package.json' was read as a configuration file: has no servers: none of mcpServers"
+    )
+    (here / "broken.json").write_text("{")
+    said = resolve_error("broken.json")
+    assert said.startswith("'broken.json' was read as a configuration file: ")
+    assert "NAME" not in said
 
 
 def test_a_colon_without_a_name_after_a_configuration_file_gets_advice(here: Path) -> None:
-    config(here)
-    assert resolve_error("mcp.json:").endswith("name a server in it: mcp.json:NAME")
+    config(here, {"github": {"command": "x"}})
+    assert resolve_error("mcp.json:").endswith("as mcp.json:NAME; there are: 'github'")
     assert resolve_error("mcp.json:", IN_CODE) == (
         "'mcp.json:' was read as a configuration file without a name: give 'mcp.json', or "
-        "'mcp.json:NAME'"
+        "'mcp.json:NAME'; there are: 'github'"
     )
 
 
@@ -523,7 +539,7 @@ def test_advice_for_a_shell_has_quotes_where_they_are_needed(here: Path) -> None
     (here / "a b/server.js").write_text("")
     (here / "a b/server.py").write_text("")
     path = config(here, name="a b/mcp.json")
-    assert resolve_error(path).endswith(f"name a server in it: '{path}':NAME")
+    assert f"name a server in it, as '{path}':NAME; there are:" in resolve_error(path)
     assert resolve_error("a b/server.js").endswith(
         "put its command after --: -- node 'a b/server.js'"
     )
