@@ -13,7 +13,7 @@ The rules that live here, and only here:
 * A field with the name of a secret is typed without echo; the terminal is always restored.
 * A URL is shown in full, with its host, and never opened.
 * Answers in advance (`--answer`) are used first. Without a terminal they are the only ones, and
-  a form that needs more is declined.
+  a form that needs more is declined. An answer without a field is for forms with one field.
 """
 
 from __future__ import annotations
@@ -49,6 +49,8 @@ __all__ = ["ElicitationPrompt", "read_line"]
 
 _YES: Final = frozenset(("y", "yes", "true", "1"))
 _NO: Final = frozenset(("n", "no", "false", "0"))
+# A server decides how many fields a form has.
+_MAX_NAMES_SHOWN: Final = 20
 
 
 class _Declined(Exception):
@@ -68,7 +70,9 @@ class ElicitationPrompt:
         answers: Sequence[str] = (),
         hold: Callable[[], AbstractAsyncContextManager[object]] = nullcontext,
     ) -> None:
-        """Take answers in advance as `field=value`; `hold` has the terminal for a question.
+        """Take answers in advance, `field=value` or `value`.
+
+        `hold` has the terminal for a question.
 
         Raises:
             UsageError: one of them is malformed.
@@ -77,7 +81,8 @@ class ElicitationPrompt:
         self.can_ask = is_interactive()
         self._console = console
         self._hold = hold
-        self._answers = dict(_given(word) for word in answers)
+        # By field. That of None is for a form with one field, whatever its name.
+        self._answers = _given(answers)
         # A server may send several elicitations at once; the user has one keyboard.
         self._lock = asyncio.Lock()
         # Reads the line of the question on the screen.
@@ -148,13 +153,31 @@ class ElicitationPrompt:
 
     def _from_advance(self, fields: Mapping[str, Any]) -> dict[str, Any]:
         filled: dict[str, Any] = {}
-        for name in self._answers.keys() & fields.keys():
+        for name, text in self._texts_of(fields).items():
             try:
-                filled[name] = coerce(self._answers[name], fields[name])
+                filled[name] = coerce(text, fields[name])
             except ArgumentMismatch as unfit:
                 self._console.note(f"--answer {visible(name, kept='')} takes {unfit}")
                 raise _Declined from None
         return filled
+
+    def _texts_of(self, fields: Mapping[str, Any]) -> dict[str, str]:
+        """Return the answers in advance that concern a form, by field."""
+        found = {name: self._answers[name] for name in fields if name in self._answers}
+        given = self._answers.get(None)
+        if given is None or found or not fields:
+            return found
+        if len(fields) == 1:
+            return dict.fromkeys(fields, given)
+        names = [_shown(name) for name in list(fields)[:_MAX_NAMES_SHOWN]]
+        more = ", …" if len(fields) > _MAX_NAMES_SHOWN else ""
+        self._console.note(
+            f"--answer needs the name of a field, as {names[0]}=VALUE: the form has "
+            f"{', '.join(names)}{more}"
+        )
+        if not self.can_ask:
+            raise _Declined
+        return {}
 
     async def _field(self, name: str, field: dict[str, Any], is_needed: bool, label: str) -> Any:
         """Return the value of one field, or None if it is left out."""
@@ -347,12 +370,20 @@ def _keys(schema: dict[str, Any], names: Sequence[str], needed: Sequence[Any]) -
     return ", ".join([*parts, "Ctrl-D declines"])
 
 
-def _given(word: str) -> tuple[str, str]:
-    name, sign, text = word.partition("=")
-    if not sign or not name:
-        raise UsageError("--answer takes FIELD=VALUE")
-    check_text(word, "--answer")
-    return name, text
+def _given(words: Sequence[str]) -> dict[str | None, str]:
+    found: dict[str | None, str] = {}
+    for word in words:
+        check_text(word, "--answer")
+        name, sign, text = word.partition("=")
+        if not name:
+            raise UsageError("--answer takes FIELD=VALUE, or VALUE for a form with one field")
+        if sign:
+            found[name] = text
+        elif None in found:
+            raise UsageError("--answer is given twice without a field; write FIELD=VALUE")
+        else:
+            found[None] = word
+    return found
 
 
 def _shown(text: str) -> str:

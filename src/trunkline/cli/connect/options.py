@@ -80,7 +80,8 @@ _CONNECTION_TABLE: Final = f"""\
 --tls-key FILE     key of the client certificate; default: in the same file
 """
 _ANSWER_TABLE: Final = """\
---answer FIELD=VALUE  answer a question in advance; default: ask at the terminal; repeatable
+--answer [FIELD=]VALUE  answer a question in advance; one with several fields needs FIELD;
+                        default: ask at the terminal; repeatable
 """
 _ROOT_TABLE: Final = """\
 --root DIR  folder to offer to the server as a root; repeatable

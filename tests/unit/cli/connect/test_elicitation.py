@@ -110,6 +110,55 @@ def test_a_form_says_what_enter_does_in_it(
     assert keys in capsys.readouterr().err
 
 
+COUNT = {"type": "integer"}
+
+
+@pytest.mark.parametrize(
+    ("fields", "answers", "value"),
+    [
+        ({"n": COUNT}, ["3"], {"n": 3}),
+        ({"n": COUNT}, ["n=4", "3"], {"n": 4}),
+        ({"n": COUNT}, ["other=4", "3"], {"n": 3}),
+        ({"n": {"type": "boolean"}}, ["no"], {"n": False}),
+        ({"n": {"type": "string"}}, ["a b"], {"n": "a b"}),
+        ({"n": COUNT, "m": COUNT}, ["n=1", "m=2", "3"], {"n": 1, "m": 2}),
+        ({}, ["3"], {}),
+        # Not a field, and not the whole value either.
+        ({"n": COUNT}, ["x=3"], "decline"),
+        ({"n": COUNT}, ["x"], "decline"),
+    ],
+)
+def test_an_answer_without_a_field_is_for_a_form_with_one(
+    fields: dict[str, Any], answers: list[str], value: Any
+) -> None:
+    prompt = ElicitationPrompt(Console(), answers)
+    prompt.can_ask = False
+    assert asyncio.run(prompt.form(form(fields, *fields))) == value
+
+
+def test_a_value_for_several_optional_fields_is_declined_and_names_them(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    prompt = ElicitationPrompt(Console(), ["3"])
+    prompt.can_ask = False
+    many = {f"f{number}\x1b": COUNT for number in range(21)}
+    assert asyncio.run(prompt.form(form(many))) == "decline"
+    said = capsys.readouterr().err
+    assert "the form has f0\\x1b, f1\\x1b, " in said
+    assert said.endswith("f19\\x1b, …\ndeclined\n")
+
+
+def test_a_value_for_several_fields_is_asked_for_at_a_terminal(
+    type_in: Callable[[str], None], capsys: pytest.CaptureFixture[str]
+) -> None:
+    type_in("1\n")
+    type_in("2\n")
+    assert filled(form({"a": COUNT, "b": COUNT}, "a", "b"), "3") == {"a": 1, "b": 2}
+    assert "--answer needs the name of a field, as a=VALUE: the form has a, b\n" in (
+        capsys.readouterr().err
+    )
+
+
 def test_what_is_expected_is_said_of_an_answer_that_does_not_fit(
     type_in: Callable[[str], None], capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -192,10 +241,10 @@ def test_an_address_is_shown_with_its_host_in_plain_letters(
     assert "y or n, please" in said
 
 
-@pytest.mark.parametrize("word", ["x", "=x", ""])
-def test_an_answer_in_advance_is_a_key_and_a_value(word: str) -> None:
+@pytest.mark.parametrize("words", [["=x"], [""], ["x", "y"], ["x", "x"]])
+def test_malformed_answers_in_advance_are_refused(words: list[str]) -> None:
     with pytest.raises(UsageError):
-        ElicitationPrompt(Console(), [word])
+        ElicitationPrompt(Console(), words)
 
 
 def test_keyboard_is_not_read_between_questions(type_in: Callable[[str], None]) -> None:

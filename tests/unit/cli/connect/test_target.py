@@ -358,9 +358,33 @@ def test_answers_that_do_not_do_are_declined(
     assert shown.err.endswith("declined\n")
 
 
-def test_an_answer_is_a_key_and_a_value(run: Any, server: list[str]) -> None:
-    shown = run("call", "order", "--answer", "x", *server)
-    assert (shown.status, shown.err) == (2, "trunkline call: --answer takes FIELD=VALUE\n")
+@pytest.mark.parametrize("revision", ["2025-11-25", "2026-07-28"])
+def test_a_form_with_one_field_is_answered_by_a_value(
+    run: Any, server: list[str], revision: str
+) -> None:
+    shown = run("call", "unlock", "--answer", "1234", "--revision", revision, *server)
+    named = run("call", "unlock", "--answer", "password=1234", "--revision", revision, *server)
+    assert shown == named == (0, "open\n", "")
+
+
+def test_a_form_with_several_fields_declines_a_value_and_names_them(
+    run: Any, server: list[str]
+) -> None:
+    assert run("call", "order", "--answer", "Ada", *server) == (
+        0,
+        "decline\n",
+        "--answer needs the name of a field, as name=VALUE: the form has name, size, number, "
+        "gift\ndeclined\n",
+    )
+
+
+def test_malformed_answers_are_misuse(run: Any, server: list[str]) -> None:
+    said = "trunkline call: --answer takes FIELD=VALUE, or VALUE for a form with one field\n"
+    for word in ("=x", ""):
+        assert run("call", "order", "--answer", word, *server) == (2, "", said)
+    shown = run("call", "order", "--answer", "x", "--answer", "y", *server)
+    said = "trunkline call: --answer is given twice without a field; write FIELD=VALUE\n"
+    assert (shown.status, shown.err) == (2, said)
     shown = run("call", "order", "--answer", "name=\udcff", *server)
     assert (shown.status, shown.err) == (2, "trunkline call: --answer is not UTF-8 text\n")
 
