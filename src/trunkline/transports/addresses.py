@@ -32,7 +32,6 @@ from dataclasses import KW_ONLY, dataclass, field, replace
 from string import hexdigits
 from typing import TYPE_CHECKING, ClassVar, Final
 
-from ..extras import install_command
 from ..redaction import redact, show
 
 if TYPE_CHECKING:
@@ -254,6 +253,8 @@ class Http:
         except ModuleNotFoundError as error:
             if error.name != "httptools":
                 raise
+            from ..extras import install_command
+
             raise ImportError(f"HTTP needs httptools: {install_command('http')}") from None
 
         return HttpTransport(self, policy, self.options or HttpOptions())
@@ -303,6 +304,8 @@ class Ws:
         except ModuleNotFoundError as error:
             if (error.name or "").partition(".")[0] != "websockets":
                 raise
+            from ..extras import install_command
+
             raise ImportError(f"WebSocket needs websockets: {install_command('ws')}") from None
 
         return DialledWebSocket(self, policy, self.options or HttpOptions())

@@ -5,7 +5,6 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from ...engine.limits import SocketLimits
-from ...extras import install_command
 from ...transports.addresses import Http, Tcp, Unix, Ws, parse_address
 
 if TYPE_CHECKING:
@@ -72,6 +71,8 @@ def listen(
         except ModuleNotFoundError as error:
             if error.name != "httptools":
                 raise
+            from ...extras import install_command
+
             raise ImportError(f"HTTP needs httptools: {install_command('http')}") from None
 
         if http is not None and http.websocket:
@@ -106,4 +107,6 @@ def _check_websockets() -> None:
     except ValueError:  # it is marked as missing
         is_there = False
     if not is_there:
+        from ...extras import install_command
+
         raise ImportError(f"WebSocket needs websockets: {install_command('ws')}")
