@@ -350,6 +350,15 @@ async def test_a_task_that_waits_for_an_answer_can_be_cancelled(rig: Rig) -> Non
 # -- listening -------------------------------------------------------------------------------
 
 
+async def until_notified(raw: Raw) -> None:
+    """Wait for the notification that a task has completed."""
+    await raw.until(
+        lambda _: any(
+            each["status"] == "completed" for each in raw.notifications("notifications/tasks")
+        )
+    )
+
+
 @rule("BP-168", "BP-140", "BP-142", since=NEW)
 async def test_listen_stream_sends_the_status_of_the_tasks_it_asked_for(rig: Rig) -> None:
     raw = await rig.able_line("tasks")
@@ -364,7 +373,7 @@ async def test_listen_stream_sends_the_status_of_the_tasks_it_asked_for(rig: Rig
     await until(raw, stranger)
     await raw.call("release", key=mine)
     done = await until(raw, task)
-    await raw.until(lambda _: raw.notifications("notifications/tasks")[-1]["status"] != "working")
+    await until_notified(raw)
     *earlier, notified = raw.notifications("notifications/tasks")
     assert {each["statusMessage"] for each in earlier} <= {"begun (1 of 2)", "done (2 of 2)"}
     assert {each["taskId"] for each in (*earlier, notified)} == {task["taskId"]}
@@ -386,8 +395,7 @@ async def test_a_stream_shows_what_a_task_asks_and_one_without_tasks_nothing(rig
     await until(raw, task, "input_required")
     await update(raw, task, confirm=accept(value=True))
     await until(raw, task)
-    await raw.until(lambda _: bool(raw.notifications("notifications/tasks")))
-    await raw.settle()
+    await until_notified(raw)
     notified = raw.notifications("notifications/tasks")
     assert notified[-1]["status"] == "completed"
     assert {each["_meta"][f"{PREFIX}subscriptionId"] for each in notified} == {stream}
