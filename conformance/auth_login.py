@@ -23,10 +23,10 @@ LOGIN_FAILS: Final = {
     "auth/scope-retry-limit": "scope",
     "auth/resource-mismatch": "discovery",
     "auth/metadata-issuer-mismatch": "discovery",
-    "auth/iss-supported-missing": "authorization",
-    "auth/iss-wrong-issuer": "authorization",
-    "auth/iss-unexpected": "authorization",
-    "auth/iss-normalized": "authorization",
+    "auth/iss-supported-missing": "authorization request",
+    "auth/iss-wrong-issuer": "authorization request",
+    "auth/iss-unexpected": "authorization request",
+    "auth/iss-normalized": "authorization request",
 }
 
 
